@@ -1,0 +1,1 @@
+"""The Spark pipeline: reads journals, judges the promises, measures. It imports `pygroups.journal` only."""

@@ -1,0 +1,66 @@
+"""The journal's columns as Spark types. Schemas are enforced on read, never inferred."""
+
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from pygroups.journal.schema import COLUMNS, VIOLATION_COLUMNS
+
+_TYPES: Final[dict[str, DataType]] = {
+    "string": StringType(),
+    "bigint": LongType(),
+    "int": IntegerType(),
+    "boolean": BooleanType(),
+    "array<string>": ArrayType(StringType()),
+    "array<array<string>>": ArrayType(ArrayType(StringType())),
+    "array<binary>": ArrayType(BinaryType()),
+    "map<string,bigint>": MapType(StringType(), LongType()),
+}
+
+
+def struct_of(columns: dict[str, str]) -> StructType:
+    """A Spark schema for columns given as name and DDL type; every column may be null."""
+    return StructType([StructField(name, _TYPES[ddl]) for name, ddl in columns.items()])
+
+
+RECORDS: Final = struct_of(COLUMNS)
+QUARANTINE_COLUMNS: Final = {
+    "group": "string",
+    "member": "string",
+    "incarnation": "string",
+    "file": "string",
+    "offset": "bigint",
+    "reason": "string",
+}
+QUARANTINE: Final = struct_of(QUARANTINE_COLUMNS)
+# One pass over the files gives both tables: rows with `damage` are quarantined places, the others are records.
+INGEST_COLUMNS: Final = {**COLUMNS, "file": "string", "offset": "bigint", "damage": "string"}
+INGEST: Final = struct_of(INGEST_COLUMNS)
+MESSAGES_COLUMNS: Final = {
+    "group": "string",
+    "member": "string",
+    "incarnation": "string",
+    "view_number": "bigint",
+    "view_creator": "string",
+    "position": "bigint",
+    "origin": "string",
+    "origin_incarnation": "string",
+    "number": "bigint",
+    "time_us": "bigint",
+    "payload": "binary",
+}
+MESSAGES: Final = StructType(
+    [StructField(n, BinaryType() if t == "binary" else _TYPES[t]) for n, t in MESSAGES_COLUMNS.items()]
+)
+VIOLATIONS: Final = struct_of(VIOLATION_COLUMNS)

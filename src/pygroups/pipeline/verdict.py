@@ -1,0 +1,116 @@
+"""What an audit answers: a verdict per promise and history, with the violations that prove it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Word = Literal["held", "not judged", "broken"]
+WORST_LAST: Final[tuple[Word, ...]] = ("held", "not judged", "broken")
+VIOLATIONS_SHOWN: Final = 100  # of one promise in one group; the verdict counts them all
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One witness: where a promise was broken, for somebody who has to find out why.
+
+    `view` reads "4:A@3f2c", `member` and `other` are addresses `name@incarnation`, `origin` is the address of who sent
+    the run that begins with message `first`; `position` counts the messages delivered before it in its view. What does
+    not apply is None.
+    """
+
+    promise: str
+    group: str
+    view: str | None
+    member: str | None
+    other: str | None
+    origin: str | None
+    first: int | None
+    position: int | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one rule found in one history of one group.
+
+    `judged` and `skipped` count facts: one message at one member for rules over messages, one view at one member for
+    rules over views. `reason` says why facts were skipped or why nothing was judged; "" if there is nothing to say.
+    `excused` is True if nothing was judged because the profile does not promise it or the history had no occasion:
+    `--strict` forgives that. `broken` counts all violations, `violations` holds the first of them.
+    """
+
+    promise: str
+    group: str
+    verdict: Word
+    judged: int
+    skipped: int
+    reason: str
+    violations: list[Violation] = field(default_factory=list)
+    history: str | None = None
+    excused: bool = False
+    broken: int = 0
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """A place in a journal that could not be read: `offset` in bytes from the beginning of `file`."""
+
+    file: str
+    offset: int
+    reason: str
+
+
+@dataclass
+class AuditResult:
+    """Everything one audit found. `records` is the cached bronze table; `session` lives until the caller stops it."""
+
+    groups: list[str]
+    verdicts: list[Verdict]
+    files: int
+    rows: int
+    quarantined: list[Quarantined]
+    records: "DataFrame"
+    session: "SparkSession"
+
+    def summary(self) -> list[Verdict]:
+        """One verdict per promise, the worst of all groups and histories, counts added up."""
+        return summarize(self.verdicts)
+
+    @property
+    def broken(self) -> bool:
+        """True if any promise was broken in any group."""
+        return any(verdict.verdict == "broken" for verdict in self.verdicts)
+
+    @property
+    def doubtful(self) -> bool:
+        """True if something was skipped or could not be judged, though promised and with an occasion."""
+        return any(v.skipped > 0 or (v.verdict == "not judged" and not v.excused) for v in self.verdicts)
+
+
+def summarize(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """One verdict per promise in the order of first appearance."""
+    by_promise: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_promise.setdefault(verdict.promise, []).append(verdict)
+    return [_worst_of(same) for same in by_promise.values()]
+
+
+def _worst_of(same: Sequence[Verdict]) -> Verdict:
+    """A group that had no occasion does not spoil the verdict of one that had."""
+    relevant = [verdict for verdict in same if not verdict.excused] or same
+    worst = max((verdict.verdict for verdict in relevant), key=WORST_LAST.index)
+    reasons = dict.fromkeys(verdict.reason for verdict in relevant if verdict.reason)
+    return Verdict(
+        promise=same[0].promise,
+        group=", ".join(dict.fromkeys(verdict.group for verdict in relevant)),
+        verdict=worst,
+        judged=sum(verdict.judged for verdict in same),
+        skipped=sum(verdict.skipped for verdict in same),
+        reason="; ".join(reasons),
+        violations=[violation for verdict in relevant for violation in verdict.violations],
+        excused=all(verdict.excused for verdict in same),
+        broken=sum(verdict.broken for verdict in same),
+    )
