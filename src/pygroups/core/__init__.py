@@ -1,0 +1,1 @@
+"""The vocabulary that all other rooms share; imports nothing of ours."""

@@ -1,0 +1,1 @@
+"""All that touches the world: sockets, clocks, files; kept thin."""
