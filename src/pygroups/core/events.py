@@ -1,0 +1,294 @@
+"""What layers tell each other beside runs.  Each event says who sends it, which way, and who answers.
+
+Events that were asked for name their asker: an answer goes to the layer that asked and to no other (seed 002,
+"GET_DIGEST vs. GET_DIGEST_STATE").  Marks and stream positions are half-open: `next` is the first not yet had.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .address import Address
+from .view import Ballot, View, ViewId
+
+Marks = dict[Address, int]  # per origin, the number of the first message not yet had
+Positions = dict[Address, int]  # per numbered stream, the first seq not yet had
+
+
+class Event(msgspec.Struct):
+    """Base of all events."""
+
+
+# -- from the driver, handed to the bottom of the stack with Stack.happened
+
+
+class Found(Event):
+    """Up, driver to discovery, gms: the answer to Find.
+
+    `members`: those that say they have a view; `may_found`: nobody has one, and whoever is told so is the only one
+    who is, until it has announced its own view or ended.
+    """
+
+    members: dict[Address, str]  # where each listens
+    may_found: bool
+
+
+class Answered(Event):
+    """Up, driver to failure: a connection to `peer`'s contact was made and the same life answered on it."""
+
+    peer: Address
+
+
+class Ended(Event):
+    """Up, driver to failure: a connection with `peer` ended.  No proof of anything yet."""
+
+    peer: Address
+
+
+class Dead(Event):
+    """Up, driver to failure: a new connection to `peer`'s contact was refused, or another life answered there."""
+
+    peer: Address
+
+
+# -- to the driver: what comes out of the bottom of the stack
+
+
+class Find(Event):
+    """Down, gms to driver: who is there?  Answered by Found."""
+
+
+class Announce(Event):
+    """Down, discovery to driver: I am a member now and may be found (`member`), or am not any more."""
+
+    member: bool
+
+
+class Contacts(Event):
+    """Down, gms to driver: where to reach these."""
+
+    contacts: dict[Address, str]
+
+
+class Probe(Event):
+    """Down, failure to driver: connect to `peer` anew and say Answered or Dead; say nothing on a time-out."""
+
+    peer: Address
+
+
+class Disconnect(Event):
+    """Down, failure to driver: nobody here needs `peer` any more."""
+
+    peer: Address
+
+
+# -- suspicion
+
+
+class Silent(Event):
+    """Up, failure to verify_suspect: nothing was heard of `member` for the heartbeat timeout."""
+
+    member: Address
+
+
+class Proven(Event):
+    """Up, failure to verify_suspect: `member`'s process is proven to have ended."""
+
+    member: Address
+
+
+class Heard(Event):
+    """Up, failure to verify_suspect: `member`, which was silent, was heard."""
+
+    member: Address
+
+
+class Suspect(Event):
+    """Up, verify_suspect to gms and all above: `member` is taken to be gone."""
+
+    member: Address
+    proven: bool  # the process ended; nothing takes this back
+
+
+class Unsuspect(Event):
+    """Up, verify_suspect to gms and all above: `member` was heard after all."""
+
+    member: Address
+
+
+class VerifyLife(Event):
+    """Down, gms to failure: is `member`'s process still there?  Answered by LifeVerified, or by Suspect(proven)."""
+
+    member: Address
+
+
+class LifeVerified(Event):
+    """Up, failure to gms: `member` answered."""
+
+    member: Address
+
+
+# -- membership and the flush
+
+
+class Join(Event):
+    """Down, top to gms: become a member of the group."""
+
+
+class Leave(Event):
+    """Down, top to gms: leave it.  Passed on by each layer once it has nothing left that only this member can send."""
+
+
+class NewView(Event):
+    """Up and down from gms: this is the view now.  Every run of the old view passed before it, none passes after."""
+
+    view: View
+    previous: ViewId | None  # the view this member comes from; None: it joined or founded
+    transitional: tuple[Address, ...]  # who comes with this member from the same view, itself included
+    joined: tuple[Address, ...]
+    left: tuple[Address, ...]
+    primary: bool
+    digest: Marks | None  # where each origin starts, for a member that begins the view with a given state
+
+
+class Stop(Event):
+    """Up, gms to flush: bound to `ballot`.  Take no run of this view any more, hand nothing up."""
+
+    ballot: Ballot
+
+
+class HeldQuery(Event):
+    """Down: how far do the streams reach?  `asker` is the class name of the layer that wants to know."""
+
+    asker: str
+
+
+class Held(Event):
+    """Up, the layer with streams to `asker`."""
+
+    asker: str
+    held: Positions  # received without a hole
+    seen: Positions  # beyond the highest received or heard of, holes or not
+
+
+class Bound(Event):
+    """Down, flush to gms: the answer to Stop."""
+
+    ballot: Ballot
+    held: Positions
+    marks: Marks
+
+
+class FetchTo(Event):
+    """Up, gms to flush: this is the cut of `ballot`; get what is missing, hand up nothing."""
+
+    ballot: Ballot
+    cut: Positions
+    holders: dict[Address, Address]  # per stream, one who holds everything up to the cut
+
+
+class Fetch(Event):
+    """Down, flush to the layer with streams: get [low, high) of `stream` from `holder`."""
+
+    stream: Address
+    low: int
+    high: int
+    holder: Address
+
+
+class Served(Event):
+    """Up, the layer with streams to flush: `stream` is held up to `high`."""
+
+    stream: Address
+    high: int
+
+
+class Fetched(Event):
+    """Down, flush to gms: everything up to the cut of `ballot` is held here."""
+
+    ballot: Ballot
+
+
+class Block(Event):
+    """Up, flush to all above: number and order nothing until the next view."""
+
+
+class Installed(Event):
+    """Down, flush to gms: `view` is installed here; `marks` is how far each origin was handed up before it."""
+
+    view: ViewId
+    marks: Marks
+
+
+class Excluded(Event):
+    """Up, gms to top: the others went on without this member, or it has left; nothing more will come.
+
+    `reason` is one of "left", "excluded", "refused", "name taken".
+    """
+
+    reason: str
+    detail: str
+
+
+# -- progress, stability and flow
+
+
+class Consumed(Event):
+    """Down, top to stable: what the application has consumed, per origin; cumulative, only what changed."""
+
+    marks: Marks
+
+
+class Stability(Event):
+    """Up and down from stable: `purge` was delivered by every member of the view, `seen` exists somewhere.
+
+    `received`, `delivered` and `consumed` are about this member's own messages: below which number all other members
+    have received, delivered and consumed them.
+    """
+
+    purge: Positions
+    seen: Positions
+    received: int
+    delivered: int
+    consumed: int
+
+
+class Freed(Event):
+    """Up, flow_control to top: of the bytes of all own multicasts so far, this many are out of the window."""
+
+    total_bytes: int
+
+
+# -- state transfer
+
+
+class StateWanted(Event):
+    """Up, state_transfer to top: give `joiners` the state of the start of view `view`; the view follows at once."""
+
+    view: ViewId
+    joiners: tuple[Address, ...]
+
+
+class StateChunk(Event):
+    """Down, top to state_transfer, at the provider: a part of the state of the start of `view`, for `joiner`."""
+
+    view: ViewId
+    joiner: Address
+    data: bytes
+    last: bool
+
+
+class StateFailed(Event):
+    """Down, top to state_transfer, at the provider: the state of `view` cannot be had from here."""
+
+    view: ViewId
+    reason: str
+
+
+class StateArrived(Event):
+    """Up, state_transfer to top, at the joiner: a part of the state of the start of `view`, in order."""
+
+    view: ViewId
+    provider: Address
+    data: bytes
+    last: bool

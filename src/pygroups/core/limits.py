@@ -1,0 +1,78 @@
+"""Every limit and every time-out of a member, by name.  Sizes are in bytes, times in microseconds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from .errors import UsageError
+
+# -- limits of the wire: the same for everybody, part of the wire version
+
+FRAME_MAX: Final = 16 << 20  # one frame, header included
+FRAME_FILL: Final = 256 << 10  # a frame that has reached this takes no further run
+BODY_MAX: Final = 128 << 10  # one run's body: a full run and its lengths
+RUN_MESSAGES_MAX: Final = 1 << 16
+RUNS_PER_FRAME_MAX: Final = 1 << 16
+HEADS_MAX: Final = 32  # on one run
+MEMBERS_MAX: Final = 1_024
+TEXT_MAX: Final = 255  # contacts, reasons, profiles
+ENTRY_BYTES: Final = 5  # what msgpack adds to a payload at most
+
+MILLISECOND: Final = 1_000
+SECOND: Final = 1_000_000
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """What one member does, with defaults that fit one machine.  The fields under "must agree" are part of the
+    fingerprint: a joiner whose values differ is refused."""
+
+    # must agree
+    run_bytes: int = 64 << 10  # a run is full at this size; also the largest payload
+    window: int = 1 << 20  # own multicasts that not all others have consumed
+
+    # this member's own
+    runs_in_flight: int = 4  # a run stays open while so many own runs are on their way
+    queue_max: int = 64 << 20  # unread events before a reader that waits in its own send is refused
+    heartbeat: int = 1 * SECOND
+    heartbeat_timeout: int = 5 * SECOND
+    verify_timeout: int = 1 * SECOND  # how long a silent member has to answer before it is suspected
+    unicast_period: int = 20 * MILLISECOND  # between two rounds of asking, reporting and repeating
+    unicast_ack_runs: int = 32  # received runs before an acknowledgement that does not wait for the round
+    unicast_backoff_max: int = 1 * SECOND
+    unicast_early_max: int = 4_096  # runs kept beyond a hole, per lane
+    tombstone: int = 60 * SECOND  # how long a forgotten connection's end is remembered
+    connection_age: int = 30 * SECOND  # an outsider that answers nothing for so long is forgotten
+    nakack_period: int = 20 * MILLISECOND
+    nakack_backoff_max: int = 500 * MILLISECOND
+    nakack_early_max: int = 16_384  # runs kept beyond a hole, per stream
+    nakack_request_runs: int = 64  # runs asked for at once, per stream
+    announce_max: int = 2 * SECOND  # the longest pause between announcements; after it they cease
+    stable_bytes: int = 128 << 10  # consumed or delivered before a vote that does not wait for the period
+    stable_period: int = 100 * MILLISECOND
+    future_runs_max: int = 4_096  # runs of a view that is not installed yet
+    join_retry: int = 300 * MILLISECOND
+    batch: int = 20 * MILLISECOND  # joins and leaves that come within this make one view
+    views_per_second: int = 2  # for joins and leaves; a proven suspicion waits for nothing
+    ready_timeout: int = 500 * MILLISECOND
+    flush_timeout: int = 1 * SECOND
+    leave_timeout: int = 5 * SECOND
+    marks_max: int = 100_000  # origins outside the view that are remembered
+    state_chunk: int = 48 << 10  # one piece of a state on the wire
+    state_chunks_ahead: int = 16  # unacknowledged pieces of a state
+    state_timeout: int = 30 * SECOND  # for a provider that has said nothing
+
+    def fingerprint(self) -> str:
+        """What two members of one group must have in common."""
+        return f"run_bytes={self.run_bytes} window={self.window}"
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+                raise UsageError(f"config {name}={value!r} must be a positive whole number")
+        if self.run_bytes > BODY_MAX // 2:
+            raise UsageError(f"config run_bytes={self.run_bytes} is above the wire's limit of {BODY_MAX // 2}")
+        if self.window < self.run_bytes:
+            raise UsageError(f"config window={self.window} holds no full run (run_bytes={self.run_bytes})")

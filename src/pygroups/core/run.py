@@ -1,0 +1,111 @@
+"""A run: payloads that travel as one, numbered, ordered, retransmitted and delivered together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from .address import Address
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[bytes])
+
+
+class Run:
+    """An immutable batch of payloads by one origin; adding or taking a head makes a new run over the same body.
+
+    So a layer may keep a run to send it again while the layers below go on adding their heads.  Between two layers
+    of the same member a run may also be no batch at all: `count` is 0, and the head is the message (see Layer.tell).
+    """
+
+    __slots__ = ("body", "count", "dest", "first", "heads", "index", "origin", "seq", "src", "stream")
+
+    def __init__(
+        self,
+        src: Address,
+        dest: Address | None,
+        heads: tuple[object, ...] = (),
+        origin: Address | None = None,
+        first: int = 0,
+        index: int = 0,
+        count: int = 0,
+        body: bytes = b"",
+        stream: Address | None = None,
+        seq: int = 0,
+    ) -> None:
+        self.src = src  # who put it on the wire: not always who wrote it
+        self.dest = dest  # None: every member of the view
+        self.heads = heads  # the last one was pushed last, by the lowest layer so far
+        self.origin = origin  # who wrote the payloads; None when there are none
+        self.first = first  # the origin's number of the first payload, from 1 in its life
+        self.index = index  # 0, or which piece of one payload this is
+        self.count = count
+        self.body = body  # the payloads, still packed
+        self.stream = stream  # the numbered stream it came in, and its number there: for marks and the journal
+        self.seq = seq
+
+    @property
+    def next(self) -> int:
+        """The origin's number after the last payload of this run."""
+        return self.first + self.count
+
+    @property
+    def head(self) -> object:
+        """The head that was pushed last, or None."""
+        return self.heads[-1] if self.heads else None
+
+    def push(self, head: object) -> Run:
+        """The same run under one more head."""
+        return self._with(self.src, self.dest, (*self.heads, head))
+
+    def pop(self) -> Run:
+        """The same run without its last head."""
+        return self._with(self.src, self.dest, self.heads[:-1])
+
+    def readdressed(self, src: Address, dest: Address | None) -> Run:
+        """The same run on another way: from `src`, to `dest`."""
+        return self._with(src, dest, self.heads)
+
+    def placed(self, stream: Address, seq: int) -> Run:
+        """The same run without its last head, as number `seq` of `stream`."""
+        return Run(
+            self.src,
+            self.dest,
+            self.heads[:-1],
+            self.origin,
+            self.first,
+            self.index,
+            self.count,
+            self.body,
+            stream,
+            seq,
+        )
+
+    def _with(self, src: Address, dest: Address | None, heads: tuple[object, ...]) -> Run:
+        return Run(
+            src,
+            dest,
+            heads,
+            self.origin,
+            self.first,
+            self.index,
+            self.count,
+            self.body,
+            self.stream,
+            self.seq,
+        )
+
+    def __repr__(self) -> str:
+        what = f"{self.origin}#{self.first}+{self.count}" if self.count else "-"
+        return f"Run({self.src}>{self.dest or '*'} {what} {list(self.heads)})"
+
+
+def pack(payloads: Sequence[bytes]) -> bytes:
+    """The body of a run of these payloads: one msgpack array of binary strings."""
+    return _encoder.encode(payloads)
+
+
+def unpack(body: bytes) -> list[bytes]:
+    """The payloads of a body.  Raises msgspec.DecodeError on bytes that are none: check bodies at the wire."""
+    return _decoder.decode(body)

@@ -1,0 +1,235 @@
+"""The top of every stack: payloads become runs, runs become deliveries, and both are written to the journal.
+
+Runs form here.  A run is cut when it is full, or at the end of a turn while fewer than `runs_in_flight` own runs are
+on their way; otherwise it stays open and grows until one of them is done.  There is no timer: a lone message finds
+nothing in flight and goes at once.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from .address import Address
+from .errors import UsageError
+from .events import Event, Excluded, Freed, Leave, NewView, Stability
+from .layer import NEVER, Env, Layer
+from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
+from .run import Run, pack
+from .view import ViewId
+
+
+class Delivered(Event):
+    """To the application: a run of multicasts, at its place in the view, or a run that was sent to this member alone."""
+
+    run: Run
+    view: ViewId | None
+    position: int  # messages of this view delivered before; -1 for a unicast
+
+
+class Reached(Event):
+    """To the application: own multicasts below `delivered` were delivered here, those below `stable` everywhere."""
+
+    delivered: int
+    stable: int
+
+
+class OpenRun(msgspec.Struct):
+    """Payloads for one destination that were accepted and not yet cut."""
+
+    first: int  # the number of the first payload
+    payloads: list[bytes]
+    size: int
+
+
+def checksum(body: bytes) -> int:
+    """xxh3_64 of a body, as a signed long."""
+    digest = xxh3_64_intdigest(body)
+    return digest - (1 << 64) if digest >> 63 else digest
+
+
+class Top(Layer):
+    """See the module.  `flight_ends` says when an own run is done: "delivered" here (with an ordering layer), or
+    "received" by all others (without)."""
+
+    __slots__ = (
+        "cut_bytes",
+        "delivered",
+        "flight",
+        "flight_ends",
+        "freed_bytes",
+        "leaving",
+        "open",
+        "position",
+        "reached",
+        "stable",
+        "stopped",
+        "unicasts",
+    )
+
+    def __init__(self, env: Env, flight_ends: str = "delivered") -> None:
+        super().__init__(env)
+        assert flight_ends in ("delivered", "received")
+        self.flight_ends = flight_ends
+        self.open = OpenRun(1, [], 0)  # multicasts
+        self.unicasts: dict[Address, OpenRun] = {}
+        self.flight: list[Run] = []  # own multicasts on their way, oldest first
+        self.cut_bytes = 0  # of all own multicasts so far
+        self.freed_bytes = 0  # of those that left the window
+        self.position = 0
+        self.delivered = 1  # own multicasts below this were delivered here
+        self.stable = 1
+        self.reached = (1, 1)  # what the application was told last
+        self.leaving = False  # the application asked to leave; Leave goes down when nothing of ours is on its way
+        self.stopped = False
+
+    # -- sending
+
+    def accept(self, payload: bytes, to: Address | None = None) -> int:
+        """Take a payload, and give it its number; it leaves with this turn or a later one."""
+        entry = len(payload) + ENTRY_BYTES
+        if entry > self.env.config.run_bytes + ENTRY_BYTES:
+            limit = self.env.config.run_bytes
+            raise UsageError(f"the payload has {len(payload):,} bytes; the limit is {limit:,} until pieces are built")
+        opened = self.open if to is None else self.unicasts.setdefault(to, OpenRun(1, [], 0))
+        if opened.size + entry > self.env.config.run_bytes + ENTRY_BYTES or len(opened.payloads) == RUN_MESSAGES_MAX:
+            self._cut(opened, to)
+        number = opened.first + len(opened.payloads)
+        opened.payloads.append(payload)
+        opened.size += entry
+        return number
+
+    def room(self) -> int:
+        """How many bytes the window has left: own multicasts that not all others have consumed are in it."""
+        return self.env.config.window - (self.cut_bytes - self.freed_bytes) - self.open.size
+
+    def unknown(self) -> range:
+        """The numbers of own multicasts that were accepted and not delivered here."""
+        return range(self.delivered, self.open.first + len(self.open.payloads))
+
+    def end_turn(self) -> None:
+        if self.open.payloads and self.env.view is not None and len(self.flight) < self.env.config.runs_in_flight:
+            self._cut(self.open, None)
+        for dest, opened in self.unicasts.items():
+            if opened.payloads:
+                self._cut(opened, dest)
+        reached = (self.delivered, self.stable)
+        if reached != self.reached:
+            self.reached = reached
+            self.above.append(Reached(*reached))
+        if self.leaving and not self.flight and not self.open.payloads:
+            self.leaving = False
+            self.below.append(Leave())
+
+    def _cut(self, opened: OpenRun, dest: Address | None) -> None:
+        me, count, body = self.env.me, len(opened.payloads), pack(opened.payloads)
+        run = Run(me, dest, (), me, opened.first, 0, count, body)
+        opened.first += count
+        opened.payloads, opened.size = [], 0
+        if dest is None:
+            self.flight.append(run)
+            self.cut_bytes += len(body)
+            if self.env.journaling:
+                self.env.record("send", **_what(run))
+        self.below.append(run)
+
+    # -- receiving
+
+    def up(self, run: Run) -> None:
+        if run.heads:
+            self.env.drop("head of no layer")
+        elif run.count:
+            self._deliver(run)
+
+    def _deliver(self, run: Run) -> None:
+        env = self.env
+        if run.dest is not None and run.stream is None:
+            self.above.append(Delivered(run, env.view, -1))
+            return
+        if env.journaling:
+            env.record("deliver", **_what(run), stream=run.stream, seq=run.seq, position=self.position)
+        self.above.append(Delivered(run, env.view, self.position))
+        self.position += run.count
+        if run.origin == env.me:
+            self.delivered = max(self.delivered, run.next)
+            if self.flight_ends == "delivered":
+                self._landed(self.delivered)
+
+    def _landed(self, below: int) -> None:
+        self.flight = [run for run in self.flight if run.next > below]
+
+    # -- membership and time
+
+    def down_event(self, event: Event) -> None:
+        if isinstance(event, Leave):
+            self.env.record("leave", reason="asked")
+            self.leaving = True
+            self.wake_at(self.env.now + self.env.config.leave_timeout)
+        else:
+            self.below.append(event)
+
+    def timer(self) -> None:
+        """The others did not let this member go in time: it goes all the same, and says what it cannot know."""
+        self.wake = NEVER
+        if not self.stopped:
+            self.up_event(Excluded("left", "the others did not decide on a view without this member in time"))
+
+    def up_event(self, event: Event) -> None:
+        if isinstance(event, Stability):
+            self.stable = max(self.stable, event.delivered)
+            if self.flight_ends == "received":
+                self._landed(event.received)
+            return
+        if isinstance(event, Freed):
+            self.freed_bytes = event.total_bytes
+            return
+        if isinstance(event, NewView):
+            self._install(event)
+        elif isinstance(event, Excluded):
+            self._stop(event)
+        self.above.append(event)
+
+    def _stop(self, event: Excluded) -> None:
+        if self.stopped:
+            return
+        self.stopped, self.wake = True, NEVER
+        for run in self.flight:
+            self.env.record("undelivered", **_who(run))
+        self.env.record("stop", reason=event.reason, detail=event.detail, gauges=self.env.gauges())
+
+    def _install(self, event: NewView) -> None:
+        self.env.view = event.view.id
+        self.position = 0
+        if event.previous is not None:  # all who came along delivered the whole old view
+            self.stable = max(self.stable, self.delivered)
+        previous = event.previous
+        self.env.record(
+            "view",
+            members=event.view.members,
+            transitional=event.transitional,
+            primary=event.primary,
+            previous_number=previous.number if previous else None,
+            previous_creator=previous.leader if previous else None,
+            digest=None if event.digest is None else {origin: n - 1 for origin, n in event.digest.items() if n > 1},
+        )
+
+    def gauges(self) -> dict[str, int]:
+        unsent = len(self.open.payloads) + sum(len(opened.payloads) for opened in self.unicasts.values())
+        return {"unsent": unsent, "in_flight": len(self.flight)}
+
+
+def _who(run: Run) -> dict[str, object]:
+    """The journal's columns that say which run it is."""
+    assert run.origin is not None
+    return {
+        "origin": run.origin.name,
+        "origin_incarnation": run.origin.incarnation,
+        "first": run.first,
+        "count": run.count,
+        "bytes": len(run.body),
+    }
+
+
+def _what(run: Run) -> dict[str, object]:
+    """The journal's columns that say which run it is, and what is in it."""
+    return {**_who(run), "checksum": checksum(run.body)}

@@ -1,0 +1,79 @@
+"""The profiles: stacks by name, top first, each with its promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.layer import Env, Layer
+from pygroups.core.stack import Codec, Stack
+from pygroups.core.top import Top
+
+from .discovery import Discovery
+from .failure import Failure
+from .flow_control import FlowControl
+from .flush import Flush
+from .gms.machine import Gms
+from .nakack import Nakack
+from .sequencer import Sequencer
+from .stable import Stable
+from .state_transfer import StateTransfer
+from .unicast2 import Unicast2
+from .verify_suspect import VerifySuspect
+
+_GROUND: Final = (Gms, Unicast2, VerifySuspect, Failure, Discovery)
+
+
+class Profile(NamedTuple):
+    """A stack with a name and a promise."""
+
+    name: str
+    layers: tuple[type[Layer], ...]  # below the top, top first
+    flight_ends: str  # see core.top.Top
+    promise: str  # one sentence
+
+    def heads(self) -> list[type]:
+        """What may come on the wire."""
+        return [head for layer in self.layers for head in layer.heads]
+
+    def stack_name(self) -> str:
+        """The layers by name, for the fingerprint that members compare."""
+        return "/".join(layer.__name__ for layer in self.layers)
+
+
+PROFILES: Final = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            "fifo",
+            (StateTransfer, FlowControl, Flush, Stable, Nakack, *_GROUND),
+            "received",
+            "each sender's messages in order, no loss, no repeat; virtual synchrony",
+        ),
+        Profile(
+            "total",
+            (StateTransfer, FlowControl, Sequencer, Flush, Stable, Nakack, *_GROUND),
+            "delivered",
+            "one order for all members of a view; virtual synchrony",
+        ),
+    )
+}
+
+DESIGNED: Final = ("uniform", "uniform-fifo", "total1999", "gossip", "unicast")  # and not built yet
+
+
+def profile_named(name: str) -> Profile:
+    """The profile; NotBuilt for one that is designed and not built yet, UsageError for any other name."""
+    if name in PROFILES:
+        return PROFILES[name]
+    built = ", ".join(PROFILES)
+    if name in DESIGNED:
+        raise NotBuilt(f"profile {name!r} is not built yet; there are: {built}")
+    raise UsageError(f"there is no profile {name!r}; there are: {built}")
+
+
+def build_stack(profile: Profile, env: Env, codec_of: Callable[[Sequence[type]], Codec]) -> Stack:
+    """A member's stack.  `codec_of` makes the codec from the heads that the layers declare."""
+    top = Top(env, profile.flight_ends)
+    return Stack(env, [top, *(layer(env) for layer in profile.layers)], codec_of(profile.heads()))

@@ -1,0 +1,96 @@
+"""Runs and their heads to frames and back.  What the types do not allow never becomes a head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Optional, Union
+
+import msgspec
+from msgspec import Meta
+
+from pygroups.core.address import Address, Name
+from pygroups.core.errors import PeerError
+from pygroups.core.limits import BODY_MAX, FRAME_FILL, HEADS_MAX, RUN_MESSAGES_MAX, RUNS_PER_FRAME_MAX
+from pygroups.core.run import Run
+
+from .frame import HEADER, Checksum
+
+_Number = Annotated[int, Meta(ge=0, le=1 << 62)]
+_Count = Annotated[int, Meta(ge=0, le=RUN_MESSAGES_MAX)]
+_Body = Annotated[bytes, Meta(max_length=BODY_MAX)]
+_Dest = Annotated[str, Meta(max_length=32)]  # the receiver's incarnation, or nothing for a multicast
+
+
+class Codec:
+    """Frames of one group, for stacks whose layers have these heads.
+
+    `heads` are msgspec structs with `array_like=True` and an integer `tag` each, no two alike (TypeError otherwise).
+    """
+
+    def __init__(self, group: str, heads: Iterable[type]) -> None:
+        any_head: Any = Union[tuple(heads)]  # noqa: UP007 (the members are known at run time only)
+        any_heads = Annotated[tuple[any_head, ...], Meta(max_length=HEADS_MAX)]
+        self._wire_run: Any = msgspec.defstruct(
+            "WireRun",
+            [
+                ("origin", Optional[Address]),
+                ("first", _Number),
+                ("index", _Number),
+                ("count", _Count),
+                ("heads", any_heads),
+                ("body", _Body),
+            ],
+            array_like=True,
+        )
+        runs = Annotated[list[self._wire_run], Meta(max_length=RUNS_PER_FRAME_MAX)]  # type: ignore[name-defined]
+        self._packet: Any = msgspec.defstruct(
+            "Packet", [("sender", Name), ("dest", _Dest), ("runs", runs)], array_like=True
+        )
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(self._packet)
+        self._seal = Checksum(group)
+        self._sent = 0
+        self._buffer = bytearray()
+
+    def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]:
+        """As few frames as FRAME_FILL allows; those of a multicast (no `dest`) are the same for every receiver."""
+        frames: list[bytes] = []
+        batch: list[Any] = []
+        size = 0
+        for run in runs:
+            batch.append(self._wire_run(run.origin, run.first, run.index, run.count, run.heads, run.body))
+            size += len(run.body)
+            if size >= FRAME_FILL or len(batch) == RUNS_PER_FRAME_MAX:
+                frames.append(self._frame(me, dest, batch))
+                batch, size = [], 0
+        if batch:
+            frames.append(self._frame(me, dest, batch))
+        return frames
+
+    def _frame(self, me: Address, dest: Address | None, batch: list[Any]) -> bytes:
+        packet = self._packet(me.name, "" if dest is None else dest.incarnation, batch)
+        self._encoder.encode_into(packet, self._buffer, HEADER.size)
+        self._seal.seal(self._buffer, me, self._sent)
+        self._sent += 1
+        return bytes(self._buffer)
+
+    def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]:
+        """The runs of a frame that is for `me`.  PeerError on anything else; costs no more than the frame's size."""
+        incarnation, packed = self._seal.open(memoryview(frame))
+        try:
+            packet: Any = self._decoder.decode(packed)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise PeerError("malformed packet") from error
+        if packet.dest and packet.dest != me.incarnation:
+            raise PeerError("for another life")
+        src = Address(packet.sender, incarnation)
+        if src == me:
+            raise PeerError("own frame")
+        dest = me if packet.dest else None
+        runs = []
+        for wire in packet.runs:
+            whole = wire.count > 0
+            if whole != (wire.origin is not None) or whole != (wire.first > 0) or whole != bool(wire.body):
+                raise PeerError("malformed run")
+            runs.append(Run(src, dest, wire.heads, wire.origin, wire.first, wire.index, wire.count, wire.body))
+        return runs

@@ -1,0 +1,64 @@
+"""Frames: what travels between two processes.  36 bytes of header, then one packet.
+
+     0  magic       1 byte, b"P"
+     1  version     1 byte
+     2  seal        1 byte: 0 a checksum; authenticated encryption has a number reserved and is not built
+     3  epoch       1 byte: which key sealed it; 0
+     4  sender      8 bytes: the sender's incarnation, in the clear
+    12  counter     8 bytes: frames of this sender, from 0; the nonce of a seal
+    20  tag         16 bytes: over everything before and after it
+
+The group's name goes into the tag and is not sent: a frame of another group does not hold up.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from xxhash import xxh3_64_intdigest, xxh3_128
+
+from pygroups.core.address import INCARNATION_DIGITS, Address
+from pygroups.core.errors import PeerError
+from pygroups.core.limits import FRAME_MAX
+
+VERSION: Final = 1
+SEAL_CHECKSUM: Final = 0
+HEADER: Final = struct.Struct(">cBBB8sQ16s")
+_OPEN_PART: Final = HEADER.size - 16  # the header without its tag
+_MAGIC: Final = b"P"
+
+
+class Checksum:
+    """Seals frames of one group against accidents: bit flips, truncation, frames of another group.  Not against
+    anybody who means it; that is what a secret is for."""
+
+    def __init__(self, group: str) -> None:
+        self.seed = xxh3_64_intdigest(group.encode())
+
+    def seal(self, frame: bytearray, sender: Address, counter: int) -> None:
+        """Write the header of `frame`, whose packet stands behind HEADER.size bytes of room."""
+        incarnation = int(sender.incarnation, 16).to_bytes(INCARNATION_DIGITS // 2, "big")
+        HEADER.pack_into(frame, 0, _MAGIC, VERSION, SEAL_CHECKSUM, 0, incarnation, counter, b"")
+        frame[_OPEN_PART : HEADER.size] = self._tag(memoryview(frame))
+
+    def open(self, frame: memoryview) -> tuple[str, memoryview]:
+        """The sender's incarnation and the packet.  PeerError says why a frame does not hold up."""
+        if not HEADER.size < len(frame) <= FRAME_MAX:
+            raise PeerError("frame size")
+        magic, version, seal, epoch, incarnation, _counter, tag = HEADER.unpack_from(frame)
+        if magic != _MAGIC:
+            raise PeerError("no frame")
+        if version != VERSION:
+            raise PeerError("wire version")
+        if seal != SEAL_CHECKSUM or epoch != 0:
+            raise PeerError("seal")
+        if self._tag(frame) != tag:
+            raise PeerError("checksum")
+        return incarnation.hex(), frame[HEADER.size :]
+
+    def _tag(self, frame: memoryview) -> bytes:
+        tag = xxh3_128(seed=self.seed)
+        tag.update(frame[:_OPEN_PART])
+        tag.update(frame[HEADER.size :])
+        return tag.digest()
