@@ -1,4 +1,4 @@
-"""What can go wrong, in three kinds: you (UsageError), they (PeerError, never raised to an application), we (assert)."""
+"""What can go wrong, in three kinds: you (UsageError), they (PeerError, never seen by you), we (assert)."""
 
 from __future__ import annotations
 

@@ -242,13 +242,12 @@ class Consumed(Event):
 class Stability(Event):
     """Up and down from stable: `purge` was delivered by every member of the view, `seen` exists somewhere.
 
-    `received`, `delivered` and `consumed` are about this member's own messages: below which number all other members
-    have received, delivered and consumed them.
+    `delivered` and `consumed` are about this member's own messages: below which number all other members have
+    delivered and consumed them.
     """
 
     purge: Positions
     seen: Positions
-    received: int
     delivered: int
     consumed: int
 
@@ -257,6 +256,16 @@ class Freed(Event):
     """Up, flow_control to top: of the bytes of all own multicasts so far, this many are out of the window."""
 
     total_bytes: int
+
+
+# -- unicasts
+
+
+class Undelivered(Event):
+    """Up, unicast2 to top: these own messages to `to` were not acknowledged, and nobody will send them again."""
+
+    to: Address
+    numbers: range
 
 
 # -- state transfer

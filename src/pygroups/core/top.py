@@ -20,7 +20,7 @@ from .view import ViewId
 
 
 class Delivered(Event):
-    """To the application: a run of multicasts, at its place in the view, or a run that was sent to this member alone."""
+    """To the application: a run of multicasts at its place in the view, or a run that was sent to this member alone."""
 
     run: Run
     view: ViewId | None
@@ -67,9 +67,9 @@ class Top(Layer):
         "unicasts",
     )
 
-    def __init__(self, env: Env, flight_ends: str = "delivered") -> None:
+    def __init__(self, env: Env, flight_ends: str = "here") -> None:
         super().__init__(env)
-        assert flight_ends in ("delivered", "received")
+        assert flight_ends in ("here", "everywhere")
         self.flight_ends = flight_ends
         self.open = OpenRun(1, [], 0)  # multicasts
         self.unicasts: dict[Address, OpenRun] = {}
@@ -152,7 +152,7 @@ class Top(Layer):
         self.position += run.count
         if run.origin == env.me:
             self.delivered = max(self.delivered, run.next)
-            if self.flight_ends == "delivered":
+            if self.flight_ends == "here":
                 self._landed(self.delivered)
 
     def _landed(self, below: int) -> None:
@@ -177,8 +177,8 @@ class Top(Layer):
     def up_event(self, event: Event) -> None:
         if isinstance(event, Stability):
             self.stable = max(self.stable, event.delivered)
-            if self.flight_ends == "received":
-                self._landed(event.received)
+            if self.flight_ends == "everywhere":
+                self._landed(event.delivered)
             return
         if isinstance(event, Freed):
             self.freed_bytes = event.total_bytes

@@ -48,13 +48,13 @@ PROFILES: Final = {
         Profile(
             "fifo",
             (StateTransfer, FlowControl, Flush, Stable, Nakack, *_GROUND),
-            "received",
+            "everywhere",
             "each sender's messages in order, no loss, no repeat; virtual synchrony",
         ),
         Profile(
             "total",
             (StateTransfer, FlowControl, Sequencer, Flush, Stable, Nakack, *_GROUND),
-            "delivered",
+            "here",
             "one order for all members of a view; virtual synchrony",
         ),
     )

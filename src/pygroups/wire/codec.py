@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Optional, Union
+from typing import Annotated, Any, Union
 
 import msgspec
 from msgspec import Meta
@@ -33,7 +33,7 @@ class Codec:
         self._wire_run: Any = msgspec.defstruct(
             "WireRun",
             [
-                ("origin", Optional[Address]),
+                ("origin", Address | None),
                 ("first", _Number),
                 ("index", _Number),
                 ("count", _Count),
