@@ -1,0 +1,231 @@
+"""The rules of the house, as functions from a tree of files to a list of offences, one sentence each.
+
+They read the source and import nothing of it, so that a module that cannot be imported is judged too.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import graphlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+FILE_LINES = 400
+FUNCTION_LINES = 50
+
+ANYTHING = ("",)
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "core": (),
+    "journal": (),
+    "layers": ("core",),
+    "wire": ("core",),
+    "sim": ("core", "layers", "wire", "journal"),
+    "drivers": ("core", "layers", "wire", "journal.schema", "journal.writer"),
+    "pipeline": ("journal",),
+    "pipeline.sweep": ("journal", "pipeline", "sim"),
+    "pipeline.sink": ("journal", "pipeline", "channel"),
+    "channel": ("core", "layers", "wire", "drivers", "journal"),
+    "blocks": ("core", "channel"),
+    "cli": ANYTHING,
+    "": ("core", "channel", "blocks", "_version"),
+    "__main__": ("cli",),
+    "_version": (),
+    "pyspark_pygroups": ("pipeline",),
+}
+"""What a room may import, besides itself; "" is `pygroups/__init__.py`.  The longest name that fits a module counts."""
+
+WORLD = ("time", "random", "asyncio", "socket", "threading", "os", "logging")
+WORLD_BY_OTHER_NAMES = (
+    "_thread",
+    "concurrent",
+    "datetime",
+    "importlib",
+    "multiprocessing",
+    "secrets",
+    "subprocess",
+    "uuid",
+)
+"""What `core` and `layers` may not import: clock, chance and the outside come in as arguments."""
+UNSAFE_MODULES = ("pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal", "yaml")
+UNSAFE_CALLS = ("eval", "exec", "__import__")
+
+REGISTRY = re.compile(
+    r"--(?:extra-)?index[-]url|--find[-]links|--trusted[-]host|\S @ (?:file|git|https?):/"
+    r"|https?://[^/\s\"']*(?:artifactory|devpi|index|mirror|nexus|npm|proxy|pypi|registry|wheel)[^/\s\"']*",
+    re.IGNORECASE,
+)
+BUILD_PATH = re.compile(r"(?<![\w.])/(?:builds|farm|home|opt|root|Users|work)/[\w.]")
+
+
+def modules(root: Path) -> Iterator[tuple[str, Path, ast.Module]]:
+    """Every module under `root/src`: its dotted name, its file (as under `root`) and its syntax tree."""
+    for file in sorted((root / "src").rglob("*.py")):
+        parts = file.relative_to(root / "src").with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        yield name, file.relative_to(root), ast.parse(file.read_text(), filename=str(file))
+
+
+def imported(name: str, file: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and dotted target of each import of a module, wherever in the file; of `from a import b` it is `a.b`."""
+    package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
+
+
+def within(name: str, room: str) -> bool:
+    """Whether dotted `name` is `room` or inside of it."""
+    return room == "" or name == room or name.startswith(f"{room}.")
+
+
+def place(module: str, root: Path) -> str:
+    """`module` without the package's name: `core.run`; "" for what the package's `__init__` itself offers."""
+    first, _, rest = module.partition(".")
+    if first != "pygroups":
+        return first
+    room = rest.split(".")[0]
+    package = root / "src" / "pygroups"
+    return rest if (package / room).is_dir() or (package / f"{room}.py").is_file() else ""
+
+
+def room_of(where: str) -> str | None:
+    """The room of the table that a place belongs to, or None."""
+    if where == "":
+        return ""
+    return max((room for room in MAY_IMPORT if room and within(where, room)), key=len, default=None)
+
+
+def our_imports(root: Path) -> Iterator[tuple[str, Path, int, str]]:
+    """Every import of ours by ours: the place of the importer, its file and line, the place of what is imported."""
+    for name, file, tree in modules(root):
+        for line, target in imported(name, file, tree):
+            if target.split(".")[0] in ("pygroups", "pyspark_pygroups"):
+                yield place(name, root), file, line, place(target, root)
+
+
+def import_directions(root: Path) -> list[str]:
+    """Modules that stand in no room, and imports that `MAY_IMPORT` does not allow."""
+    offences = [
+        f"{file}: {name} stands in no room of MAY_IMPORT"
+        for name, file, _ in modules(root)
+        if room_of(place(name, root)) is None
+    ]
+    for where, file, line, target in our_imports(root):
+        room = room_of(where)
+        if room is None or MAY_IMPORT[room] == ANYTHING:
+            continue
+        own = room.split(".")[0] or "__init__"
+        if not any(within(target, one) for one in (own, *MAY_IMPORT[room])):
+            offences.append(f"{file}:{line}: {room or 'pygroups'} may not import {target or 'pygroups itself'}")
+    return offences
+
+
+def cycles(root: Path) -> list[str]:
+    """Rooms that import each other, directly or round about."""
+    above: dict[str, set[str]] = {}
+    for where, _, _, target in our_imports(root):
+        importer, wanted = where.split(".")[0], target.split(".")[0]
+        if importer != wanted:
+            above.setdefault(importer, set()).add(wanted)
+    try:
+        graphlib.TopologicalSorter({room: sorted(above[room]) for room in sorted(above)}).prepare()
+    except graphlib.CycleError as error:
+        return ["rooms import each other: " + " <- ".join(room or "pygroups" for room in error.args[1])]
+    return []
+
+
+def the_world(root: Path) -> list[str]:
+    """Clock, chance and the outside in `core` and `layers`."""
+    return [
+        f"{file}:{line}: {target.split('.')[0]} has no place in core and layers"
+        for name, file, tree in modules(root)
+        if within(name, "pygroups.core") or within(name, "pygroups.layers")
+        for line, target in imported(name, file, tree)
+        if target.split(".")[0] in WORLD + WORLD_BY_OTHER_NAMES
+    ]
+
+
+def unsafe(root: Path) -> list[str]:
+    """What turns bytes from outside into running code."""
+    offences = []
+    for name, file, tree in modules(root):
+        for line, target in imported(name, file, tree):
+            if target.split(".")[0] in UNSAFE_MODULES:
+                offences.append(f"{file}:{line}: {target.split('.')[0]} runs what it reads")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id in UNSAFE_CALLS:
+                offences.append(f"{file}:{node.lineno}: {node.id} runs what it reads")
+    return offences
+
+
+def sizes(root: Path) -> list[str]:
+    """Files and functions that no longer fit the eye."""
+    offences = []
+    for _, file, tree in modules(root):
+        lines = len((root / file).read_text().splitlines())
+        if lines > FILE_LINES:
+            offences.append(f"{file}: {lines} lines, over {FILE_LINES}")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length > FUNCTION_LINES:
+                    offences.append(f"{file}:{node.lineno}: {node.name} has {length} lines, over {FUNCTION_LINES}")
+    return offences
+
+
+def layer_places(root: Path) -> list[str]:
+    """Layers whose name does not lead to a note and a test of the same name."""
+    offences = []
+    for name in layer_names(root):
+        if not (root / "docs" / "layers" / f"{name}.md").is_file():
+            offences.append(f"layer {name}: there is no note docs/layers/{name}.md")
+        tests = root / "tests" / "layers"
+        patterns = (f"text/{name}/*.txt", f"test_{name}.py", f"test_{name}_*.py", f"{name}/test_*.py")
+        if not any(found for pattern in patterns for found in tests.glob(pattern)):
+            offences.append(f"layer {name}: there is no test tests/layers/text/{name}/*.txt or test_{name}.py")
+    return offences
+
+
+def layer_names(root: Path) -> list[str]:
+    """The layers of the tree; `profiles` and names that begin with an underscore are none."""
+    entries = sorted((root / "src" / "pygroups" / "layers").glob("*"))
+    names = [e.stem for e in entries if e.suffix == ".py" or (e / "__init__.py").is_file()]
+    return [name for name in names if not name.startswith("_") and name != "profiles"]
+
+
+def machine_traces(root: Path) -> list[str]:
+    """Where a package was fetched from, or where the product was built, in any text file of the tree."""
+    offences = []
+    for file in texts(root):
+        for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+            for what, pattern in (
+                ("says where packages come from", REGISTRY),
+                ("is a path of one machine", BUILD_PATH),
+            ):
+                if found := pattern.search(line):
+                    offences.append(f"{file.relative_to(root)}:{number}: {found.group()!r} {what}")
+    return offences
+
+
+def texts(root: Path) -> Iterator[Path]:
+    """The text files of the tree, without what `.gitignore` names; git itself need not be there."""
+    lines = (root / ".gitignore").read_text().splitlines()
+    ignored = [".git", *(line.strip() for line in lines if line.strip() and not line.startswith("#"))]
+    for entry in sorted(root.iterdir()):
+        yield from _texts_under(entry, ignored)
+
+
+def _texts_under(entry: Path, ignored: list[str]) -> Iterator[Path]:
+    if any(fnmatch.fnmatch(entry.name, pattern) for pattern in ignored) or entry.is_symlink():
+        return
+    if entry.is_dir():
+        for inner in sorted(entry.iterdir()):
+            yield from _texts_under(inner, ignored)
+    elif b"\0" not in entry.read_bytes()[:4096]:
+        yield entry

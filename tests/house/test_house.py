@@ -1,0 +1,142 @@
+"""The house keeps its rules; and each rule is first seen to catch an offence."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.house import rules
+
+ROOT = Path(__file__).parents[2]
+RULES = (
+    rules.import_directions,
+    rules.cycles,
+    rules.the_world,
+    rules.unsafe,
+    rules.sizes,
+    rules.layer_places,
+    rules.machine_traces,
+)
+Rule = Callable[[Path], list[str]]
+
+LONG_FUNCTION = "def long():\n" + "    x = 1\n" * rules.FUNCTION_LINES
+FULL_FUNCTION = "def full():\n" + "    x = 1\n" * (rules.FUNCTION_LINES - 1)
+CORE, LAYER, WIRE = "src/pygroups/core/run.py", "src/pygroups/layers/nakack.py", "src/pygroups/wire/frame.py"
+DRIVER, JOURNAL, SIM = "src/pygroups/drivers/pump.py", "src/pygroups/journal/schema.py", "src/pygroups/sim/network.py"
+PIPELINE, SWEEP, SINK = (
+    "src/pygroups/pipeline/ingest.py",
+    "src/pygroups/pipeline/sweep.py",
+    "src/pygroups/pipeline/sink.py",
+)
+CHANNEL, BLOCKS, CLI = "src/pygroups/channel.py", "src/pygroups/blocks/lock.py", "src/pygroups/cli/join.py"
+NOTE, TEXT = "docs/layers/nakack.md", "tests/layers/text/nakack/01.txt"
+
+PLANTED: list[tuple[Rule, str, str, str]] = [
+    (rules.import_directions, CORE, "from pygroups.layers.nakack import Nakack", "core may not import layers.nakack"),
+    (rules.import_directions, CORE, "from ..wire import frame", "core may not import wire.frame"),
+    (rules.import_directions, CORE, "from pygroups import Channel", "core may not import pygroups itself"),
+    (rules.import_directions, LAYER, "import pygroups.wire.frame as f", "layers may not import wire.frame"),
+    (rules.import_directions, LAYER, "from pygroups import journal", "layers may not import journal"),
+    (rules.import_directions, WIRE, "def f():\n    from pygroups.layers import nakack", "wire may not import layers"),
+    (rules.import_directions, DRIVER, "from pygroups.journal import reader", "drivers may not import journal.reader"),
+    (rules.import_directions, JOURNAL, "import pygroups.core.run", "journal may not import core.run"),
+    (rules.import_directions, SIM, "from pygroups.drivers import pump", "sim may not import drivers.pump"),
+    (rules.import_directions, PIPELINE, "from pygroups.sim import network", "pipeline may not import sim.network"),
+    (rules.import_directions, SWEEP, "from pygroups import channel", "pipeline.sweep may not import channel"),
+    (rules.import_directions, SINK, "from pygroups.sim import network", "pipeline.sink may not import sim.network"),
+    (rules.import_directions, CHANNEL, "from .blocks import lock", "channel may not import blocks.lock"),
+    (rules.import_directions, BLOCKS, "from ..cli import join", "blocks may not import cli.join"),
+    (rules.import_directions, "src/pygroups/helpers.py", "", "pygroups.helpers stands in no room"),
+    (
+        rules.import_directions,
+        "src/pyspark_pygroups/__init__.py",
+        "import pygroups.core.run",
+        "may not import core.run",
+    ),
+    (rules.the_world, CORE, "import time", "time has no place"),
+    (rules.the_world, LAYER, "def f():\n    from os import path", "os has no place"),
+    (rules.the_world, LAYER, "import asyncio.events", "asyncio has no place"),
+    (rules.unsafe, CLI, "import pickle", "pickle runs"),
+    (rules.unsafe, DRIVER, "from yaml import load", "yaml runs"),
+    (rules.unsafe, WIRE, "x = eval('1')", "eval runs"),
+    (rules.sizes, CLI, "x = 1\n" * (rules.FILE_LINES + 1), "401 lines"),
+    (rules.sizes, CLI, LONG_FUNCTION, "long has 51 lines"),
+    (rules.sizes, CLI, "class C:\n    async def m(self):\n" + "        x = 1\n" * 50, "m has 51 lines"),
+    (rules.layer_places, LAYER, "", "there is no note docs/layers/nakack.md"),
+    (rules.layer_places, "src/pygroups/layers/gms/__init__.py", "", "layer gms: there is no test"),
+    (rules.machine_traces, "constraints.txt", "x @ " + "file:///wheels/x.whl", "says where packages come from"),
+    (rules.machine_traces, "Makefile", "pip install --index" + "-url x", "says where packages come from"),
+    (rules.machine_traces, "a.toml", "u = 'https://" + "mirror.example/simple'", "says where packages come from"),
+    (rules.machine_traces, "docs/x.md", "see " + "/ho" + "me/me/x", "is a path of one machine"),
+]
+ALLOWED: list[tuple[Rule, str, str]] = [
+    (rules.import_directions, LAYER, "from pygroups.core.run import Run\nfrom . import stable\nimport msgspec"),
+    (rules.import_directions, DRIVER, "from pygroups.journal import writer\nfrom pygroups.journal.schema import KINDS"),
+    (rules.import_directions, SWEEP, "from pygroups.sim import network\nfrom .ingest import read"),
+    (rules.import_directions, SINK, "from pygroups.channel import Channel"),
+    (
+        rules.import_directions,
+        CLI,
+        "import pygroups.sim.network, pygroups.pipeline.ingest\nfrom pygroups import Channel",
+    ),
+    (rules.the_world, DRIVER, "import asyncio, os, time"),
+    (rules.the_world, LAYER, "from pygroups.core import time_of"),
+    (rules.unsafe, PIPELINE, "def f(frame):\n    return frame.eval('a + b')"),
+    (rules.sizes, CLI, FULL_FUNCTION + "x = 1\n" * (rules.FILE_LINES - rules.FUNCTION_LINES)),
+    (rules.layer_places, "src/pygroups/layers/profiles.py", ""),
+    (rules.machine_traces, ".venv/x.cfg", "/ho" + "me/me/x"),
+    (rules.machine_traces, "docs/x.md", "in src/work/x, on https://example.org/home/x and in ./home/x"),
+]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """An empty house with all the modules of the cases above, so that what they import exists."""
+    for file in (CORE, LAYER, WIRE, DRIVER, JOURNAL, SIM, PIPELINE, SWEEP, SINK, CHANNEL, BLOCKS, CLI):
+        plant(tmp_path, file, "")
+    plant(tmp_path, ".gitignore", "# names\n.venv\n")
+    return tmp_path
+
+
+def plant(root: Path, file: str, text: str) -> None:
+    (root / file).parent.mkdir(parents=True, exist_ok=True)
+    (root / file).write_text(text)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_house_keeps_the_rule(rule: Rule) -> None:
+    offences = rule(ROOT)
+    assert not offences, "\n".join(offences)
+
+
+@pytest.mark.parametrize(("rule", "file", "text", "offence"), PLANTED)
+def test_an_offence_is_caught(tree: Path, rule: Rule, file: str, text: str, offence: str) -> None:
+    plant(tree, file, text)
+    assert any(offence in found for found in rule(tree))
+
+
+@pytest.mark.parametrize(("rule", "file", "text"), ALLOWED)
+def test_what_is_allowed_passes(tree: Path, rule: Rule, file: str, text: str) -> None:
+    for known in (NOTE, TEXT):
+        plant(tree, known, "")
+    plant(tree, file, text)
+    assert rule(tree) == []
+
+
+def test_rooms_that_import_each_other_are_named(tree: Path) -> None:
+    plant(tree, CLI, "from pygroups.blocks import lock")
+    assert rules.cycles(tree) == []
+    plant(tree, BLOCKS, "from pygroups.sim import network")
+    plant(tree, SIM, "from pygroups.cli import join")
+    (found,) = rules.cycles(tree)
+    assert {"blocks", "cli", "sim"} <= set(found.replace(" <- ", " ").split())
+
+
+def test_the_table_covers_each_room_and_the_rules_read_the_real_tree() -> None:
+    found = {name for name, _, _ in rules.modules(ROOT)}
+    assert {"pygroups", "pygroups.cli.main", "pygroups.core.errors"} <= found
+    assert ROOT / "pyproject.toml" in set(rules.texts(ROOT))
+    assert all(isinstance(tree, ast.Module) for _, _, tree in rules.modules(ROOT))
