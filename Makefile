@@ -1,0 +1,50 @@
+# Everything a developer does, from a fresh clone on. `make help` lists it.
+# Each target sets up what it needs: the virtual environment .venv and, where Spark runs, Java.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test check style house format venv java clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+# No input is ever asked for.
+export PIP_NO_INPUT := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+demo: venv java ## four processes, one order, a kill, an audit: the report is demo-out/report.html
+	@$(BIN)/pygroups demo
+
+test: venv style java ## everything that CI runs: style, types, all tests
+	@$(BIN)/pytest
+
+check: venv style ## what to run before a commit, under a minute: style, types, fast tests
+	@$(BIN)/pytest -q -m "not slow"
+
+style: venv # formatter, linter and strict types; part of test and check
+	@$(BIN)/ruff format --check --quiet . || { echo "make format mends the format of these files:"; $(BIN)/ruff format --check .; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --strict src
+
+house: venv ## the rules of the house alone: imports, sizes, names, traces of a machine
+	@$(BIN)/pytest -q tests/house
+
+format: venv ## format the source and mend what the linter can mend
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format .
+
+venv: $(READY) ## the virtual environment .venv, with pinned packages
+
+$(READY): pyproject.toml constraints.txt
+	@python=$$(bash .ci/find-python) && echo "preparing .venv with $$python ..." && $$python -m venv .venv
+	@$(BIN)/python -m pip install --quiet -e '.[spark,dev]' -c constraints.txt
+	@touch $(READY)
+
+java: # Java 17 or newer for Spark
+	@bash .ci/need-java
+
+clean: ## remove the virtual environment, caches and results
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out build dist src/*.egg-info
