@@ -25,7 +25,7 @@ check: venv style ## what to run before a commit, under a minute: style, types, 
 	@$(BIN)/pytest -q -m "not slow"
 
 style: venv # formatter, linter and strict types; part of test and check
-	@$(BIN)/ruff format --check --quiet . || { echo "make format mends the format of these files:"; $(BIN)/ruff format --check .; }
+	@$(BIN)/ruff format --check --quiet . || { echo "the format differs: make format mends it" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --strict src
 
