@@ -1,4 +1,4 @@
-"""Reliable group communication for Python: several processes, one view of the group, one order of messages, no server."""
+"""Reliable group communication for Python: several processes, one view of the group, one order, no server."""
 
 from pygroups._version import __version__
 
