@@ -8,36 +8,30 @@ import pytest
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 SKIPPED = {
-    "a call in the test": "import pytest\ndef test_a():\n    pytest.skip('no java here')",
-    "a mark": "import pytest\n@pytest.mark.skip(reason='no java here')\ndef test_a():\n    pass",
-    "a whole module": "import pytest\npytest.skip('no java here', allow_module_level=True)\ndef test_a():\n    pass",
-    "a missing module": "import pytest\nno = pytest.importorskip('no_java_here', reason='no java here')",
+    "test_call": "import pytest\ndef test_a():\n    pytest.skip('no java here')",
+    "test_mark": "import pytest\n@pytest.mark.skip(reason='no java here')\ndef test_a():\n    pass",
+    "test_module": "import pytest\npytest.skip('no java here', allow_module_level=True)",
+    "test_import": "import pytest\npytest.importorskip('no_java_here', reason='no java here')",
 }
+KNOWN = "import pytest\n@pytest.mark.xfail(reason='known')\ndef test_a():\n    assert False"
 
 
-@pytest.fixture(params=SKIPPED.values(), ids=SKIPPED.keys())
-def skipping(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> pytest.Pytester:
+@pytest.fixture
+def skipping(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A tree with our conftest, a test for each way to skip, and one that is expected to fail."""
     pytester.makeconftest(CONFTEST.read_text())
-    pytester.makepyfile(request.param)
+    pytester.makepyfile(**SKIPPED, test_known=KNOWN)
     return pytester
 
 
 def test_in_ci_a_skip_fails_by_name(skipping: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
-    result = skipping.runpytest_inprocess()
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(["*in CI nothing skips, and test_in_ci_a_skip*no java here*"])
-    result.stdout.no_fnmatch_line("*1 skipped*")
+    result = skipping.runpytest_inprocess("--continue-on-collection-errors")
+    result.assert_outcomes(failed=1, errors=3, xfailed=1)
+    for name in SKIPPED:
+        result.stdout.fnmatch_lines([f"*in CI nothing skips, and {name}.py* did: *no java here*"])
 
 
 def test_elsewhere_a_skip_is_a_skip(skipping: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
-    result = skipping.runpytest_inprocess()
-    result.assert_outcomes(skipped=1)
-
-
-def test_an_expected_failure_is_no_skip(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    pytester.makeconftest(CONFTEST.read_text())
-    pytester.makepyfile("import pytest\n@pytest.mark.xfail(reason='known')\ndef test_a():\n    assert False")
-    pytester.runpytest_inprocess().assert_outcomes(xfailed=1)
+    skipping.runpytest_inprocess().assert_outcomes(skipped=4, xfailed=1)
