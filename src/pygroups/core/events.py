@@ -128,6 +128,21 @@ class LifeVerified(Event):
     member: Address
 
 
+class HeartbeatOf(Event):
+    """Up, failure to gms: `member` says it is in `view`.  Told only when `view` is not this member's view, or `member`
+    is not in it."""
+
+    member: Address
+    view: ViewId
+
+
+class HeartbeatOf(Event):
+    """Up, failure to gms: `member` says that it is in `view`, which is not this member's view."""
+
+    member: Address
+    view: ViewId
+
+
 # -- membership and the flush
 
 
@@ -137,6 +152,13 @@ class Join(Event):
 
 class Leave(Event):
     """Down, top to gms: leave it.  Passed on by each layer once it has nothing left that only this member can send."""
+
+
+class Gone(Event):
+    """Down, gms to unicast2, failure, discovery: this member is no member any more.
+
+    What was sent before in the same turn still leaves once; nothing is repeated, nobody hears a heartbeat again.
+    """
 
 
 class NewView(Event):
@@ -149,6 +171,10 @@ class NewView(Event):
     left: tuple[Address, ...]
     primary: bool
     digest: Marks | None  # where each origin starts, for a member that begins the view with a given state
+
+
+class Gone(Event):
+    """Down, gms to failure, discovery, driver: this member is no member any more."""
 
 
 class Stop(Event):
@@ -259,6 +285,12 @@ class Freed(Event):
 
 
 # -- unicasts
+
+
+class Forget(Event):
+    """Down, top to unicast2: close the connection with `peer`; a later message to it opens another one."""
+
+    peer: Address
 
 
 class Undelivered(Event):

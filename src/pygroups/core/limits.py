@@ -42,6 +42,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     unicast_ack_runs: int = 32  # received runs before an acknowledgement that does not wait for the round
     unicast_backoff_max: int = 1 * SECOND
     unicast_early_max: int = 4_096  # runs kept beyond a hole, per lane
+    unicast_request_runs: int = 64  # runs asked for, and sent again, at once, per lane
+    unicast_peers_max: int = 4_096  # peers with a connection, and as many whose connection's end is remembered
     tombstone: int = 60 * SECOND  # how long a forgotten connection's end is remembered
     connection_age: int = 30 * SECOND  # an outsider that answers nothing for so long is forgotten
     nakack_period: int = 20 * MILLISECOND
