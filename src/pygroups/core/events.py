@@ -129,15 +129,8 @@ class LifeVerified(Event):
 
 
 class HeartbeatOf(Event):
-    """Up, failure to gms: `member` says it is in `view`.  Told only when `view` is not this member's view, or `member`
-    is not in it."""
-
-    member: Address
-    view: ViewId
-
-
-class HeartbeatOf(Event):
-    """Up, failure to gms: `member` says that it is in `view`, which is not this member's view."""
+    """Up, failure to gms: `member` says that it is in `view`, which is not this member's view, or `member` is not in
+    it."""
 
     member: Address
     view: ViewId
@@ -171,10 +164,6 @@ class NewView(Event):
     left: tuple[Address, ...]
     primary: bool
     digest: Marks | None  # where each origin starts, for a member that begins the view with a given state
-
-
-class Gone(Event):
-    """Down, gms to failure, discovery, driver: this member is no member any more."""
 
 
 class Stop(Event):
