@@ -30,13 +30,28 @@ class Random(Protocol):
 class Env:
     """Who this member is, what time it is (microseconds), what chance says, what is configured; and its journal."""
 
-    __slots__ = ("config", "counters", "drops", "gauges", "journaling", "me", "now", "records", "rng", "view")
+    __slots__ = (
+        "config",
+        "contact",
+        "counters",
+        "drops",
+        "fingerprint",
+        "gauges",
+        "journaling",
+        "me",
+        "now",
+        "records",
+        "rng",
+        "view",
+    )
 
     def __init__(self, me: Address, now: int, rng: Random, config: Config, *, journaling: bool = False) -> None:
         self.me = me
         self.now = now
         self.rng = rng
         self.config = config
+        self.contact = ""  # where this member listens; its driver sets it before it joins
+        self.fingerprint = ""  # what all members must have in common; whoever builds the stack sets it
         self.journaling = journaling  # without a journal no record is made at all
         self.view: ViewId | None = None  # the view that the top has been given
         self.records: list[Record] = []  # of this turn

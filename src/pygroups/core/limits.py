@@ -17,6 +17,7 @@ RUN_MESSAGES_MAX: Final = 1 << 16
 RUNS_PER_FRAME_MAX: Final = 1 << 16
 HEADS_MAX: Final = 32  # on one run
 MEMBERS_MAX: Final = 1_024
+XMIT_RANGES_MAX: Final = 48  # in one request for missing runs, so that it fits a datagram
 TEXT_MAX: Final = 255  # contacts, reasons, profiles
 ENTRY_BYTES: Final = 5  # what msgpack adds to a payload at most
 
@@ -52,7 +53,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     nakack_request_runs: int = 64  # runs asked for at once, per stream
     announce_max: int = 2 * SECOND  # the longest pause between announcements; after it they cease
     stable_bytes: int = 128 << 10  # consumed or delivered before a vote that does not wait for the period
+    stable_runs: int = 2  # runs of one origin before a vote that waits for no more than stable_pause since the last
+    stable_pause: int = 5 * MILLISECOND  # between two votes, or two stability messages, that no bytes make urgent
     stable_period: int = 100 * MILLISECOND
+    stable_backoff_max: int = 1 * SECOND  # between two votes that repeat what was said
+    stable_suspend_max: int = 60 * SECOND  # a suspension ends by itself
     future_runs_max: int = 4_096  # runs of a view that is not installed yet
     join_retry: int = 300 * MILLISECOND
     batch: int = 20 * MILLISECOND  # joins and leaves that come within this make one view

@@ -49,8 +49,8 @@ def checksum(body: bytes) -> int:
 
 
 class Top(Layer):
-    """See the module.  `flight_ends` says when an own run is done: "delivered" here (with an ordering layer), or
-    "received" by all others (without)."""
+    """See the module.  `flight_ends` says where an own run must be delivered to be done: "here" (with an ordering
+    layer) or "everywhere" (without)."""
 
     __slots__ = (
         "cut_bytes",

@@ -75,5 +75,6 @@ def profile_named(name: str) -> Profile:
 
 def build_stack(profile: Profile, env: Env, codec_of: Callable[[Sequence[type]], Codec]) -> Stack:
     """A member's stack.  `codec_of` makes the codec from the heads that the layers declare."""
+    env.fingerprint = f"{profile.name} {profile.stack_name()} {env.config.fingerprint()}"
     top = Top(env, profile.flight_ends)
     return Stack(env, [top, *(layer(env) for layer in profile.layers)], codec_of(profile.heads()))

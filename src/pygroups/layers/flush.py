@@ -1,0 +1,129 @@
+"""FLUSH: all who leave a view together leave it with the same messages (virtual synchrony).
+
+The member's side of a view change, above the numbered streams: it stops when gms is bound to a ballot, says how far
+the streams reach, fetches to the cut, and hands the rest of the old view up only when the next one is installed.
+Note: docs/layers/flush.md.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pygroups.core.address import Address
+from pygroups.core.events import (
+    Block,
+    Bound,
+    Event,
+    Excluded,
+    Fetch,
+    Fetched,
+    FetchTo,
+    Held,
+    HeldQuery,
+    Installed,
+    Marks,
+    NewView,
+    Served,
+    Stop,
+)
+from pygroups.core.layer import Env, Layer
+from pygroups.core.run import Run
+from pygroups.core.view import Ballot
+
+
+class Flush(Layer):
+    """Virtual synchrony: members that go together from one view to the next delivered the same set in it."""
+
+    __slots__ = ("ballot", "fetching", "marks", "waiting", "withheld")
+
+    needs: ClassVar[frozenset[str]] = frozenset({"STREAMS", "MEMBERSHIP"})
+    gives: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "BLOCK_AT_VIEW"})
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.ballot: Ballot | None = None  # what this member is bound to; while it is, nothing goes up or down
+        self.marks: Marks = {}  # per origin, the next number not yet handed up
+        self.withheld: list[Run] = []  # of the old view, held back until the installation
+        self.waiting: list[Run] = []  # own multicasts for the next view
+        self.fetching: dict[Address, int] = {}  # streams that do not reach the cut yet, and where it is
+
+    # -- runs
+
+    def down(self, run: Run) -> None:
+        if self.ballot is not None and run.dest is None:
+            self.waiting.append(run)
+        else:
+            self.below.append(run)
+
+    def up(self, run: Run) -> None:
+        if run.stream is None:
+            self.above.append(run)
+        elif self.ballot is not None:
+            self.withheld.append(run)
+        else:
+            self._hand_up(run)
+
+    def _hand_up(self, run: Run) -> None:
+        assert run.origin is not None
+        if run.first == self.marks.get(run.origin, 1):  # what an ordering layer above drops as repeated moves nothing
+            self.marks[run.origin] = run.next
+        self.above.append(run)
+
+    # -- the flush
+
+    def up_event(self, event: Event) -> None:
+        if isinstance(event, Stop):
+            self._stop(event.ballot)
+        elif isinstance(event, Held) and event.asker == "Flush":
+            assert self.ballot is not None
+            self.below.append(Bound(self.ballot, event.held, dict(self.marks)))
+        elif isinstance(event, FetchTo):
+            self._fetch(event)
+        elif isinstance(event, Served):
+            self._served(event)
+        elif isinstance(event, NewView):
+            self._install(event)
+        elif isinstance(event, Excluded):
+            self._hand_up_rest()  # a leaver has fetched to the cut too; what an excluded member got is in order
+            self.above.append(event)
+        else:
+            self.above.append(event)
+
+    def _stop(self, ballot: Ballot) -> None:
+        """Bound to `ballot`, perhaps after a lower one; an answer for a lower one is no longer awaited."""
+        if self.ballot is None:
+            self.above.append(Block())
+        self.ballot = ballot
+        self.fetching = {}
+        self.below.append(HeldQuery("Flush"))
+
+    def _fetch(self, event: FetchTo) -> None:
+        assert event.ballot == self.ballot, "asked to fetch under a ballot that nobody here is bound to"
+        self.fetching = dict(event.cut)
+        for stream, cut in event.cut.items():
+            self.below.append(Fetch(stream, 0, cut, event.holders[stream]))
+
+    def _served(self, event: Served) -> None:
+        if self.fetching.get(event.stream, -1) == event.high:
+            del self.fetching[event.stream]
+            if not self.fetching and self.ballot is not None:
+                self.below.append(Fetched(self.ballot))
+
+    def _install(self, event: NewView) -> None:
+        """In this order: the rest of the old view, the new view, then what waited for it."""
+        self._hand_up_rest()
+        if event.digest is not None:
+            self.marks = dict(event.digest)
+        self.below.append(Installed(event.view.id, dict(self.marks)))
+        self.above.append(event)
+        waiting = self.waiting
+        self.ballot, self.waiting, self.fetching = None, [], {}
+        self.below += waiting
+
+    def _hand_up_rest(self) -> None:
+        withheld, self.withheld = self.withheld, []
+        for run in withheld:
+            self._hand_up(run)
+
+    def gauges(self) -> dict[str, int]:
+        return {"withheld": len(self.withheld), "waiting": len(self.waiting), "fetching": len(self.fetching)}

@@ -1,0 +1,53 @@
+"""The decisions of a view change, as pure functions: who leads, where the old view ends, who is in the next."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+from pygroups.core.address import Address
+from pygroups.core.events import Positions
+from pygroups.core.limits import SECOND
+from pygroups.core.view import Ballot, View
+
+
+def leader(view: View, suspects: Container[Address]) -> Address | None:
+    """The first member that is not suspected; None when all are."""
+    return next((member for member in view.members if member not in suspects), None)
+
+
+def next_number(view: View, highest: int) -> int:
+    """A ballot's number: above that of every view and ballot heard of or used, so that no two proposals share one."""
+    return max(view.id.number, highest) + 1
+
+
+def cut(held: Mapping[Address, Positions], streams: Sequence[Address]) -> tuple[Positions, dict[Address, Address]]:
+    """Where the old view ends: per stream the furthest point that one of those asked holds, and who holds it."""
+    ends: Positions = {}
+    holders: dict[Address, Address] = {}
+    for stream in streams:
+        holder = max(held, key=lambda member: (held[member].get(stream, 0), member == stream))
+        ends[stream] = held[holder].get(stream, 0)
+        holders[stream] = holder
+    return ends, holders
+
+
+def next_view(old: View, ballot: Ballot, go_on: Sequence[Address], joiners: Mapping[Address, str]) -> View:
+    """Those who go on in their old order, then the joiners by address; its id is the ballot of its first proposal."""
+    joining = sorted(joiners)
+    contacts = [old.contact(member) for member in go_on] + [joiners[member] for member in joining]
+    return View(ballot, (*go_on, *joining), tuple(contacts))
+
+
+def stays_primary(old: View, primary: bool, go_on: Sequence[Address]) -> bool:
+    """A hint: more than half of the last view that was flagged so, or half of it with its first member, go on."""
+    twice, all_members = 2 * len(go_on), len(old.members)
+    return primary and (twice > all_members or (twice == all_members and old.coordinator in go_on))
+
+
+def when_to_start(since: int, batch: int, made: Sequence[int], per_second: int) -> int:
+    """When joins and leaves that wait `since` then may begin a view change: gathered for `batch`, and with no more
+    than `per_second` such views within a second; `made` are the times of the last ones, oldest first."""
+    earliest = since + batch
+    if len(made) >= per_second:
+        earliest = max(earliest, made[-per_second] + SECOND)
+    return earliest

@@ -1,0 +1,63 @@
+"""A decided view on its way to all of its members: first those who go on, then the joiners.
+
+A joiner that were told first could be the only one who knows the view.  Whoever comes to lead a view and does not know
+that everybody has it hands it over again: an installation that is there already is only acknowledged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pygroups.core.address import Address
+from pygroups.core.view import ViewId
+
+from .heads import Done, Install, Proposal
+
+if TYPE_CHECKING:
+    from .machine import Gms
+
+
+class Handover:
+    """`proposal` was decided; `gms` is the member that hands it over."""
+
+    def __init__(self, gms: Gms, proposal: Proposal) -> None:
+        self.gms = gms
+        self.proposal = proposal
+        self.acked: dict[Address, None] = {}
+        self.welcomed = False  # the joiners were told
+
+    @property
+    def view(self) -> ViewId:
+        return self.proposal.view.id
+
+    def tell_old_members(self) -> None:
+        for member in self.proposal.transitional:
+            if member != self.gms.env.me:
+                self.gms.tell(member, Install(self.proposal, None))
+
+    def go_on(self) -> bool:
+        """Do what can be done now; True when this member has nothing more to do for this view."""
+        gms = self.gms
+        if self._missing(self.proposal.transitional):
+            return False
+        if gms.view is None or self.view != gms.view.id:
+            gms.left("left", "")  # this leader leaves with the view it decided, and all who go on have it
+            return True
+        joiners = tuple(m for m in self.proposal.view.members if m not in self.proposal.transitional)
+        if not self.welcomed:
+            self.welcomed = True
+            assert gms.kept is not None and gms.kept.digest is not None
+            for joiner in joiners:
+                if joiner != gms.env.me:
+                    gms.tell(joiner, gms.kept)
+        if self._missing(joiners):
+            return False
+        gms.kept = None
+        for member in gms.view.members:
+            if member != gms.env.me:
+                gms.tell(member, Done(self.view))
+        return True
+
+    def _missing(self, members: tuple[Address, ...]) -> bool:
+        gms = self.gms
+        return any(m != gms.env.me and m not in self.acked and m not in gms.suspects for m in members)

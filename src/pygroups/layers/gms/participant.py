@@ -1,0 +1,129 @@
+"""The member's side of a view change: ready, bound, fetching, accepted.
+
+By its answer to Collect a member is bound to a ballot: it never resumes its view, answers higher ballots only, and if
+it then hears nothing it complains until somebody gives it the installation or begins another attempt.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pygroups.core.address import Address
+from pygroups.core.events import Bound, FetchTo, Stop
+from pygroups.core.view import Ballot
+
+from .heads import Accept, Collect, CollectAck, Low, Proposal, Propose, Ready, ReadyRsp, Stuck
+
+if TYPE_CHECKING:
+    from .machine import Gms
+
+
+class Participant:
+    """What a member answers to whoever leads; `gms` is the member."""
+
+    def __init__(self, gms: Gms) -> None:
+        self.gms = gms
+        self.env = gms.env
+        self.bound: Ballot | None = None
+        self.heard_at = 0  # when the one it is bound to was heard last, or was complained about
+        self.proposal: Proposal | None = None  # being fetched, or accepted
+        self.accepted: dict[Ballot, None] = {}  # up to the cuts of these everything is held here
+
+    def reset(self) -> None:
+        """A view was installed: ballot and proposal are forgotten."""
+        self.bound, self.proposal, self.accepted = None, None, {}
+
+    # -- answering
+
+    def on_ready(self, src: Address, head: Ready) -> None:
+        gms = self.gms
+        gms.heard_of(head.ballot)
+        mine = None if gms.view is None else gms.view.id
+        if mine is None or head.view >= mine:
+            gms.tell(src, ReadyRsp(head.ballot, mine, self.bound, gms.leaving))
+        else:
+            gms.explain(src, head.view, asked=True)
+
+    def on_collect(self, src: Address, head: Collect) -> None:
+        gms = self.gms
+        if gms.view is None or head.view != gms.view.id:
+            gms.explain(src, head.view, asked=True)
+        elif self._not_low(src, head.ballot):
+            if head.ballot != self.bound:
+                self.bound, self.proposal = head.ballot, None
+                gms.leader.overtaken(head.ballot)
+            self.heard_leader()
+            gms.above.append(Stop(head.ballot))
+
+    def stopped(self, event: Bound) -> None:
+        """The layers above stand still: say what is held.  The record is written before the answer leaves."""
+        if event.ballot != self.bound:
+            return  # bound to a higher one meanwhile
+        self.record("collect", None)
+        ack = CollectAck(event.ballot, event.held, event.marks, self.gms.leaving)
+        self.gms.tell(event.ballot.leader, ack)
+
+    def on_propose(self, src: Address, head: Propose) -> None:
+        gms, proposal = self.gms, head.proposal
+        if gms.view is None or proposal.old != gms.view.id:
+            gms.explain(src, proposal.old, asked=True)
+        elif self._not_low(src, proposal.ballot) and proposal.ballot == self.bound:
+            self.heard_leader()
+            self.proposal = proposal
+            gms.above.append(FetchTo(proposal.ballot, proposal.cut, proposal.holders))
+
+    def fetched(self, ballot: Ballot) -> None:
+        """Everything up to the cut of `ballot` is held here: accept."""
+        if ballot == self.bound and self.proposal is not None and self.proposal.ballot == ballot:
+            self.accepted[ballot] = None
+            self.record("accepted", self.proposal)
+            self.gms.tell(ballot.leader, Accept(ballot))
+
+    def _not_low(self, src: Address, ballot: Ballot) -> bool:
+        self.gms.heard_of(ballot)
+        if self.bound is not None and ballot < self.bound:
+            self.gms.tell(src, Low(ballot, self.bound))
+            return False
+        return True
+
+    # -- when nothing is heard
+
+    def heard_leader(self) -> None:
+        self.heard_at = self.env.now
+        self.gms.wake_at(self.heard_at + self._patience())
+
+    def complain(self) -> None:
+        """Ask all of the view: who has the installation gives it, else the first in rank must begin an attempt."""
+        gms = self.gms
+        assert gms.view is not None and self.bound is not None
+        if self.env.now >= self.heard_at + self._patience():
+            self.heard_at = self.env.now
+            for member in gms.view.members:
+                if member != self.env.me:
+                    gms.tell(member, Stuck(self.bound, gms.view.id))
+        gms.wake_at(self.heard_at + self._patience())
+
+    def _patience(self) -> int:
+        """How long a bound member waits: longer than its leader waits for an answer, and longer by rank."""
+        view = self.gms.view
+        assert view is not None
+        return self.env.config.flush_timeout * 2 + self.env.config.batch * view.members.index(self.env.me)
+
+    # -- the journal
+
+    def record(self, stage: str, proposal: Proposal | None) -> None:
+        """Write a `flush` record: `collect`, `accepted` or `installed`."""
+        if not self.env.journaling:
+            return
+        fields: dict[str, Any] = {"stage": stage}
+        if self.bound is not None:
+            fields.update(ballot_number=self.bound.number, ballot_leader=self.bound.leader)
+        if proposal is not None:
+            fields.update(
+                next_number=proposal.view.id.number,
+                next_creator=proposal.view.id.leader,
+                members=proposal.view.members,
+                transitional=proposal.transitional,
+                digest=dict(proposal.cut),
+            )
+        self.env.record("flush", **fields)

@@ -1,0 +1,161 @@
+"""SEQUENCER: all members deliver multicasts in one order, the coordinator's.
+
+A member sends its multicast to the coordinator, which multicasts it on the member's behalf.  Agreement at a crash comes
+from the flush below, not from here.  Note: docs/layers/sequencer.md; seed 000.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import ClassVar
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.events import Block, Event, Marks, NewView
+from pygroups.core.layer import Env, Layer
+from pygroups.core.run import Run
+from pygroups.core.view import View, ViewId
+
+
+class Forward(msgspec.Struct, array_like=True, tag=80):
+    """Member to coordinator: multicast this run for me."""
+
+    view: ViewId  # the sender's view: an older one's Forward is sent again by its sender, a newer one's is kept
+
+
+class Data(msgspec.Struct, array_like=True, tag=81):
+    """Coordinator to all: the run's origin sent it, its place in this stream is its place in the order."""
+
+
+class Sequencer(Layer):
+    """One order for all members of a view."""
+
+    __slots__ = ("blocked", "early", "forward_table", "queues", "received", "view")
+
+    needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "VIRTUAL_SYNCHRONY"})
+    gives: ClassVar[frozenset[str]] = frozenset({"TOTAL"})
+    heads: ClassVar[tuple[type, ...]] = (Forward, Data)
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.view: View | None = None
+        self.blocked = False  # the view is on its way out: whatever is ordered now would be lost with it
+        self.forward_table: dict[int, Run] = {}  # own runs not yet delivered here, by first number, oldest first
+        self.received: Marks = {}  # per origin, also of former members, the next number not yet delivered
+        self.queues: dict[Address, deque[Run]] = {}  # at the coordinator: what waits to be ordered, by origin
+        self.early: list[Run] = []  # Forwards of views that are not installed here yet
+
+    # -- sending
+
+    def down(self, run: Run) -> None:
+        if run.dest is not None or not run.count:
+            self.below.append(run)
+            return
+        self.forward_table[run.first] = run
+        if self.view is not None and not self.blocked:
+            self._ask(self.view, run)
+
+    def _ask(self, view: View, run: Run) -> None:
+        me = self.env.me
+        if view.coordinator == me:
+            self._queue(run)
+        else:
+            self.below.append(run.readdressed(me, view.coordinator).push(Forward(view.id)))
+
+    # -- ordering, at the coordinator
+
+    def _queue(self, run: Run) -> None:
+        assert run.origin is not None
+        queue = self.queues.get(run.origin)
+        if queue is None:
+            queue = self.queues[run.origin] = deque()
+        queue.append(run)
+
+    def end_turn(self) -> None:
+        """Order what came in this turn, a run of each origin in turn, our own like everybody's."""
+        if not self.queues or self.blocked:
+            return
+        me, waiting = self.env.me, list(self.queues.values())
+        while waiting:
+            for queue in waiting:
+                self.below.append(queue.popleft().readdressed(me, None).push(Data()))
+            waiting = [queue for queue in waiting if queue]
+        self.queues = {}
+
+    # -- receiving
+
+    def up(self, run: Run) -> None:
+        head = run.head
+        if isinstance(head, Data):
+            self._deliver(run.pop())
+        elif isinstance(head, Forward):
+            self._on_forward(head, run)
+        else:
+            self.above.append(run)
+
+    def _deliver(self, run: Run) -> None:
+        assert run.origin is not None
+        expected = self.received.get(run.origin, 1)
+        if run.first < expected:
+            self.env.drop("ordered twice")  # the last coordinator ordered it already
+            return
+        if run.first > expected:
+            self.env.drop("hole in an origin's order")  # no honest coordinator leaves one; everybody drops the same
+            return
+        self.received[run.origin] = run.next
+        if run.origin == self.env.me:
+            self.forward_table.pop(run.first, None)
+        self.above.append(run)
+
+    def _on_forward(self, head: Forward, run: Run) -> None:
+        view = self.view
+        if view is None or head.view > view.id:
+            if len(self.early) < self.env.config.future_runs_max:
+                self.early.append(run)  # to drop it would let the sender's next one overtake
+            else:
+                self.env.drop("too many early forwards")
+        elif head.view < view.id or self.blocked:
+            self.env.drop("forward of an old view")  # its sender sends it again in the next view
+        elif view.coordinator != self.env.me:
+            self.env.drop("forward to a member that does not order")
+        elif run.src not in view.members or run.origin != run.src:
+            self.env.drop("forward of a stranger")
+        else:
+            self._queue(run.pop())
+
+    # -- membership
+
+    def up_event(self, event: Event) -> None:
+        self.above.append(event)
+        if isinstance(event, Block):
+            self.blocked = True
+            self.queues = {}  # their origins send them again in the next view
+        elif isinstance(event, NewView):
+            self._install(event)
+
+    def _install(self, event: NewView) -> None:
+        self.view, self.blocked, self.queues = event.view, False, {}
+        if event.digest is not None:
+            self.received = dict(event.digest)
+        self._forget_marks(event.view)
+        for run in self.forward_table.values():
+            self._ask(event.view, run)
+        early, self.early = self.early, []
+        for run in early:
+            head = run.head
+            assert isinstance(head, Forward)
+            self._on_forward(head, run)
+
+    def _forget_marks(self, view: View) -> None:
+        """Marks of origins outside the view stay, up to a limit: a former member's late runs must not come again."""
+        outside = [origin for origin in self.received if origin not in view.members]
+        for origin in outside[: max(0, len(outside) - self.env.config.marks_max)]:
+            del self.received[origin]
+
+    def gauges(self) -> dict[str, int]:
+        return {
+            "forward_table": len(self.forward_table),
+            "queued": sum(len(queue) for queue in self.queues.values()),
+            "early": len(self.early),
+        }
