@@ -20,6 +20,7 @@ MEMBERS_MAX: Final = 1_024
 XMIT_RANGES_MAX: Final = 48  # in one request for missing runs, so that it fits a datagram
 TEXT_MAX: Final = 255  # contacts, reasons, profiles
 ENTRY_BYTES: Final = 5  # what msgpack adds to a payload at most
+HELLO_MAX: Final = 8 << 10  # what a connection may send before it has said who it is
 
 MILLISECOND: Final = 1_000
 SECOND: Final = 1_000_000
@@ -69,6 +70,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     state_chunk: int = 48 << 10  # one piece of a state on the wire
     state_chunks_ahead: int = 16  # unacknowledged pieces of a state
     state_timeout: int = 30 * SECOND  # for a provider that has said nothing
+    connect_timeout: int = 1 * SECOND  # for a connection to be made and answered
+    reconnect_min: int = 20 * MILLISECOND  # before a peer that gave no answer is dialed again; doubles
+    reconnect_max: int = 1 * SECOND
+    probe_tries: int = 20  # for a peer that takes connections and ends them unanswered, as a dying process does
+    link_bytes: int = 64 << 20  # unsent frames for one peer; what comes beyond is dropped, and repaired later
+    contacts_max: int = 4_096  # where peers listen, remembered
+    strangers: int = 64  # connections that have not said who they are
+    stranger_timeout: int = 5 * SECOND  # for them to say it
+    lock_retry: int = 20 * MILLISECOND  # while another process is founding the group
+    stats_period: int = 60 * SECOND  # between two `stats` records
 
     def fingerprint(self) -> str:
         """What two members of one group must have in common."""
