@@ -16,9 +16,10 @@ BEFORE_US = 250_000
 def failover_gaps(records: DataFrame) -> DataFrame:
     """Per `fault` mark and member that it does not name: the longest time between two deliveries around the mark.
 
-    Looked at is every gap that ends after the mark, begins at most 10 s after it and before the next mark, and, as a
-    mark may be written a moment after what it tells of, one that ended up to a quarter of a second before it. `gap_us` is by the
-    member's monotonic clock; gaps under 5 ms are not looked for. A group that is idle has long gaps without any fault.
+    Looked at is every gap that ends after the mark, begins at most 10 s after it and before the next mark. A mark may
+    be written a moment after what it tells of, so a gap that ended up to a quarter of a second before it counts too.
+    `gap_us` is by the member's monotonic clock; gaps under 5 ms are not looked for. A group that is idle has long gaps
+    without any fault.
     """
     faults = mark_records(records.where("kind = 'fault'")).where(~F.array_contains("named", address()))
     mark = F.struct("mark_us", "reason", "named", F.col("mono_us").alias("at_us"))

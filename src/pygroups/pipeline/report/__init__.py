@@ -1,0 +1,26 @@
+"""The report: one HTML file that works offline, for somebody who has never seen a group.
+
+`docs/decisions/0020-figures-without-a-library.md` says why its figures are drawn here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pygroups.pipeline.report.gather import gather
+from pygroups.pipeline.report.render import render
+from pygroups.pipeline.verdict import AuditResult
+
+__all__ = ["write_report"]
+
+
+def write_report(path: Path, audit: AuditResult) -> None:
+    """Writes the report of an audit to `path`, whose folder is made where it is missing.
+
+    Raises OSError if the file cannot be written; then what stood at `path` before is untouched.
+    """
+    page = render(gather(audit))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    unfinished.write_text(page, encoding="utf-8")
+    unfinished.replace(path)

@@ -1,0 +1,1 @@
+"""The figures of the report: functions from plain values to SVG."""

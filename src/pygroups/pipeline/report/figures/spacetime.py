@@ -1,0 +1,116 @@
+"""A space-time diagram: members as lanes, records in the order of their clocks, an arrow from each send to where it was
+delivered. Columns are steps, not seconds, so that what happened within a microsecond can still be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from markupsafe import Markup
+
+from pygroups.pipeline.report.figures import svg
+from pygroups.pipeline.report.findings import Diagram, Event
+from pygroups.pipeline.verdict import Violation
+
+TOP = 14
+LANE = 54
+LANE_LINE = 34
+RADIUS = 5
+LABELLED_AT_MOST = 16
+MARGIN = 0.02
+Place = tuple[float, float]
+
+
+def spacetime(diagram: Diagram) -> Markup:
+    """The records around a violation; what it is about is drawn strongly."""
+    violation = diagram.violation
+    events = sorted(diagram.events, key=lambda event: (event.time_us, event.kind != "send", event.index))
+    lanes = _lanes(violation, events)
+    places = _places(events, lanes)
+    bottom = TOP + LANE * len(lanes)
+    shapes = [_lane(lane, row) for row, lane in enumerate(lanes)]
+    shapes.extend(_arrows(events, places, violation))
+    shapes.extend(_point(event, places[index], violation, len(events)) for index, event in enumerate(events))
+    return svg.picture(shapes, bottom + 6, _description(violation, events, lanes), "spacetime")
+
+
+def _lanes(violation: Violation, events: Sequence[Event]) -> list[str]:
+    concerned = [violation.origin, violation.member, violation.other]
+    present = {_address(event) for event in events}
+    first = [lane for lane in dict.fromkeys(concerned) if lane in present and lane is not None]
+    return first + sorted(present - set(first))
+
+
+def _address(event: Event) -> str:
+    return f"{event.member}@{event.incarnation}"
+
+
+def _places(events: Sequence[Event], lanes: Sequence[str]) -> list[Place]:
+    rows = {lane: row for row, lane in enumerate(lanes)}
+    step = (1 - 2 * MARGIN) / max(1, len(events) - 1)
+    return [
+        (MARGIN + step * column, TOP + LANE * rows[_address(event)] + LANE_LINE) for column, event in enumerate(events)
+    ]
+
+
+def _lane(lane: str, row: int) -> Markup:
+    level = TOP + LANE * row + LANE_LINE
+    return svg.group(
+        svg.line(0, level, 1, level, class_="lane-line"), svg.text(0, level - 20, lane, class_="lane-name")
+    )
+
+
+def _run(event: Event) -> tuple[object, ...]:
+    return event.origin, event.origin_incarnation, event.first, event.peer
+
+
+def _arrows(events: Sequence[Event], places: Sequence[Place], violation: Violation) -> Iterable[Markup]:
+    sent = {_run(event): place for event, place in zip(events, places, strict=True) if event.kind.endswith("send")}
+    for event, place in zip(events, places, strict=True):
+        start = sent.get(_run(event))
+        if event.kind.endswith("send") or start is None or start[1] == place[1]:
+            continue
+        strength = "strong" if _concerned(event, violation) else "faint"
+        yield svg.line(*start, *place, class_=f"arrow {strength}", marker_end=f"url(#arrow-{strength})")
+
+
+def _concerned(event: Event, violation: Violation) -> bool:
+    if violation.first is None:
+        at = violation.position
+        return at is not None and event.position is not None and event.position <= at < event.position + _size(event)
+    same_origin = violation.origin in (event.origin, f"{event.origin}@{event.origin_incarnation}")
+    return same_origin and event.first is not None and event.first <= violation.first < event.first + _size(event)
+
+
+def _size(event: Event) -> int:
+    return max(1, event.count or 1)
+
+
+def _point(event: Event, place: Place, violation: Violation, total: int) -> Markup:
+    concerned = _concerned(event, violation)
+    kind = "send" if event.kind.endswith("send") else "deliver"
+    shapes = [svg.dot(*place, RADIUS + concerned, class_=f"point {kind} {'concerned' if concerned else ''}".strip())]
+    if concerned or total <= LABELLED_AT_MOST:
+        shapes.append(svg.text(place[0], place[1] + 19, _name(event), class_="point-name", text_anchor="middle"))
+    return svg.group(*shapes, title=_in_words(event))
+
+
+def _name(event: Event) -> str:
+    return f"{event.origin}:{event.first}"
+
+
+def _in_words(event: Event) -> str:
+    verb = "sends" if event.kind.endswith("send") else "delivers"
+    last = (event.first or 0) + _size(event) - 1
+    what = _name(event) if last == event.first else f"{_name(event)} to {last}"
+    where = "" if event.position is None else f" at position {event.position}"
+    return f"{_address(event)} {verb} {what}{where}"
+
+
+def _description(violation: Violation, events: Sequence[Event], lanes: Sequence[str]) -> str:
+    kinds: Mapping[str, int] = {
+        kind: sum(event.kind.endswith(kind) for event in events) for kind in ("send", "deliver")
+    }
+    return (
+        f"Space-time diagram around a violation of {violation.promise}: {kinds['send']} sends and "
+        f"{kinds['deliver']} deliveries at {', '.join(lanes)}. {violation.detail}"
+    )

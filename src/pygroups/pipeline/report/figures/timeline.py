@@ -1,0 +1,136 @@
+"""Who lived when and in which views: one lane per name, each life a bar that is divided into its views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from markupsafe import Markup
+
+from pygroups.pipeline.report.figures import svg
+from pygroups.pipeline.report.figures.scale import Axis, counted, since, time_axis
+from pygroups.pipeline.report.findings import GroupFindings, Life, Mark, ViewSpan
+
+TOP = 26
+LANE = 46
+BAR_TOP = 19
+BAR = 16
+AXIS = 30
+LABEL_NEEDS = 0.035
+LONGEST_NAME = 24
+Words = Callable[[float], str]
+
+
+def timeline(group: GroupFindings) -> Markup:
+    """The figure, with numbered lines where something was done to the group."""
+    axis = time_axis(group.start_us, group.end_us)
+    words = since(group.start_us)
+    bottom = TOP + LANE * len(group.names)
+    lanes = [_lane(group, name, TOP + LANE * row, axis, words) for row, name in enumerate(group.names)]
+    shapes = [*time_grid(axis, words, TOP, bottom), *lanes, *mark_lines(group.marks, axis, words, TOP, bottom)]
+    return svg.picture(shapes, bottom + AXIS, _description(group, words), "timeline")
+
+
+def _description(group: GroupFindings, words: Words) -> str:
+    crashes = counted(group.overview.crashes, "crash", "crashes")
+    return (
+        f"Timeline of group {group.name}: {counted(group.overview.names, 'member')}, "
+        f"{counted(group.overview.lives, 'life', 'lives')}, {crashes}, over {words(group.end_us)}. "
+        "The table below the figure says the same."
+    )
+
+
+def time_grid(axis: Axis, words: Words, top: float, bottom: float) -> Iterable[Markup]:
+    """The lines and labels of an axis of time; the outer labels stay inside the figure."""
+    for index, tick in enumerate(axis.ticks):
+        share = axis.share(tick)
+        css_class = "tick minor" if index % 2 else "tick"
+        anchor = "start" if share < 0.02 else "end" if share > 0.98 else "middle"
+        yield svg.line(share, top, share, bottom, class_="grid")
+        yield svg.text(share, bottom + 18, words(tick), class_=css_class, text_anchor=anchor)
+
+
+def mark_lines(marks: Sequence[Mark], axis: Axis, words: Words, top: float, bottom: float) -> Iterable[Markup]:
+    """A line for each mark, with the number under which the list below the timeline explains it."""
+    for number, mark in enumerate(marks, start=1):
+        share = axis.share(mark.mark_us)
+        yield svg.group(
+            svg.line(share, top, share, bottom, class_="mark-line"),
+            svg.dot(share, top - 11, 9, class_="mark-dot"),
+            svg.text(share, top - 7, str(number), class_="mark-number", text_anchor="middle"),
+            title=f"{number}: {mark_in_words(mark)} at {words(mark.mark_us)}",
+            class_=f"mark mark-{mark.kind}",
+        )
+
+
+def mark_in_words(mark: Mark) -> str:
+    """What a mark says: its kind, its reason and whom it names."""
+    named = ", ".join(mark.named)
+    parts = {
+        "fault": f"fault ({mark.reason})" if mark.reason else "fault",
+        "heal": "the last fault is over",
+        "quiet": "all should have settled",
+    }
+    return parts[mark.kind] + (f": {named}" if named else "")
+
+
+def life_in_words(life: Life, words: Words) -> str:
+    """How a life went: `joined at 2.1 s, cut off at 4.2 s`."""
+    endings = {
+        "stopped": f"stopped at {words(life.to_us)} ({life.stop_reason})",
+        "cut off": f"cut off at {words(life.to_us)}",
+        "open": f"last heard of at {words(life.to_us)}",
+    }
+    return f"from {words(life.from_us)}, {endings[life.ending]}"
+
+
+def _lane(group: GroupFindings, name: str, top: float, axis: Axis, words: Words) -> Markup:
+    lives = [life for life in group.lives if life.member == name]
+    shown = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    label = svg.text(0, top + 12, shown, class_="lane-name")
+    return svg.group(label, *(_life(group, life, top + BAR_TOP, axis, words) for life in lives), class_="lane")
+
+
+def _life(group: GroupFindings, life: Life, top: float, axis: Axis, words: Words) -> Markup:
+    start, end = axis.share(life.from_us), axis.share(life.to_us)
+    mine = [view for view in group.views if (view.member, view.incarnation) == (life.member, life.incarnation)]
+    bar = svg.group(
+        svg.box(start, top, max(end - start, 0.002), BAR, class_="life"),
+        title=f"{life.address} {life_in_words(life, words)}",
+    )
+    return svg.group(
+        bar,
+        *(_view(view, top, axis, words) for view in mine),
+        *(_return(start, top) if life.life > 1 else ()),
+        *_ending(life, end, top, words),
+    )
+
+
+def _view(view: ViewSpan, top: float, axis: Axis, words: Words) -> Markup:
+    start, end = axis.share(view.from_us), axis.share(view.to_us)
+    shade = "odd" if view.view_number % 2 else "even"
+    kind = " minority" if view.primary is False else ""
+    shapes = [svg.box(start, top, end - start, BAR, class_=f"view {shade}{kind}")]
+    if end - start >= LABEL_NEEDS:
+        label = str(view.view_number)
+        shapes.append(svg.text((start + end) / 2, top + 12, label, class_="view-number", text_anchor="middle"))
+    merged = ", a merge" if view.merged else ""
+    title = (
+        f"{view.member} in view {view.view_number} of {view.view_creator}{merged}, "
+        f"{words(view.from_us)} to {words(view.to_us)}, with {', '.join(view.members)}"
+    )
+    return svg.group(*shapes, title=title)
+
+
+def _return(start: float, top: float) -> Iterable[Markup]:
+    yield svg.text(start, top - 4, "▸ back", class_="returned")
+
+
+def _ending(life: Life, end: float, top: float, words: Words) -> Iterable[Markup]:
+    if life.ending == "cut off":
+        anchor = "end" if end > 0.85 else "start"
+        yield svg.line(end, top - 2, end, top + BAR + 2, class_="cut")
+        yield svg.text(end, top - 4, "✕ cut off", class_="cut-word", text_anchor=anchor)
+    elif life.ending == "stopped":
+        yield svg.group(
+            svg.line(end, top - 2, end, top + BAR + 2, class_="stopped"), title=f"stopped: {life.stop_reason}"
+        )
