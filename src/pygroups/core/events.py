@@ -293,32 +293,42 @@ class Undelivered(Event):
 
 
 class StateWanted(Event):
-    """Up, state_transfer to top: give `joiners` the state of the start of view `view`; the view follows at once."""
+    """Up, state_transfer to the application: give `joiners` the state of the start of `view`; the view comes next."""
 
     view: ViewId
     joiners: tuple[Address, ...]
+    digest: Marks  # what that state holds: the marks of this member just before the view
 
 
 class StateChunk(Event):
-    """Down, top to state_transfer, at the provider: a part of the state of the start of `view`, for `joiner`."""
+    """Down, the application to state_transfer, at the provider: the next part of the state for `joiner`.
+
+    With `none` there is no state here to give: the joiner begins with what it has.
+    """
 
     view: ViewId
     joiner: Address
     data: bytes
     last: bool
+    none: bool = False
 
 
-class StateFailed(Event):
-    """Down, top to state_transfer, at the provider: the state of `view` cannot be had from here."""
+class StateTaken(Event):
+    """Up, state_transfer to the application, at the provider: `joiner` has `chunks` parts, or is gone (None)."""
 
     view: ViewId
-    reason: str
+    joiner: Address
+    chunks: int | None
 
 
 class StateArrived(Event):
-    """Up, state_transfer to top, at the joiner: a part of the state of the start of `view`, in order."""
+    """Up, state_transfer to the application, at the joiner: the next part of the state of the start of `view`.
+
+    With `none` there is no state to be had: nobody who is left has one.
+    """
 
     view: ViewId
     provider: Address
     data: bytes
     last: bool
+    none: bool = False

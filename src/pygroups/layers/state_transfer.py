@@ -1,0 +1,177 @@
+"""STATE_TRANSFER: a joiner gets the state of the start of a view, from a member that was there before.
+
+Everybody keeps account of who has no state yet and who provides it.  If a provider is lost, the next view has another
+one, and the state is that of the start of this view.  Taking and setting the state, and holding events back until it
+is set, is the channel's part.  Note: docs/layers/state_transfer.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from pygroups.core.address import Address
+from pygroups.core.events import Event, Marks, NewView, StateArrived, StateChunk, StateTaken, StateWanted
+from pygroups.core.layer import Env, Layer
+from pygroups.core.run import Run, pack, unpack
+from pygroups.core.view import ViewId
+
+Count = Annotated[int, Meta(ge=0, le=1 << 40)]
+
+
+class StateData(msgspec.Struct, array_like=True, tag=90):
+    """Provider to joiner: part `number` of the state of the start of `view`; the part itself is the run's payload."""
+
+    view: ViewId
+    number: Count  # from 0
+    last: bool
+    none: bool  # there is no state here
+
+
+class StateAck(msgspec.Struct, array_like=True, tag=91):
+    """Joiner to provider: the parts below `next` have arrived."""
+
+    view: ViewId
+    next: Count
+
+
+class StateDone(msgspec.Struct, array_like=True, tag=92):
+    """Joiner to all: I have a state now."""
+
+
+class StateTransfer(Layer):
+    """State of the start of a view for those who join in it."""
+
+    __slots__ = ("given", "marks", "members", "parts", "stateless")
+
+    needs: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "FIFO_UNICAST"})
+    gives: ClassVar[frozenset[str]] = frozenset({"STATE_AT_VIEW"})
+    heads: ClassVar[tuple[type, ...]] = (StateData, StateAck, StateDone)
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.marks: Marks = {}  # per origin, the next number not yet handed up: what a state of now would hold
+        self.members: tuple[Address, ...] = ()
+        self.stateless: dict[Address, tuple[Address, ViewId]] = {}  # who has no state yet, and who gives it which
+        self.given: dict[tuple[Address, ViewId], int] = {}  # parts sent to a joiner so far
+        self.parts = 0  # received of the state that this member waits for
+
+    # -- runs
+
+    def up(self, run: Run) -> None:
+        if run.stream is not None:
+            assert run.origin is not None
+            self.marks[run.origin] = run.next
+            self.above.append(run)
+            return
+        head = run.head
+        if isinstance(head, StateData):
+            self._on_state_data(run, head)
+        elif isinstance(head, StateAck):
+            if (run.src, head.view) in self.given:
+                self.above.append(StateTaken(head.view, run.src, head.next))
+        elif isinstance(head, StateDone):
+            self._has_state(run.src)
+        else:
+            self.above.append(run)
+
+    # -- the provider
+
+    def down_event(self, event: Event) -> None:
+        if isinstance(event, StateChunk):
+            self._give(event)
+        else:
+            self.below.append(event)
+
+    def _give(self, event: StateChunk) -> None:
+        if self.stateless.get(event.joiner) != (self.env.me, event.view):
+            return  # the joiner has gone, or another view's state is on its way to it
+        key = (event.joiner, event.view)
+        number = self.given.get(key, 0)
+        self.given[key] = number + 1
+        head = StateData(event.view, number, event.last, event.none)
+        body = pack([event.data])
+        self.below.append(Run(self.env.me, event.joiner, (head,), self.env.me, number + 1, 0, 1, body))
+
+    # -- the joiner
+
+    def _on_state_data(self, run: Run, head: StateData) -> None:
+        if self.stateless.get(self.env.me) != (run.src, head.view) or head.number != self.parts:
+            self.env.drop("state that nobody waits for")
+            return
+        try:
+            (data,) = unpack(run.body)
+        except (msgspec.DecodeError, ValueError):
+            self.env.drop("malformed state")
+            return
+        self.parts += 1
+        self.tell(run.src, StateAck(head.view, self.parts))
+        self.above.append(StateArrived(head.view, run.src, data, head.last, head.none))
+        if head.last:
+            self._done()
+
+    def _done(self) -> None:
+        self._has_state(self.env.me)
+        for member in self.members:
+            if member != self.env.me:
+                self.tell(member, StateDone())
+
+    def _has_state(self, member: Address) -> None:
+        provided = self.stateless.pop(member, None)
+        if provided is not None:
+            self.given.pop((member, provided[1]), None)
+
+    # -- membership
+
+    def up_event(self, event: Event) -> None:
+        if isinstance(event, NewView):
+            self._install(event)
+        else:
+            self.above.append(event)
+
+    def _install(self, event: NewView) -> None:
+        me, view = self.env.me, event.view
+        self.members = view.members
+        if event.digest is not None:
+            self.marks = dict(event.digest)
+        before = self.stateless.get(me)
+        founded = event.previous is None and view.members == (me,)
+        lost = self._provide(event, () if founded else event.joined)
+        if lost or self.stateless.get(me, before) != before:
+            self.parts = 0
+            event = msgspec.structs.replace(event, digest=dict(self.marks))  # what was held before is dropped
+        joiners = tuple(joiner for joiner, by in self.stateless.items() if by == (me, view.id))
+        wanted = [StateWanted(view.id, joiners, dict(self.marks))] if joiners else []
+        if lost:
+            self.above += [event, StateArrived(view.id, me, b"", last=True, none=True), *wanted]
+            self._done()
+        else:
+            self.above += [*wanted, event]
+
+    def _provide(self, event: NewView, joined: tuple[Address, ...]) -> bool:
+        """Who gives a state to whom from this view on: whoever gave and is still here goes on.
+
+        True when this member has no state and nobody has one: the first member then begins with none, and gives that.
+        """
+        me, members = self.env.me, event.view.members
+        without = [member for member in members if member in self.stateless or member in joined]
+        provider = next((member for member in members if member not in without), None)
+        lost = provider is None
+        if provider is None:
+            provider = members[0]
+            without.remove(provider)
+        before, self.stateless = self.stateless, {}
+        for member in without:
+            giving = before.get(member)
+            here = giving is not None and giving[0] in members and member not in joined
+            self.stateless[member] = giving if giving is not None and here else (provider, event.view.id)
+        for joiner, view in list(self.given):
+            if self.stateless.get(joiner) != (me, view):
+                del self.given[joiner, view]
+                self.above.append(StateTaken(view, joiner, None))
+        return lost and provider == me
+
+    def gauges(self) -> dict[str, int]:
+        return {"stateless": len(self.stateless), "given": len(self.given)}
