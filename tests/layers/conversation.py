@@ -109,6 +109,7 @@ class Member:
         self.name = name
         self.address = Address(name, f"{number:016x}")
         self.env = Env(self.address, 0, random.Random(number), config, journaling=True)
+        self.env.contact = name
         heads = [Word, *(head for layer in layers for head in layer.heads)]
         self.codec = OneByOne(Codec("test", heads))
         floor = type("Floor", (Layer,), {"gives": frozenset().union(*(layer.needs for layer in layers))})
@@ -275,11 +276,11 @@ class Conversation:
                 self._arrive(packet)
             return
         for _ in range(ENDLESS):
-            packet = next((p for p in self.flight if not self.members[p.dest].asleep), None)
-            if packet is None:
+            first = next((packet for packet in self.flight if not self.members[packet.dest].asleep), None)
+            if first is None:
                 return
-            self.flight.remove(packet)
-            self._arrive(packet)
+            self.flight.remove(first)
+            self._arrive(first)
         raise AssertionError("the members never stop talking")
 
     def _arrive(self, packet: Packet) -> None:

@@ -1,0 +1,107 @@
+"""VERIFY_SUSPECT: nobody is suspected who is only quiet, and nobody stays suspected who is heard again.
+
+A silent member is asked first; one whose process is proven to have ended is suspected at once.
+Note: docs/layers/verify_suspect.md.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.events import Event, Gone, Heard, NewView, Proven, Silent, Suspect, Unsuspect
+from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.run import Run
+
+
+class AreYouAlive(msgspec.Struct, array_like=True, tag=10):
+    """To a member that was not heard of.  The frame names its incarnation: only that life answers."""
+
+
+class IAmAlive(msgspec.Struct, array_like=True, tag=11):
+    """The answer, by whoever is asked."""
+
+
+class VerifySuspect(Layer):
+    """Turns Silent and Proven into Suspect and Unsuspect."""
+
+    __slots__ = ("asked", "members", "suspected")
+
+    needs: ClassVar[frozenset[str]] = frozenset({"ENDS", "HEARTBEAT"})
+    gives: ClassVar[frozenset[str]] = frozenset({"SUSPICION"})
+    heads: ClassVar[tuple[type, ...]] = (AreYouAlive, IAmAlive)
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.members: tuple[Address, ...] = ()
+        self.asked: dict[Address, int] = {}  # silent members, and until when each may answer; earliest first
+        self.suspected: dict[Address, bool] = {}  # and whether it is proven
+
+    def up(self, run: Run) -> None:
+        head = run.head
+        if isinstance(head, AreYouAlive):
+            self.tell(run.src, IAmAlive())
+        elif isinstance(head, IAmAlive):
+            self._on_heard(run.src)
+        else:
+            self.above.append(run)
+
+    # -- evidence, from the layer below
+
+    def up_event(self, event: Event) -> None:
+        if isinstance(event, Silent):
+            self._on_silent(event.member)
+        elif isinstance(event, Heard):
+            self._on_heard(event.member)
+        elif isinstance(event, Proven):
+            self._on_proven(event.member)
+        else:
+            self.above.append(event)
+
+    def _on_silent(self, member: Address) -> None:
+        if member in self.suspected or member in self.asked:
+            return
+        self.asked[member] = self.env.now + self.env.config.verify_timeout
+        self.wake_at(self.asked[member])
+        self.tell(member, AreYouAlive())
+
+    def _on_heard(self, member: Address) -> None:
+        self.asked.pop(member, None)
+        if self.suspected.get(member) is False:
+            del self.suspected[member]
+            self.env.record("unsuspect", peer=member)
+            self.above.append(Unsuspect(member))
+
+    def _on_proven(self, member: Address) -> None:
+        self.asked.pop(member, None)
+        if not self.suspected.get(member):
+            self._suspect(member, proven=True)
+
+    def _suspect(self, member: Address, *, proven: bool) -> None:
+        if member in self.members:
+            self.suspected[member] = proven  # of others gms asked once, and one answer is all it needs
+        self.env.record("suspect", peer=member, reason="proven" if proven else "silent")
+        self.above.append(Suspect(member, proven))
+
+    # -- membership and time
+
+    def down_event(self, event: Event) -> None:
+        self.below.append(event)
+        if isinstance(event, NewView):
+            self.members = members = event.view.members
+            self.asked = {member: until for member, until in self.asked.items() if member in members}
+            self.suspected = {member: proven for member, proven in self.suspected.items() if member in members}
+        elif isinstance(event, Gone):
+            self.members, self.asked, self.suspected, self.wake = (), {}, {}, NEVER
+
+    def timer(self) -> None:
+        now = self.env.now
+        for member in [member for member, until in self.asked.items() if until <= now]:
+            del self.asked[member]
+            self._suspect(member, proven=False)
+        self.wake = min(self.asked.values(), default=NEVER)
+
+    def gauges(self) -> dict[str, int]:
+        return {"asked": len(self.asked), "suspected": len(self.suspected)}
