@@ -1,0 +1,56 @@
+"""What a check raises: a promise that does not hold, with a witness somebody can act on."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.view import ViewId
+
+
+class Witness(msgspec.Struct, frozen=True, kw_only=True):
+    """Which promise, who saw it, which message in which view."""
+
+    promise: str
+    detail: str
+    member: str = ""
+    other: str = ""
+    message: str = ""
+    view: str = ""
+
+    def __str__(self) -> str:
+        where = [
+            f"{name} {value}"
+            for name, value in (
+                ("member", self.member),
+                ("other", self.other),
+                ("message", self.message),
+                ("view", self.view),
+            )
+            if value
+        ]
+        return f"{self.promise}: {self.detail} ({', '.join(where)})"
+
+
+class Broken(Exception):
+    """A promise does not hold."""
+
+    def __init__(
+        self,
+        promise: str,
+        detail: str,
+        *,
+        member: Address | None = None,
+        other: Address | None = None,
+        message: tuple[Address, int] | None = None,
+        view: ViewId | None = None,
+    ) -> None:
+        self.witness = Witness(
+            promise=promise,
+            detail=detail,
+            member=str(member or ""),
+            other=str(other or ""),
+            message=f"{message[0]}#{message[1]}" if message else "",
+            view=str(view or ""),
+        )
+        super().__init__(str(self.witness))

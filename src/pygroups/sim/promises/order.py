@@ -1,0 +1,81 @@
+"""One order: total-order and gap-free-prefix, in each view by itself.
+
+While all members deliver the same sequence, one list per view is kept and each delivery is one comparison.  Only where
+they differ is it asked what the difference breaks: a member may be ahead at the end of a view.
+"""
+
+from __future__ import annotations
+
+from pygroups.core.address import Address
+from pygroups.core.view import ViewId
+
+from .broken import Broken
+from .facts import Check, Delivery, Viewed
+
+Key = tuple[Address, int]  # origin and first number: which run
+
+
+class Order(Check):
+    """No two messages of a view in opposite order, and nobody lacks what stands before a message that it has."""
+
+    promises = ("total-order", "gap-free-prefix")
+
+    def __init__(self) -> None:
+        self.sequences: dict[ViewId, list[Key]] = {}
+        self.lengths: dict[ViewId, dict[Address, int]] = {}  # how much of it each member has delivered
+        self.apart: dict[ViewId, dict[Address, list[Key]]] = {}  # where they differ: each member's own
+
+    def viewed(self, view: Viewed) -> None:
+        """A member that delivers nothing in a view still has an empty sequence in it."""
+        self.lengths.setdefault(view.id, {}).setdefault(view.member, 0)
+
+    def delivered(self, delivery: Delivery) -> None:
+        view, member, key = delivery.view, delivery.member, (delivery.origin, delivery.first)
+        assert view is not None
+        if view in self.apart:
+            self.apart[view].setdefault(member, []).append(key)
+            self._examine(view, member)
+            return
+        sequence = self.sequences.setdefault(view, [])
+        lengths = self.lengths.setdefault(view, {})
+        at = lengths.get(member, 0)
+        if at == len(sequence):
+            sequence.append(key)
+        elif sequence[at] != key:
+            self.apart[view] = {one: sequence[:length] for one, length in lengths.items()}
+            self.apart[view].setdefault(member, []).append(key)
+            self._examine(view, member)
+            return
+        lengths[member] = at + 1
+
+    def _examine(self, view: ViewId, member: Address) -> None:
+        """Compare `member` with everybody, exactly."""
+        for other in self.apart[view]:
+            if other != member:
+                self._compare(view, member, other)
+
+    def _compare(self, view: ViewId, one: Address, other: Address) -> None:
+        ours, theirs = self.apart[view][one], self.apart[view][other]
+        places = {key: place for place, key in enumerate(theirs)}
+        before: Key | None = None
+        for key in ours:
+            if key not in places:
+                continue
+            if before is not None and places[before] > places[key]:
+                detail = f"{_name(before)} comes before it at one member and after it at the other"
+                raise Broken("total-order", detail, member=one, other=other, message=key, view=view)
+            before = key
+        if before is not None:
+            self._compare_prefixes(view, one, other, before)
+            self._compare_prefixes(view, other, one, before)
+
+    def _compare_prefixes(self, view: ViewId, one: Address, other: Address, common: Key) -> None:
+        ours, theirs = self.apart[view][one], set(self.apart[view][other])
+        for key in ours[: ours.index(common)]:
+            if key not in theirs:
+                detail = f"it stands before {_name(common)}, which both have, and only one of them has it"
+                raise Broken("gap-free-prefix", detail, member=other, other=one, message=key, view=view)
+
+
+def _name(key: Key) -> str:
+    return f"{key[0]}#{key[1]}"

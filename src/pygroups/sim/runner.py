@@ -1,0 +1,149 @@
+"""Plays schedules and says what came of them: one seed, or many on all cores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from pygroups.core.layer import Env
+from pygroups.core.stack import Stack
+from pygroups.wire.codec import Codec
+
+from . import faults
+from .draw import Wish, draw
+from .promises.broken import Broken, Witness
+from .promises.judge import Judge, checks_of
+from .schedule import Schedule
+from .story import Story
+from .world import GROUP, World
+
+MESSAGES_MIN: Final = 200  # a schedule with fewer, or with one sender, tested little and is counted as empty
+SENDERS_MIN: Final = 2
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What came of one schedule."""
+
+    seed: int
+    witness: Witness | None  # the promise that was broken
+    trace: str = ""  # where in the code a member fell, if that is what happened
+    now: int = 0  # when it ended, or was broken; microseconds of virtual time
+    counts: dict[str, int] = {}
+    drops: dict[str, int] = {}  # by reason
+
+
+class Totals(msgspec.Struct, kw_only=True):
+    """What came of many schedules."""
+
+    schedules: int = 0
+    empty: int = 0
+    virtual_s: float = 0.0
+    counts: dict[str, int] = {}
+    drops: dict[str, int] = {}
+
+    def add(self, outcome: Outcome) -> None:
+        self.schedules += 1
+        counts = outcome.counts
+        if outcome.witness is None:
+            self.empty += counts.get("messages", 0) < MESSAGES_MIN or counts.get("senders", 0) < SENDERS_MIN
+        self.virtual_s += outcome.now / 1_000_000
+        for sums, addends in ((self.counts, outcome.counts), (self.drops, outcome.drops)):
+            for name, count in addends.items():
+                sums[name] = sums.get(name, 0) + count
+
+
+def stack_builder(profile: str) -> Callable[[Env], Stack]:
+    """What builds a member's stack of `profile`; UsageError if there is no such profile."""
+    from pygroups.layers.profiles import build_stack, profile_named
+
+    found = profile_named(profile)
+    heads = found.heads()
+    return lambda env: build_stack(found, env, lambda _: Codec(GROUP, heads))
+
+
+def play(
+    schedule: Schedule,
+    *,
+    build: Callable[[Env], Stack] | None = None,
+    judge: Judge | None = None,
+    journals: Path | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Play `schedule` to its end.  `journals`: a folder for the members' journals; `tell` hears the story."""
+    judge = judge or Judge(checks_of(schedule.profile))
+    world = World(
+        schedule,
+        build or stack_builder(schedule.profile),
+        judge,
+        journals=journals is not None,
+        story=Story(tell) if tell is not None else None,
+    )
+    witness, trace = None, ""
+    try:
+        _play(world)
+    except Broken as broken:
+        witness = broken.witness
+    except Exception as error:  # noqa: BLE001 (whatever a layer raises is a finding, told with its seed)
+        witness, trace = _fallen(error), traceback.format_exc()
+    if journals is not None:
+        for member in world.lives.values():
+            assert member.journal is not None
+            member.journal.save(journals)
+    return _outcome(world, judge, witness, trace)
+
+
+def _play(world: World) -> None:
+    schedule, agenda = world.schedule, world.agenda
+    for action in schedule.actions:
+        agenda.at(action.at, faults.apply, world, action)
+    agenda.run_until(schedule.heal_at)
+    world.heal()
+    world.settle()
+
+
+def _fallen(error: Exception) -> Witness:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    detail = f"a member fell: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
+    return Witness(promise="no-fall", detail=detail)
+
+
+def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) -> Outcome:
+    counts = dict(judge.counters)
+    counts["senders"] = len(judge.senders)
+    counts |= world.counters
+    drops = {f"network: {name}": count for name, count in world.network.counters.items() if count}
+    for member in world.lives.values():
+        for name, count in member.env.counters.items():
+            if name.startswith("drop "):
+                reason = name.removeprefix("drop ")
+                drops[reason] = drops.get(reason, 0) + count
+            else:
+                counts[name] = counts.get(name, 0) + count
+    return Outcome(
+        seed=world.schedule.seed, witness=witness, trace=trace, now=world.agenda.now, counts=counts, drops=drops
+    )
+
+
+# -- many
+
+
+def play_seed(seed: int, wish: Wish, journals: Path | None = None) -> Outcome:
+    """Draw and play the schedule of `seed`."""
+    folder = None if journals is None else journals / f"seed-{seed}"
+    return play(draw(seed, wish), journals=folder)
+
+
+def play_seeds(seeds: Iterable[int], wish: Wish, jobs: int, journals: Path | None = None) -> Iterator[Outcome]:
+    """The outcomes of `seeds`, in their order, from as many processes."""
+    work = partial(play_seed, wish=wish, journals=journals)
+    if jobs == 1:
+        yield from map(work, seeds)
+        return
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap(work, seeds, chunksize=2)

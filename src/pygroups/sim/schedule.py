@@ -1,0 +1,150 @@
+"""What happens in a simulated world, as data: it can be written to a file, read again, repeated and made smaller.
+
+A seed means the schedule that `draw.draw` draws from it.  What is left to chance beside it, such as the delay of one
+frame, comes from streams that hang on the seed and a purpose each: one decision more does not change the others.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pygroups.core.errors import UsageError
+from pygroups.core.limits import MILLISECOND, SECOND
+
+FORMAT: Final = 1
+COORDINATOR: Final = "coordinator"  # in place of a name: whoever coordinates when the time comes
+
+Time = Annotated[int, Meta(ge=0)]  # microseconds since the world began
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+Way = Literal["both", "out", "in"]
+Leaving = Literal["all", "some", "nothing"]
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of what happens at an instant."""
+
+    at: Time
+
+
+class Start(Step, frozen=True, tag="start"):
+    """A process starts under this name and joins; nothing happens if one runs under it already."""
+
+    who: str
+
+
+class Send(Step, frozen=True, tag="send"):
+    """The application at `who`, or at the next name that is a member, sends `count` payloads of `size` bytes at once:
+    multicasts, or messages to the member `to`."""
+
+    who: str
+    count: int
+    size: int
+    to: str | None = None
+
+
+class Crash(Step, frozen=True, tag="crash"):
+    """The process ends without a word: between two turns, or in its next turn that sends something, after the journal
+    was written and with `nothing` or only `some` of the frames on the wire."""
+
+    who: str
+    leaves: Leaving = "all"
+
+
+class Pause(Step, frozen=True, tag="pause"):
+    """The process does not run for a time; what arrives waits."""
+
+    who: str
+    lasts: Time
+
+
+class Leave(Step, frozen=True, tag="leave"):
+    """The application asks to leave."""
+
+    who: str
+
+
+class Cut(Step, frozen=True, tag="cut"):
+    """The network between `side` and `others` (all the rest, if not given) is cut for a time: both ways, or only what
+    goes out of the side, or only what comes in.  A side of one, cut off from all the rest, is isolated."""
+
+    side: tuple[str, ...]
+    lasts: Time
+    others: tuple[str, ...] | None = None
+    way: Way = "both"
+
+
+class Break(Step, frozen=True, tag="break"):
+    """The connection between two processes is lost, with what is on its way; both live and can connect again."""
+
+    who: str
+    other: str
+
+
+Action = Start | Send | Crash | Pause | Leave | Cut | Break
+
+
+class Weather(msgspec.Struct, frozen=True, kw_only=True):
+    """What the network does to frames until everything heals.  Shares are of frames, on each link by itself."""
+
+    delay: Time = 200  # the usual way from one to another; a link has between half and twice of it
+    jitter: Time = 100
+    loss: Share = 0.0
+    bursts: Share = 0.0  # after this share of frames, a burst of losses begins
+    burst_frames: int = 20
+    repeat: Share = 0.0  # a copy follows soon
+    reorder: Share = 0.0
+    reorder_by: Time = 5 * MILLISECOND
+    tail: Share = 0.0  # so many take far longer, a few up to tail_max
+    tail_max: Time = 2 * SECOND
+    late: Share = 0.0  # a copy comes again long after, in another view or over another connection
+    late_max: Time = 5 * SECOND
+
+
+class Habits(msgspec.Struct, frozen=True, kw_only=True):
+    """How the process under a name behaves."""
+
+    loop_delay: Time = 100  # until what has arrived is looked at, at most
+    reads_after: Time = 1 * MILLISECOND  # until the application has consumed what it was given, at most
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """One history to play: who takes part, what happens when, and when everything must be well again."""
+
+    format: int = FORMAT
+    seed: int
+    profile: str
+    names: tuple[str, ...]
+    habits: dict[str, Habits]
+    config: dict[str, int]  # what differs from the defaults of core.limits.Config
+    weather: Weather
+    rejoin: bool  # whether a process that was excluded comes back as a new life
+    actions: tuple[Action, ...]  # by time
+    heal_at: Time  # all faults end
+    bound: Time  # after heal_at, until everything promised must have happened
+
+
+def stream(seed: int, *purpose: object) -> random.Random:
+    """Chance for one purpose.  The same in every process: a text seeds it, never a hash."""
+    return random.Random("/".join([str(seed), *map(str, purpose)]))
+
+
+def to_json(schedule: Schedule) -> bytes:
+    """The schedule as a file for people and programs."""
+    return msgspec.json.format(msgspec.json.encode(schedule), indent=1) + b"\n"
+
+
+def from_json(text: bytes) -> Schedule:
+    """The schedule that `to_json` wrote; UsageError says what is wrong with it."""
+    try:
+        schedule = msgspec.json.decode(text, type=Schedule)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"this is no schedule of the simulator: {error}") from error
+    if schedule.format != FORMAT:
+        raise UsageError(f"the schedule has format {schedule.format}, this version reads {FORMAT}")
+    return schedule

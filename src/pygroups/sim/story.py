@@ -1,0 +1,42 @@
+"""What happened in a world, line by line, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pygroups.core.events import Block, Event, Excluded, NewView, Suspect, Undelivered, Unsuspect
+
+
+class Story:
+    """Hands one line for each thing that happens to `tell`."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+
+    def line(self, now: int, who: str, text: str) -> None:
+        """At `now` (microseconds), to or by `who`, this."""
+        self._tell(f"{now / 1_000_000:10.6f}  {who:<12} {text}")
+
+
+def event_text(event: Event) -> str | None:
+    """A sentence for what a member was told, or None for what is no news."""
+    if isinstance(event, NewView):
+        members = " ".join(member.name for member in event.view.members)
+        joined = f", joined: {_names(event.joined)}" if event.joined else ""
+        left = f", left: {_names(event.left)}" if event.left else ""
+        return f"view {event.view.id.number}:{event.view.id.leader.name} [{members}]{joined}{left}"
+    if isinstance(event, Suspect):
+        return f"suspects {event.member}" + (", proven" if event.proven else "")
+    if isinstance(event, Unsuspect):
+        return f"takes back the suspicion of {event.member}"
+    if isinstance(event, Block):
+        return "stops for a view change"
+    if isinstance(event, Excluded):
+        return f"is out: {event.reason}" + (f" ({event.detail})" if event.detail else "")
+    if isinstance(event, Undelivered):
+        return f"is told that messages {event.numbers} to {event.to} were not acknowledged"
+    return None
+
+
+def _names(members: tuple[object, ...]) -> str:
+    return " ".join(map(str, members))

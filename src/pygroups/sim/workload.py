@@ -1,0 +1,85 @@
+"""The application at one member: it sends what the schedule says as far as the window lets it, and reads what it is
+given, at once or slowly."""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.events import Consumed, Marks
+from pygroups.core.limits import ENTRY_BYTES
+from pygroups.core.top import Delivered, Top
+
+
+class Order(msgspec.Struct):
+    """What the application was asked to send and could not send yet."""
+
+    count: int
+    size: int
+    to: Address | None
+
+
+class Application:
+    """Sends and reads for one life."""
+
+    __slots__ = ("_rng", "made", "me", "orders", "reading", "reads_after", "top", "unread")
+
+    def __init__(self, me: Address, top: Top, reads_after: int, rng: Random) -> None:
+        self.me = me
+        self.top = top
+        self.reads_after = reads_after
+        self.orders: deque[Order] = deque()
+        self.made = 0  # payloads so far
+        self.unread: Marks = {}  # what was given and not consumed yet, per origin
+        self.reading = False  # whether it will look at them
+        self._rng = rng
+
+    # -- sending
+
+    def may_send(self) -> bool:
+        """Whether something waits to be sent and there is room for it."""
+        return bool(self.orders) and self._fits(self.orders[0])
+
+    def _fits(self, order: Order) -> bool:
+        return order.to is not None or self.top.room() >= order.size + ENTRY_BYTES
+
+    def payload(self, size: int) -> bytes:
+        """A payload that nobody else sends, of `size` bytes unless that is too short to say so."""
+        self.made += 1
+        return f"{self.me}#{self.made}|".encode().ljust(size, b".")
+
+    def send(self) -> list[tuple[int, bytes, Address | None]]:
+        """Hand to the top what fits: the numbers, payloads and receivers."""
+        sent: list[tuple[int, bytes, Address | None]] = []
+        while self.orders and self._fits(self.orders[0]):
+            order = self.orders[0]
+            payload = self.payload(order.size)
+            sent.append((self.top.accept(payload, order.to), payload, order.to))
+            order.count -= 1
+            if not order.count:
+                self.orders.popleft()
+        return sent
+
+    # -- reading
+
+    def given(self, delivered: Delivered) -> None:
+        """A run of multicasts lies in the queue."""
+        run = delivered.run
+        assert run.origin is not None
+        self.unread[run.origin] = run.next
+
+    def reading_time(self) -> int | None:
+        """How long until it reads, if it has something to read and was not asked yet."""
+        if self.reading or not self.unread:
+            return None
+        self.reading = True
+        return self._rng.randint(0, self.reads_after)
+
+    def read(self) -> Consumed:
+        """Take everything that lies there."""
+        self.reading = False
+        marks, self.unread = self.unread, {}
+        return Consumed(marks)

@@ -1,0 +1,283 @@
+"""The simulated world: processes, the network between them, and what the schedule does to both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pygroups.core.address import INCARNATION_DIGITS, Address
+from pygroups.core.events import Announce, Answered, Contacts, Dead, Ended, Event, Find, Found, Probe
+from pygroups.core.layer import Env, Record
+from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.records import plain_records
+from pygroups.core.stack import Stack
+from pygroups.journal.writer import MemoryJournal
+
+from .agenda import Agenda
+from .directory import Directory
+from .member import WALL_CLOCK, Member
+from .network import CALM, Network
+from .promises.broken import Broken
+from .promises.facts import Rest
+from .promises.judge import Judge
+from .schedule import COORDINATOR, Schedule, stream
+from .story import Story, event_text
+
+GROUP: Final = "simulated"
+POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
+CALM_FOR: Final = 1 * SECOND  # so long must it stay settled
+
+
+class World:
+    """Plays one schedule.  `build` makes the stack of a member from its env."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        build: Callable[[Env], Stack],
+        judge: Judge,
+        *,
+        journals: bool = False,
+        story: Story | None = None,
+    ) -> None:
+        self.schedule = schedule
+        self.build = build
+        self.judge = judge
+        self.journals = journals
+        self.story = story
+        self.agenda = Agenda()
+        self.network = Network(schedule.seed, schedule.weather)
+        self.directory = Directory()
+        self.config = Config(**schedule.config)
+        self.running: dict[str, Member] = {}  # by name
+        self.lives: dict[Address, Member] = {}  # all there ever were, by address
+        self.births: dict[str, int] = {}  # how often each name was started
+        self.counters: dict[str, int] = {}
+        self.rng = stream(schedule.seed, "world")
+        self._mourned: dict[tuple[Address, Address], None] = {}  # who was told of whose end
+
+    def count(self, what: str, by: int = 1) -> None:
+        """Add to a counter of this world."""
+        self.counters[what] = self.counters.get(what, 0) + by
+
+    def tell(self, who: str, what: str | Event) -> None:
+        """A line of the story, if somebody listens."""
+        if self.story is None:
+            return
+        text = what if isinstance(what, str) else event_text(what)
+        if text is not None:
+            self.story.line(self.agenda.now, who, text)
+
+    # -- processes
+
+    def start(self, name: str) -> None:
+        """A new life begins under `name`, unless one lives."""
+        if name in self.running:
+            return
+        birth = self.births[name] = self.births.get(name, 0) + 1
+        seed, now = self.schedule.seed, self.agenda.now
+        digits = stream(seed, "life", name, birth).getrandbits(4 * INCARNATION_DIGITS)
+        address = Address(name, f"{digits:0{INCARNATION_DIGITS}x}")
+        env = Env(address, now, stream(seed, "layers", name, birth), self.config, journaling=self.journals)
+        env.contact = name
+        member = Member(self, address, env, self.build(env), self.schedule.habits[name])
+        self.running[name] = self.lives[address] = member
+        if self.journals:
+            member.journal = MemoryJournal(GROUP, name, address.incarnation, self.schedule.profile)
+            self.mark(member, "start", gauges={"bound_us": self.schedule.bound, "epsilon_ppm": 0})
+        self.tell(name, f"starts as {address}")
+        member.join()
+
+    def gone(self, member: Member) -> None:
+        """The process of `member` ends: its kernel closes what it had open."""
+        member.ended = member.ended or "crashed"
+        if self.running.get(member.address.name) is not member:
+            return
+        del self.running[member.address.name]
+        self.directory.ended(member.address)
+        for other in list(self.running.values()):
+            if other.address in member.routes or member.address in other.routes:
+                delay = self.network.delay(member.address.name, other.address.name)
+                self.agenda.after(delay + self.rng.randint(0, 3 * MILLISECOND), self._mourn, other, member.address)
+        if member.ended == "excluded" and self.schedule.rejoin:
+            self.agenda.after(200 * MILLISECOND, self.start, member.address.name)
+
+    def crash(self, member: Member) -> None:
+        """The process of `member` ends in the middle of whatever it did."""
+        member.ended = "crashed"
+        self.tell(member.address.name, "crashes")
+        self.judge.crashed(member.address)
+        self.gone(member)
+
+    def last_words(self, member: Member, frames: Sequence[tuple[tuple[Address, ...], list[bytes]]]) -> None:
+        """`member` crashes between its journal and the network."""
+        if member.doomed == "some":
+            chance = stream(self.schedule.seed, "last words", *member.address)
+            for dests, batch in frames:
+                for dest in dests:
+                    if chance.random() < 0.5:
+                        self.send(member, dest, batch)
+        self.crash(member)
+
+    def _mourn(self, member: Member, dead: Address) -> None:
+        """`member`'s connection with `dead` ends, if the news can reach it; once."""
+        key = (member.address, dead)
+        if key in self._mourned or not self.network.is_open(dead.name, member.address.name):
+            return
+        self._mourned[key] = None
+        member.arrive(Ended(dead))
+
+    # -- the network
+
+    def send(self, member: Member, dest: Address, frames: Sequence[bytes]) -> None:
+        """`member` hands frames for `dest` to its kernel."""
+        if dest not in member.routes:
+            self.count("no route", len(frames))
+            return
+        src, name, at, now = member.address.name, dest.name, self.agenda.at, self.agenda.now
+        for frame in frames:
+            for delay in self.network.arrivals(src, name):
+                at(now + delay, self._arrive, member.address, dest, frame)
+
+    def _arrive(self, src: Address, dest: Address, frame: bytes) -> None:
+        if not self.network.is_open(src.name, dest.name):
+            self.network.counters["cut"] += 1
+            return
+        receiver = self.lives[dest]
+        if not receiver.ended:
+            receiver.arrive((src, frame))
+            return
+        sender = self.lives[src]  # the host is there and knows no such connection
+        if not sender.ended:
+            self.agenda.after(self.network.delay(dest.name, src.name), self._mourn, sender, dest)
+
+    # -- what stacks ask of their driver
+
+    def command(self, member: Member, command: Event) -> None:
+        """Carry out what the bottom of a stack asked for.  A Disconnect says farewell, which means nothing to peers."""
+        if isinstance(command, Find):
+            self.agenda.after(self.rng.randint(200, 2 * MILLISECOND), self._found, member)
+        elif isinstance(command, Announce):
+            self.directory.announce(member.address, member.address.name, command.member)
+        elif isinstance(command, Contacts):
+            for peer in command.contacts:
+                member.routes.setdefault(peer)
+        elif isinstance(command, Probe):
+            self._send_probe(member, command.peer)
+
+    def _found(self, member: Member) -> None:
+        if member.ended:
+            return
+        found: Found = self.directory.find(member.address)
+        for peer in found.members:
+            member.routes.setdefault(peer)
+        member.arrive(found)
+
+    def _send_probe(self, member: Member, peer: Address) -> None:
+        """Connect to where `peer` listened: nothing, a refusal, or whoever lives there answers when it runs."""
+        self.agenda.after(self.network.delay(member.address.name, peer.name), self._probe_arrives, member, peer)
+
+    def _probe_arrives(self, member: Member, peer: Address) -> None:
+        here = self.running.get(peer.name)
+        if not self.network.connects(member.address.name, peer.name):
+            return
+        if here is None:
+            self._answer_probe(member, Dead(peer))
+        else:
+            answer = Answered(peer) if here.address == peer else Dead(peer)
+            here.arrive(lambda: self._answer_probe(member, answer))
+
+    def _answer_probe(self, member: Member, answer: Answered | Dead) -> None:
+        delay = self.network.delay(answer.peer.name, member.address.name)
+        self.agenda.after(delay, self._probe_answered, member, answer)
+
+    def _probe_answered(self, member: Member, answer: Answered | Dead) -> None:
+        if not member.ended and self.network.connects(member.address.name, answer.peer.name):
+            member.arrive(answer)
+
+    def _hang_up(self, member: Member, peer: Address) -> None:
+        if not member.ended and self.network.is_open(peer.name, member.address.name):
+            member.arrive(Ended(peer))
+
+    def lose_connection(self, one: Member, other: Member) -> None:
+        """The connection between two that live ends; both can connect again."""
+        for member, peer in ((one, other), (other, one)):
+            self.agenda.after(self.rng.randint(0, 2 * MILLISECOND), self._hang_up, member, peer.address)
+
+    # -- who is meant
+
+    def named(self, who: str) -> Member | None:
+        """The living process that a schedule means by `who`."""
+        if who != COORDINATOR:
+            return self.running.get(who)
+        followers: dict[Address, int] = {}
+        for member in self.running.values():
+            if member.view is not None:
+                coordinator = member.view.coordinator
+                followers[coordinator] = followers.get(coordinator, 0) + 1
+        for address in sorted(followers, key=lambda address: (-followers[address], address)):
+            if not self.lives[address].ended:
+                return self.lives[address]
+        return None
+
+    # -- journals
+
+    def write(self, member: Member, records: Sequence[Record]) -> None:
+        """The records of a turn, or a mark, go to `member`'s journal."""
+        if member.journal is not None:
+            now = self.agenda.now
+            member.journal.write(plain_records(records), WALL_CLOCK + now, now)
+
+    def mark(self, member: Member, kind: str, **fields: Any) -> None:
+        """A line that the world writes into `member`'s journal."""
+        self.write(member, [(kind, member.env.view, fields)])
+
+    def mark_all(self, kind: str, **fields: Any) -> None:
+        """The same line in the journal of everybody who runs."""
+        for member in self.running.values():
+            self.mark(member, kind, **fields)
+
+    # -- the end
+
+    def heal(self) -> None:
+        """All faults are over."""
+        self.tell("-", "everything heals")
+        self.network.mend_all()
+        self.network.set_weather(CALM)
+        self.mark_all("heal")
+        for member in list(self.running.values()):
+            while member.paused:
+                member.resume()
+
+    def settle(self) -> None:
+        """Let time pass until everything promised has happened and stays so; raises Broken if the bound is over."""
+        deadline = self.agenda.now + self.schedule.bound
+        calm_since: int | None = None
+        while calm_since is None or self.agenda.now < calm_since + CALM_FOR:
+            self.agenda.run_until(self.agenda.now + POLL)
+            try:
+                self.judge.settled(self.rests())
+            except Broken:
+                calm_since = None
+                if self.agenda.now >= deadline:
+                    raise
+            else:
+                calm_since = self.agenda.now if calm_since is None else calm_since
+        for member in self.running.values():
+            self.mark(member, "stats", gauges=member.stack.gauges())
+        self.mark_all("quiet")
+        self.tell("-", "everything is quiet")
+
+    def rests(self) -> list[Rest]:
+        """How everybody who lives stands."""
+        return [
+            Rest(
+                member.address,
+                member.top.unknown().stop,
+                sum(order.count for order in member.app.orders),
+                member.stack.gauges(),
+                member.blocked,
+                member.leaving,
+            )
+            for member in self.running.values()
+        ]
