@@ -1,0 +1,28 @@
+"""gap-free-prefix: nobody lacks what another delivered before a message that both delivered in a view."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pygroups.pipeline.findings import ORDERED, Rule, findings, sender_name, view_name, words
+from pygroups.pipeline.order import compared
+from pygroups.pipeline.tables import Tables
+
+
+def judge(tables: Tables) -> DataFrame:
+    """A fact is one message at one member, compared by blocks."""
+    blocks = tables.blocks.where("members > 1")
+    lacking = findings(
+        compared(tables.deliveries, tables.blocks),
+        broken=F.expr("theirs is null and position < known"),
+        view=view_name(),
+        member=F.col("other"),
+        other=F.col("address"),
+        origin=sender_name(),
+        first=F.col("first"),
+        position=F.col("position"),
+        detail=words("not delivered, though ", F.col("address"), " delivered it before a message that both delivered"),
+    )
+    return findings(blocks, judged=F.col("messages")).unionAll(lacking)
+
+
+RULE = Rule("gap-free-prefix", ORDERED, "messages", "no two members delivered anything in one view", judge)

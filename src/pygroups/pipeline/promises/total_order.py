@@ -1,0 +1,31 @@
+"""total-order: no two messages are in opposite order at two members of a view."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pygroups.pipeline.findings import ORDERED, Rule, findings, sender_name, view_name, words
+from pygroups.pipeline.order import compared
+from pygroups.pipeline.tables import Tables
+
+
+def judge(tables: Tables) -> DataFrame:
+    """A fact is one message at one member, compared by blocks; a member may be ahead of others, not across them."""
+    blocks = tables.blocks.where("members > 1")
+    pairs = compared(tables.deliveries, tables.blocks).where(F.col("address") < F.col("other"))
+    crossed = findings(
+        pairs,
+        broken=F.col("theirs") < F.col("passed"),
+        view=view_name(),
+        member=F.col("address"),
+        other=F.col("other"),
+        origin=sender_name(),
+        first=F.col("first"),
+        position=F.col("position"),
+        detail=words(
+            F.col("other"), " delivered it at position ", F.col("theirs"), ", before what came before it here"
+        ),
+    )
+    return findings(blocks, judged=F.col("messages")).unionAll(crossed)
+
+
+RULE = Rule("total-order", ORDERED, "messages", "no two members delivered anything in one view", judge)

@@ -1,0 +1,17 @@
+"""virtual-synchrony: members that go together from one view to the next delivered the same set in it."""
+
+from pyspark.sql import DataFrame
+
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Rule
+from pygroups.pipeline.sets import same_sets, transitions
+from pygroups.pipeline.tables import Tables
+
+
+def judge(tables: Tables) -> DataFrame:
+    """A fact is one view at one member that left it together with another."""
+    return same_sets(transitions(tables.views), tables.deliveries)
+
+
+RULE = Rule(
+    "virtual-synchrony", VIRTUAL_SYNCHRONY, "views", "no two members went together from one view to the next", judge
+)

@@ -1,0 +1,88 @@
+"""Spark sessions: local by default, on a cluster or through Spark Connect when asked. Only commands make them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_NEEDED: Final = 17
+_QUIET_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
+_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.autoBroadcastJoinThreshold": "32m",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+}
+_LOCAL_SETTINGS: Final = {
+    "spark.sql.shuffle.partitions": "8",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+}
+
+
+class NoSpark(RuntimeError):
+    """Spark cannot run here; the text is one sentence that says what to install."""
+
+
+def make_session(*, master: str | None = None, remote: str | None = None) -> "SparkSession":
+    """A session on `master` (default `local[*]`), or on the Spark Connect server `remote`.
+
+    Raises NoSpark if PySpark or Java is missing. Log4j is told to be quiet; Python workers use this interpreter.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise NoSpark(f"the audit needs Spark ({error}): pip install 'pygroups[spark]'") from error
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    _let_workers_import()
+    builder = SparkSession.builder.appName("pygroups")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    if remote is not None:
+        return builder.remote(remote).getOrCreate()
+    check_java()
+    for name, value in _LOCAL_SETTINGS.items() if master is None or master.startswith("local") else ():
+        builder = builder.config(name, value)
+    builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_QUIET_LOGGING}")
+    return builder.master(master or "local[*]").getOrCreate()
+
+
+def _let_workers_import() -> None:
+    """Spark's Python workers take PYTHONPATH from this process, not its sys.path (a checkout, a zipped application)."""
+    here = str(Path(__file__).parents[2])
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    if here not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([here, *paths])
+
+
+def check_java() -> None:
+    """Raises NoSpark, with what to install, if there is no Java that Spark 4 can run on."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if java is None:
+        raise NoSpark(
+            f"the audit needs Java {JAVA_NEEDED} or newer and finds none: install it "
+            f"(for instance: apt-get install openjdk-{JAVA_NEEDED}-jre-headless) or set JAVA_HOME"
+        )
+    text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30).stderr
+    major = _major_version(text)
+    if major is not None and major < JAVA_NEEDED:
+        raise NoSpark(f"the audit needs Java {JAVA_NEEDED} or newer, and {java} is Java {major}: install a newer one")
+
+
+def _major_version(text: str) -> int | None:
+    """17 from 'openjdk version "17.0.15" 2025-04-15', 8 from '1.8.0_392'."""
+    parts = text.partition('"')[2].partition('"')[0].split(".")
+    if not parts[0].isdigit():
+        return None
+    return int(parts[1]) if parts[0] == "1" and len(parts) > 1 else int(parts[0])
