@@ -1,0 +1,233 @@
+"""One member: a stack, and the one function that pumps it.
+
+Whatever comes in (frames, events of the network, timers, payloads, wishes of the application) marks a turn as due;
+what is ready in one pass of the loop becomes one turn.  A turn's records reach the journal before anything that it
+sends leaves, and before the application sees anything of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.events import Announce, Consumed, Contacts, Disconnect, Event, Find, Found, Marks, Probe
+from pygroups.core.layer import NEVER, Record
+from pygroups.core.limits import SECOND
+from pygroups.core.records import plain_records
+from pygroups.core.run import Run
+from pygroups.core.stack import Stack
+from pygroups.journal.writer import JournalError, JournalWriter
+
+
+class Network(Protocol):
+    """What a member needs of its network; see tcp.py."""
+
+    def send(self, frames: Iterable[tuple[Sequence[Address], Sequence[bytes]]]) -> None: ...
+    def learn(self, contacts: Mapping[Address, str]) -> None: ...
+    def probe(self, peer: Address) -> None: ...
+    def disconnect(self, peer: Address) -> None: ...
+    def close(self) -> None: ...
+
+
+class Discovery(Protocol):
+    """What a member needs to find others; see directory.py."""
+
+    def find(self) -> None: ...
+    def announce(self, member: bool) -> None: ...
+    def refresh(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Inbox(Protocol):
+    """Who gets what a member has for its application."""
+
+    def consumed(self) -> Marks:
+        """What the application has consumed since it was asked last."""
+
+    def arrived(self, events: Sequence[Run | Event]) -> None: ...
+    def turned(self) -> None:
+        """A turn is over: there may be room to send again."""
+
+    def journal_lost(self, reason: str) -> None: ...
+    def crashed(self, error: BaseException) -> None: ...
+
+
+class Member:
+    """Owns a stack and everything it touches the world with.  All its methods are called from one asyncio loop."""
+
+    def __init__(
+        self,
+        stack: Stack,
+        network: Network,
+        discovery: Discovery,
+        journal: JournalWriter | None,
+        inbox: Inbox,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.stack = stack
+        self.network = network
+        self.discovery = discovery
+        self.journal = journal
+        self.inbox = inbox
+        self.loop = loop
+        self.due = False  # a turn is on its way
+        self.timer: asyncio.TimerHandle | None = None
+        self.timer_at = NEVER
+        self.stats_timer: asyncio.TimerHandle | None = None
+        self.closed = False
+
+    # -- what comes in
+
+    def receive(self, frame: memoryview) -> None:
+        """A frame came in."""
+        if self.closed:
+            return
+        try:
+            self.stack.receive(frame, now_us())
+        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: what ends up here is a fault of ours)
+            self.crash(error)
+        if not self.due:
+            self.schedule()
+
+    def happened(self, event: Event) -> None:
+        """The network, or discovery, has something to say."""
+        if isinstance(event, Found):
+            self.network.learn(event.members)
+        self._tell(self.stack.happened, event)
+
+    def ask(self, event: Event) -> None:
+        """The application wants something."""
+        self._tell(self.stack.asked, event)
+
+    def record(self, kind: str, **fields: object) -> None:
+        """Write a record of the driver's own with the next turn."""
+        self.stack.env.record(kind, **fields)
+        self.schedule()
+
+    def schedule(self) -> None:
+        """Have a turn in the next pass of the loop."""
+        if not self.due and not self.closed:
+            self.due = True
+            self.loop.call_soon(self.turn)
+
+    def _tell(self, handler: Callable[[Event, int], None], event: Event) -> None:
+        if self.closed:
+            return
+        try:
+            handler(event, now_us())
+        except Exception as error:  # noqa: BLE001 (as in receive)
+            self.crash(error)
+        self.schedule()
+
+    # -- the pump
+
+    def turn(self) -> None:
+        """Let the stack finish what came in, and let out what it leaves."""
+        if self.closed:
+            return
+        self.due = False
+        try:
+            self._pump()
+        except Exception as error:  # noqa: BLE001 (as in receive)
+            self.crash(error)
+
+    def _pump(self) -> None:
+        stack, now = self.stack, now_us()
+        consumed = self.inbox.consumed()
+        if consumed:
+            stack.asked(Consumed(consumed), now)
+        if stack.wake() <= now:
+            stack.advance(now)
+        output = stack.end_turn(now)
+        if output.records:
+            self._write(output.records, now)
+        for command in output.commands:
+            if isinstance(command, Contacts):
+                self.network.learn(command.contacts)
+        if output.frames:
+            self.network.send(output.frames)
+        for command in output.commands:
+            self._obey(command)
+        if output.events:
+            self.inbox.arrived(output.events)
+        self.inbox.turned()
+        if not self.closed:
+            self._arm(stack.wake())
+
+    def _write(self, records: Sequence[Record], now: int) -> None:
+        if self.journal is None:
+            return
+        try:
+            self.journal.write(plain_records(records), time.time_ns() // 1_000, now)
+        except JournalError as error:
+            self.stack.env.count("journal outages")
+            self.inbox.journal_lost(str(error))
+
+    def _obey(self, command: Event) -> None:
+        if isinstance(command, Probe):
+            self.network.probe(command.peer)
+        elif isinstance(command, Disconnect):
+            self.network.disconnect(command.peer)
+        elif isinstance(command, Find):
+            self.discovery.find()
+        elif isinstance(command, Announce):
+            self.discovery.announce(command.member)
+        else:
+            assert isinstance(command, Contacts)
+
+    def _arm(self, when: int) -> None:
+        """Have a turn at `when`.  A timer that is earlier stays: it finds nothing to do and sets the next."""
+        if when >= self.timer_at or when >= NEVER:
+            return
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer_at = when
+        self.timer = self.loop.call_later(max(0, when - now_us()) / SECOND, self._ring)
+
+    def _ring(self) -> None:
+        self.timer, self.timer_at = None, NEVER
+        self.turn()
+
+    # -- statistics, and the end
+
+    def begin_statistics(self) -> None:
+        """Write a `stats` record every `stats_period`, and keep the entry of discovery young."""
+        period = self.stack.env.config.stats_period / SECOND
+        self.stats_timer = self.loop.call_later(period, self._statistics_again)
+
+    def _statistics_again(self) -> None:
+        self.discovery.refresh()
+        self.write_statistics()
+        self.begin_statistics()
+
+    def write_statistics(self) -> None:
+        """Write down what the stack holds, which is all 0 when it is quiet, and what was counted."""
+        env = self.stack.env
+        self.record("stats", gauges=self.stack.gauges(), detail=msgspec.json.encode(env.counters).decode())
+
+    def crash(self, error: BaseException) -> None:
+        """A fault of ours, or of the machine: this member ends here, as if its process had, and says so."""
+        if not self.closed:
+            self.close()
+            self.inbox.crashed(error)
+
+    def close(self) -> None:
+        """Stop at once: no more turns, no connections, no entry, no journal."""
+        self.closed = True
+        for timer in (self.timer, self.stats_timer):
+            if timer is not None:
+                timer.cancel()
+        self.network.close()
+        self.discovery.close()
+        if self.journal is not None:
+            self.journal.close()
+
+
+def now_us() -> int:
+    """The monotonic clock in microseconds: the time of a stack."""
+    return time.monotonic_ns() // 1_000
