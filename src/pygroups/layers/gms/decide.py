@@ -38,10 +38,11 @@ def next_view(old: View, ballot: Ballot, go_on: Sequence[Address], joiners: Mapp
     return View(ballot, (*go_on, *joining), tuple(contacts))
 
 
-def stays_primary(old: View, primary: bool, go_on: Sequence[Address]) -> bool:
-    """A hint: more than half of the last view that was flagged so, or half of it with its first member, go on."""
-    twice, all_members = 2 * len(go_on), len(old.members)
-    return primary and (twice > all_members or (twice == all_members and old.coordinator in go_on))
+def stays_primary(old: View, primary: bool, agreeing: Sequence[Address]) -> bool:
+    """A hint: more than half of the last view that was flagged so, or half of it with its first member, take part in
+    the change, those who leave politely included."""
+    twice, all_members = 2 * len(agreeing), len(old.members)
+    return primary and (twice > all_members or (twice == all_members and old.coordinator in agreeing))
 
 
 def when_to_start(since: int, batch: int, made: Sequence[int], per_second: int) -> int:

@@ -73,7 +73,7 @@ class Leader:
         self.wanted = False  # somebody is bound and asked for an attempt
         self.told: ViewId | None = None  # the view that this member decided and told all who go on
         self.since = 0  # when the first of the joins and leaves came that wait now
-        self.made: list[int] = []  # times of the last views by join and leave
+        self.made: list[int] = []  # times of the last views in which somebody joined or left
         self.failures = 0  # attempts given up since the last view
         self.pause_until = 0
 
@@ -288,7 +288,7 @@ class Leader:
             go_on,
             cut,
             holders,
-            decide.stays_primary(view, gms.primary, go_on),
+            decide.stays_primary(view, gms.primary, attempt.asked),
         )
         for member in attempt.asked:
             gms.tell(member, Propose(attempt.proposal))
@@ -367,7 +367,7 @@ class Leader:
 
     # -- a new view
 
-    def installed(self, joined_or_left: bool) -> None:
+    def installed(self, changed: bool) -> None:
         """This member installed a view: what waited for the old one is over."""
         view = self.gms.view
         assert view is not None
@@ -375,5 +375,5 @@ class Leader:
         self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if joiner not in view.members}
         self.leavers = {member: None for member in self.leavers if member in view.members}
         self.contested, self.since = {}, self.env.now
-        if joined_or_left:
+        if changed:
             self.made = [*self.made, self.env.now][-self.env.config.views_per_second :]

@@ -219,6 +219,7 @@ class Gms(Layer):
         """This member is in the group no more."""
         if self.phase is not Phase.GONE:
             self.phase, self.wake, self.inbox = Phase.GONE, NEVER, []
+            self.part.reset()
             self.above.append(events.Excluded(reason, detail))
             self.below.append(events.Gone())
 
@@ -282,7 +283,7 @@ class Gms(Layer):
         event = NewView(view, previous, transitional, joined, left, self.primary, digest)
         self.below += [events.Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
         self.above.append(event)
-        self.leader.installed(joined_or_left=bool(joined))
+        self.leader.installed(changed=old is not None and bool(joined or left))
         if self.leaving:
             self._ask_to_leave()
 
@@ -336,6 +337,8 @@ class Gms(Layer):
         self.suspects[member] = True
 
     def gauges(self) -> dict[str, int]:
+        if self.phase is Phase.GONE:
+            return {}
         return {
             "bound": int(self.part.bound is not None),
             "joiners": len(self.leader.joiners),

@@ -1,0 +1,148 @@
+"""GMS: its pure decisions as tables, and what a script as text cannot say.  The conversations stand in text/gms."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pygroups.core import events
+from pygroups.core.address import Address
+from pygroups.core.layer import Env
+from pygroups.core.limits import SECOND, Config
+from pygroups.core.run import Run
+from pygroups.core.view import Ballot, View
+from pygroups.layers.gms import decide
+from pygroups.layers.gms.heads import InstallAck, Join, Proposal, Ready, ReadyRsp, Refuse
+from pygroups.layers.gms.machine import Gms
+
+A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
+VIEW = View(Ballot(7, A), (A, B, C), ("a", "b", "c"))
+
+positions = st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 9))
+
+
+@pytest.mark.parametrize(
+    ("suspects", "leads"),
+    [([], A), ([A], B), ([B], A), ([A, B], C), ([A, B, C], None)],
+)
+def test_the_first_member_that_is_not_suspected_leads(suspects: list[Address], leads: Address | None) -> None:
+    assert decide.leader(VIEW, suspects) == leads
+
+
+@given(st.dictionaries(st.sampled_from([A, B, C]), positions, min_size=1))
+def test_the_cut_is_the_furthest_that_one_of_those_asked_holds(held: dict[Address, dict[Address, int]]) -> None:
+    cut, holders = decide.cut(held, VIEW.members)
+    assert list(cut) == list(VIEW.members)
+    for stream, end in cut.items():
+        assert end == max(positions.get(stream, 0) for positions in held.values())
+        assert held[holders[stream]].get(stream, 0) == end
+        if stream in held and held[stream].get(stream, 0) == end:
+            assert holders[stream] == stream, "who sent it is asked first, if it has it"
+
+
+def test_the_next_view_has_those_who_go_on_in_their_old_order_then_joiners_by_address() -> None:
+    after = decide.next_view(VIEW, Ballot(8, B), (C, B), {D: "d", A: "new"})
+    assert after == View(Ballot(8, B), (C, B, A, D), ("c", "b", "new", "d"))
+
+
+def test_a_ballot_is_above_the_view_and_everything_heard_of() -> None:
+    assert decide.next_number(VIEW, 3) == 8
+    assert decide.next_number(VIEW, 12) == 13
+
+
+@pytest.mark.parametrize(
+    ("agreeing", "stays"),
+    [((A, B), True), ((B, C), True), ((A,), False), ((A, B, C), True), ((), False)],
+)
+def test_more_than_half_stays_primary(agreeing: tuple[Address, ...], stays: bool) -> None:
+    assert decide.stays_primary(VIEW, True, agreeing) is stays
+    assert decide.stays_primary(VIEW, False, agreeing) is False
+
+
+def test_on_a_tie_the_half_with_the_first_member_stays_primary() -> None:
+    two = View(Ballot(1, A), (A, B), ("a", "b"))
+    assert decide.stays_primary(two, True, (A,))
+    assert not decide.stays_primary(two, True, (B,))
+
+
+@pytest.mark.parametrize(
+    ("made", "start"),
+    [([], 120), ([50], 120), ([50, 60], 50 + SECOND), ([10, 50, 60], 50 + SECOND)],
+)
+def test_joins_wait_for_their_batch_and_for_the_rate_of_views(made: list[int], start: int) -> None:
+    assert decide.when_to_start(100, 20, made, 2) == start
+
+
+def leader_of_two() -> Gms:
+    """A, which has just decided on a view with B, and B has it."""
+    env = Env(A, 0, random.Random(1), Config())
+    env.contact = "a"
+    gms = Gms(env)
+    gms.down_event(events.Join())
+    gms.up_event(events.Found({}, may_found=True))
+    view = View(Ballot(2, A), (A, B), ("a", "b"))
+    assert gms.view is not None
+    gms.install(Proposal(view.id, gms.view.id, view, (A,), {A: 0}, {A: A}, True), None)
+    gms.down_event(events.Installed(view.id, {}))
+    gms.up(Run(B, A, (InstallAck(view.id),)))
+    gms.above, gms.below = [], []
+    return gms
+
+
+def told(gms: Gms) -> list[tuple[Address | None, object]]:
+    """What `gms` has sent since it was asked last."""
+    sent = [(item.dest, item.head) for item in gms.below if isinstance(item, Run)]
+    gms.below = []
+    return sent
+
+
+SECOND_B = Address("B", "f" * 16)
+
+
+def test_a_living_members_name_is_refused() -> None:
+    """Scenario 9, first half."""
+    gms = leader_of_two()
+    gms.up(Run(SECOND_B, A, (Join(SECOND_B, "there", ""),)))
+    assert events.VerifyLife(B) in gms.below
+    gms.up_event(events.LifeVerified(B))
+    assert [(dest, type(head)) for dest, head in told(gms)] == [(SECOND_B, Refuse)]
+
+
+def test_a_dead_members_name_is_taken_over_in_the_same_view() -> None:
+    """Scenario 9, second half: one attempt excludes the former life and takes the new one in."""
+    gms = leader_of_two()
+    gms.up(Run(SECOND_B, A, (Join(SECOND_B, "there", ""),)))
+    gms.up_event(events.Suspect(B, proven=True))
+    ((_, ready), (to, _)) = told(gms)
+    assert isinstance(ready, Ready) and to == SECOND_B
+    gms.up(Run(SECOND_B, A, (ReadyRsp(ready.ballot, None, None, False),)))
+    gms.down_event(events.Bound(Ballot(3, A), {A: 4, B: 2}, {}))
+    assert gms.part.proposal is not None
+    assert gms.part.proposal.view.members == (A, SECOND_B)
+
+
+def test_a_joiner_that_does_not_answer_waits_and_delays_a_crash_only_for_a_moment() -> None:
+    gms = leader_of_two()
+    gms.up(Run(C, A, (Join(C, "there", ""),)))
+    gms.up_event(events.Suspect(B, proven=True))
+    gms.env.now += gms.env.config.batch
+    gms.timer()
+    gms.down_event(events.Bound(Ballot(3, A), {A: 0, B: 0}, {}))
+    assert gms.part.proposal is not None
+    assert gms.part.proposal.view.members == (A,)
+
+
+def test_a_joiner_hands_on_nothing_and_a_member_hands_a_join_on_once() -> None:
+    env = Env(B, 0, random.Random(1), Config())
+    gms = Gms(env)
+    gms.up(Run(C, B, (Join(C, "there", ""),)))
+    assert told(gms) == [], "a process without a view has nobody to hand it to"
+    gms.down_event(events.Join())
+    gms.install(Proposal(Ballot(2, A), Ballot(1, A), View(Ballot(2, A), (A, B), ("a", "b")), (A,), {}, {}, True), {})
+    told(gms)
+    gms.up(Run(C, B, (Join(C, "there", ""),)))
+    gms.up(Run(A, B, (Join(C, "there", ""),)))
+    assert [(dest, type(head)) for dest, head in told(gms)] == [(A, Join)]
