@@ -1,0 +1,183 @@
+"""Builds histories of groups and writes them as journals: what members do, in the order in which they do it.
+
+A history is right unless a test makes it wrong: `view` and `multicast` do what a correct group does, `send`, `deliver`
+and `Life.log` write whatever they are told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from zlib import crc32
+
+from pygroups.journal.writer import JournalWriter
+
+View = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as its origin numbered it."""
+
+    origin: Life
+    first: int
+    count: int
+    checksum: int
+
+
+@dataclass(eq=False)
+class Life:
+    """One member: its journal so far, and what it knows."""
+
+    name: str
+    incarnation: str
+    records: list[tuple[str, View | None, dict[str, object]]] = field(default_factory=list)
+    view: View | None = None
+    position: int = 0
+    seq: int = 0
+    next_number: int = 1
+    marks: dict[str, int] = field(default_factory=dict)
+    missing: bool = False  # its journal is not written
+    hole_at: int | None = None  # this record is lost
+
+    @property
+    def address(self) -> str:
+        return f"{self.name}@{self.incarnation}"
+
+    def log(self, kind: str, view: View | None = None, **fields: object) -> None:
+        self.records.append((kind, view or self.view, fields))
+
+
+class History:
+    """A group over time. `alive` are the members of the view in force."""
+
+    def __init__(self, group: str, profile: str = "total", names: str = "ABCD") -> None:
+        self.group = group
+        self.profile = profile
+        self.lives: list[Life] = []
+        self.alive: list[Life] = []
+        self.number = 0
+        self.history = "h1" if profile.startswith("uniform") else None
+        for name in names:
+            self.start(name)
+
+    def start(self, name: str) -> Life:
+        """A new life: the incarnation counts the lives of this name."""
+        again = sum(life.name == name for life in self.lives)
+        life = Life(name, f"{ord(name):x}{again:x}")
+        life.log("start", gauges={"bound_us": 10_000_000})
+        self.lives.append(life)
+        return life
+
+    def __getitem__(self, name: str) -> Life:
+        """The last life of that name."""
+        return next(life for life in reversed(self.lives) if life.name == name)
+
+    def view(self, names: str, by: str | None = None, **fields: object) -> View:
+        """All of `names` install the next view; newcomers get a digest from the first that was there."""
+        members = [self[name] for name in names]
+        self.number += 1
+        view = (self.number, self[by or names[0]].address)
+        provider = next((life for life in members if life.view is not None), None)
+        before = {life.address: life.view for life in members}
+        for life in members:
+            if life.view is None and provider is not None:
+                life.marks = dict(provider.marks)
+                self.install(life, view, members, before, digest=dict(provider.marks), **fields)
+            else:
+                self.install(life, view, members, before, **fields)
+        self.alive = members
+        return view
+
+    def install(
+        self, life: Life, view: View, members: list[Life], before: dict[str, View | None], **fields: object
+    ) -> None:
+        """One member's view record."""
+        old = before[life.address]
+        together = [m.address for m in members if m is life or (old is not None and before[m.address] == old)]
+        given: dict[str, object] = {
+            "members": [m.address for m in members],
+            "transitional": together,
+            "primary": True,
+            "history": self.history,
+        }
+        if old is not None:
+            given |= {"previous_number": old[0], "previous_creator": old[1]}
+        life.view, life.position, life.seq = view, 0, 0
+        life.log("view", **(given | fields))
+
+    def send(self, name: str, count: int = 1) -> Run:
+        """`name` sends a run; nobody delivers it yet."""
+        life = self[name]
+        run = Run(life, life.next_number, count, crc32(f"{life.address}:{life.next_number}".encode()))
+        life.next_number += count
+        life.log("send", **fields_of(run))
+        return run
+
+    def deliver(self, run: Run, names: str, **changes: object) -> None:
+        """Each of `names` delivers the run, in its view; `changes` go into the record."""
+        for name in names:
+            life = self[name]
+            where: dict[str, object] = {"stream": self.alive[0].address, "seq": life.seq, "position": life.position}
+            life.log("deliver", **(fields_of(run) | where | changes))
+            life.position += run.count
+            life.seq += 1
+            life.marks[run.origin.address] = max(life.marks.get(run.origin.address, 0), run.first + run.count - 1)
+
+    def multicast(self, names: str, count: int = 1) -> None:
+        """Each of `names` sends a run that all members of the view deliver."""
+        for name in names:
+            self.deliver(self.send(name, count), "".join(life.name for life in self.alive))
+
+    def mark(self, kind: str, **fields: object) -> None:
+        """A mark in every journal that runs."""
+        for life in self.alive:
+            life.log(kind, **fields)
+
+    def crash(self, names: str) -> None:
+        """They write nothing any more; the others are told by a mark."""
+        gone = [self[name] for name in names]
+        self.alive = [life for life in self.alive if life not in gone]
+        self.mark("fault", reason="crash", members=[life.address for life in gone])
+
+    def leave(self, name: str) -> None:
+        """It leaves: said before, and ended after, the view without it."""
+        life = self[name]
+        life.log("leave", reason="asked")
+        life.log("stop", reason="left", gauges={})
+        self.alive.remove(life)
+
+    def settle(self, gauges: dict[str, int] | None = None) -> None:
+        """All that are alive reach quiet with empty tables."""
+        self.mark("heal")
+        self.mark("quiet")
+        self.mark("stats", gauges=gauges or {"window": 0, "queue": 0})
+
+    def save(self, root: Path) -> None:
+        """Write every journal, one record a frame."""
+        for life in self.lives:
+            if not life.missing:
+                self._save(root, life)
+
+    def _save(self, root: Path, life: Life) -> None:
+        writer = JournalWriter(
+            root, self.group, life.name, life.incarnation, self.profile, host="here", boot_id="boot"
+        )
+        for at, record in enumerate(life.records):
+            if at == life.hole_at:
+                writer._encoder.index += 1  # as when a full disk swallowed it
+            else:
+                writer.write([record], 1_700_000_000_000_000 + at * 1000, 5_000_000 + at * 1000)
+        writer.close()
+
+
+def fields_of(run: Run) -> dict[str, object]:
+    """The fields by which every journal names a run."""
+    return {
+        "origin": run.origin.name,
+        "origin_incarnation": run.origin.incarnation,
+        "first": run.first,
+        "count": run.count,
+        "bytes": 100 * run.count,
+        "checksum": run.checksum,
+    }

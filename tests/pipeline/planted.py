@@ -1,0 +1,168 @@
+"""Histories with planted faults, and for each every promise that it breaks: nothing else may fire.
+
+Faults come in variants: at the reference member A or at C, and for a member that lives on or dies before the view ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.pipeline.histories import History, Run, fields_of
+
+Plant = Callable[[History], None]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One history: its group's name, how it is made, and what it breaks."""
+
+    group: str
+    make: Callable[[str], History]
+    breaks: frozenset[str]
+
+
+def opened(group: str, profile: str = "total", names: str = "ABCD") -> History:
+    """A group of four in its first view, in which everybody has sent twice."""
+    history = History(group, profile, names)
+    history.view(names)
+    history.multicast(names)
+    history.multicast(names, count=3)
+    return history
+
+
+def closed(history: History) -> History:
+    """The living go to a new view together, send, and settle."""
+    names = "".join(life.name for life in history.alive)
+    history.view(names)
+    history.multicast(names)
+    history.settle()
+    return history
+
+
+def clean(group: str, profile: str = "total") -> History:
+    """Nothing wrong: a join, a crash whose victim was ahead, a leave, a restart with a state, large blocks."""
+    history = opened(group, profile, "ABC")
+    history.start("D")
+    history.view("ABCD")
+    history.multicast("ABCD", count=900)
+    history.multicast("ABCD", count=1200)
+    last = history.send("C")
+    if profile.startswith("uniform"):
+        history.deliver(last, "ABCD")
+    else:
+        history.deliver(last, "C")  # ahead of everybody, and then it dies
+    history.crash("C")
+    history.view("ABD")
+    history.multicast("ABD", count=2)
+    history.leave("B")
+    history.view("AD")
+    history.multicast("DA")
+    history.start("C")
+    history.view("ADC")
+    history.multicast("CAD", count=5)
+    history.settle()
+    return history
+
+
+def others(history: History, name: str) -> str:
+    return "".join(life.name for life in history.alive if life.name != name)
+
+
+# Each plant is told at whom it shall go wrong.
+
+
+def skipped(history: History, at: str) -> None:
+    origin = "B"
+    run = history.send(origin, 2)
+    history.deliver(run, others(history, at))
+    history.multicast("BD")
+
+
+def swapped(history: History, at: str) -> None:
+    first, second = history.send("B"), history.send("D")
+    history.deliver(first, others(history, at))
+    history.deliver(second, others(history, at))
+    history.deliver(second, at)
+    history.deliver(first, at)
+
+
+def late(history: History, at: str) -> None:
+    """One sender's runs in the wrong order."""
+    first, second = history.send("B"), history.send("B")
+    history.deliver(first, others(history, at))
+    history.deliver(second, others(history, at))
+    history.deliver(second, at)
+    history.deliver(first, at)
+
+
+def repeated(history: History, at: str) -> None:
+    run = history.send("B", 2)
+    history.deliver(run, "".join(life.name for life in history.alive))
+    history.deliver(run, at)
+
+
+def forged(history: History, at: str) -> None:
+    """Delivered by one, never sent by its origin."""
+    origin = history["B"]
+    history.deliver(Run(origin, origin.next_number, 1, 7), at)
+
+
+def unsent(history: History, at: str) -> None:
+    """Delivered by everybody, but the origin's journal shows no send."""
+    origin = history[at]
+    run = Run(origin, origin.next_number, 1, 7)
+    origin.next_number += 1
+    history.deliver(run, "".join(life.name for life in history.alive))
+
+
+def altered(history: History, at: str) -> None:
+    run = history.send("B")
+    history.deliver(run, others(history, at))
+    history.deliver(run, at, checksum=run.checksum + 1)
+
+
+def resized(history: History, at: str) -> None:
+    run = history.send("B")
+    history.deliver(run, others(history, at))
+    history.deliver(run, at, bytes=99)
+
+
+def lacking_at_the_end(history: History, at: str) -> None:
+    """The last run of the view never comes to one that goes on."""
+    run = history.send("B")
+    history.deliver(run, others(history, at))
+
+
+VARIANTS = [("A", False), ("C", False), ("A", True), ("C", True)]
+
+
+def variants(name: str, plant: Callable[[History, str], None], living: str, dead: str) -> Iterator[Planted]:
+    """The plant at A and at C, each going on or dying in the view; `living` and `dead` list what is broken."""
+    for at, dies in VARIANTS:
+
+        def make(group: str, at: str = at, dies: bool = dies) -> History:
+            history = opened(group)
+            plant(history, at)
+            if dies:
+                history.crash(at)
+            return closed(history)
+
+        breaks = dead if dies else living
+        yield Planted(f"{name}-{at}-{'dead' if dies else 'living'}", make, frozenset(breaks.split()))
+
+
+def all_planted() -> list[Planted]:
+    """Every planted history and the promises it breaks."""
+    return [
+        *(Planted(f"clean-{p}", lambda g, p=p: clean(g, p), frozenset()) for p in ("fifo", "total", "total1999", "uniform")),
+        *variants("skipped", skipped, "fifo gap-free-prefix virtual-synchrony", "fifo gap-free-prefix"),
+        *variants("swapped", swapped, "total-order", "total-order"),
+        *variants("late", late, "fifo total-order", "fifo total-order"),
+        *variants("repeated", repeated, "fifo no-duplication", "fifo no-duplication"),
+        *variants("forged", forged, "integrity virtual-synchrony fifo", "integrity"),
+        *variants("unsent", unsent, "integrity", "integrity"),
+        *variants("altered", altered, "run-identity integrity", "run-identity integrity"),
+        *variants("resized", resized, "run-identity integrity", "run-identity integrity"),
+        *variants("lacking", lacking_at_the_end, "fifo virtual-synchrony", ""),
+    ]
