@@ -31,6 +31,7 @@ class Env:
     """Who this member is, what time it is (microseconds), what chance says, what is configured; and its journal."""
 
     __slots__ = (
+        "archiving",
         "config",
         "contact",
         "counters",
@@ -53,6 +54,7 @@ class Env:
         self.contact = ""  # where this member listens; its driver sets it before it joins
         self.fingerprint = ""  # what all members must have in common; whoever builds the stack sets it
         self.journaling = journaling  # without a journal no record is made at all
+        self.archiving = False  # what is delivered goes into the journal, payloads and all
         self.view: ViewId | None = None  # the view that the top has been given
         self.records: list[Record] = []  # of this turn
         self.drops: dict[str, int] = {}  # of this turn, by reason

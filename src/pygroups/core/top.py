@@ -15,7 +15,7 @@ from .errors import UsageError
 from .events import Event, Excluded, Freed, Leave, NewView, Stability
 from .layer import NEVER, Env, Layer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
-from .run import Run, pack
+from .run import Run, pack, unpack
 from .view import ViewId
 
 
@@ -147,7 +147,8 @@ class Top(Layer):
             self.above.append(Delivered(run, env.view, -1))
             return
         if env.journaling:
-            env.record("deliver", **_what(run), stream=run.stream, seq=run.seq, position=self.position)
+            payload = {"payload": unpack(run.body)} if env.archiving else {}
+            env.record("deliver", **_what(run), stream=run.stream, seq=run.seq, position=self.position, **payload)
         self.above.append(Delivered(run, env.view, self.position))
         self.position += run.count
         if run.origin == env.me:
