@@ -106,13 +106,12 @@ class Directory:
     # -- the own entry
 
     def announce(self, member: bool) -> None:
-        """Say whether this process is a member now.  The first to be one lets go of the group's lock."""
+        """Say whether this process is a member now.  Whoever was to found the group lets go of its lock by it."""
         self.said.member = member
         if self.entry < 0:
             return  # refresh() will say it
         os.pwrite(self.entry, self._text(), 0)
-        if member:
-            self._may_found_no_more()
+        self._may_found_no_more()
 
     def refresh(self) -> None:
         """Keep the entry young, so that nobody tidies it away; write it anew if somebody did."""
