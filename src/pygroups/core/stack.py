@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from .address import Address
 from .errors import PeerError, UsageError
@@ -25,6 +25,8 @@ class Outlet(Layer):
     """Below the last layer: gathers what leaves the member in this turn."""
 
     __slots__ = ("commands", "peers", "sent")
+
+    gives: ClassVar[frozenset[str]] = frozenset({"MULTICAST", "UNICAST"})
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -61,7 +63,7 @@ class Stack:
     """
 
     def __init__(self, env: Env, layers: Sequence[Layer], codec: Codec) -> None:
-        check_fit([type(layer) for layer in layers])
+        check_fit([*(type(layer) for layer in layers), Outlet])
         self.env = env
         env.gauges = self.gauges
         self.layers = list(layers)
