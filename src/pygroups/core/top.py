@@ -147,7 +147,7 @@ class Top(Layer):
             self.above.append(Delivered(run, env.view, -1))
             return
         if env.journaling:
-            payload = {"payload": unpack(run.body)} if env.archiving else {}
+            payload = {"payload": self._archived(run)} if env.archiving else {}
             env.record("deliver", **_what(run), stream=run.stream, seq=run.seq, position=self.position, **payload)
         self.above.append(Delivered(run, env.view, self.position))
         self.position += run.count
@@ -155,6 +155,13 @@ class Top(Layer):
             self.delivered = max(self.delivered, run.next)
             if self.flight_ends == "here":
                 self._landed(self.delivered)
+
+    def _archived(self, run: Run) -> list[bytes] | None:
+        try:
+            return unpack(run.body)
+        except msgspec.DecodeError:
+            self.env.drop("malformed body")
+            return None
 
     def _landed(self, below: int) -> None:
         self.flight = [run for run in self.flight if run.next > below]
