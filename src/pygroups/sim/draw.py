@@ -28,6 +28,7 @@ from .schedule import (
 )
 
 NAMES: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MEMBERS_MIN: Final = 2
 MEMBERS_MAX: Final = len(NAMES)
 MESSAGES: Final = 320  # planned while there are faults; some of their senders will be gone
 FORMATION: Final = 500 * MILLISECOND  # most of the first members have started by then

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pygroups.core.address import Address
-from pygroups.core.events import Event, Excluded, Join, Leave, NewView, Undelivered
+from pygroups.core.events import (
+    Block,
+    Event,
+    Excluded,
+    Join,
+    Leave,
+    NewView,
+    StateArrived,
+    StateWanted,
+    Undelivered,
+)
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.stack import Output, Stack
 from pygroups.core.top import Delivered, Reached, Top
@@ -14,6 +24,7 @@ from pygroups.core.view import View
 from pygroups.journal.writer import MemoryJournal
 
 from .schedule import Habits, stream
+from .state import StateKeeper
 from .workload import Application, Order
 
 if TYPE_CHECKING:
@@ -46,6 +57,7 @@ class Member:
         self.routes: dict[Address, None] = {}  # who can be reached: told of, or heard
         self.rng = stream(world.schedule.seed, "process", address.name, address.incarnation)
         self.app = Application(address, top, habits.reads_after, self.rng)
+        self.state = StateKeeper(self)
         self._inbox: list[Arrival | Event | Callable[[], None]] = []
         self._turn_at = NEVER
         self._timer_at = NEVER
@@ -160,12 +172,21 @@ class Member:
         world = self.world
         if isinstance(event, NewView):
             self.view, self.blocked = event.view, False
+            if event.digest is not None:
+                self.state.begins()
             world.judge.viewed(self.address, event)
+            world.tell(self.address.name, event)
+        elif isinstance(event, Block):
+            self.blocked = True
             world.tell(self.address.name, event)
         elif isinstance(event, Excluded):
             self.ended = event.reason
             world.judge.stopped(self.address, self.top.unknown())
             self.agenda.at(self.agenda.now, world.gone, self)
+        elif isinstance(event, StateWanted):
+            self.state.wanted(event)
+        elif isinstance(event, StateArrived):
+            self.state.arrived(event)
         elif isinstance(event, Undelivered):
             world.judge.undelivered(self.address, event.to, event.numbers)
         else:
@@ -173,15 +194,19 @@ class Member:
 
     # -- the application
 
+    def ask(self, event: Event) -> None:
+        """The application asks its stack for something, in the next turn."""
+        self.arrive(lambda: self.stack.asked(event, self.agenda.now))
+
     def join(self) -> None:
         """Begin."""
-        self.arrive(lambda: self.stack.asked(Join(), self.agenda.now))
+        self.ask(Join())
 
     def leave(self) -> None:
         """Begin to leave; nothing is sent any more."""
         self.leaving = True
         self.app.orders.clear()
-        self.arrive(lambda: self.stack.asked(Leave(), self.agenda.now))
+        self.ask(Leave())
 
     def order(self, count: int, size: int, to: Address | None) -> None:
         """The application wants to send."""
@@ -190,4 +215,4 @@ class Member:
             self._soon()
 
     def _read(self) -> None:
-        self.arrive(lambda: self.stack.asked(self.app.read(), self.agenda.now))
+        self.ask(self.app.read())

@@ -80,5 +80,11 @@ class Check:
     def ended(self, member: Address, unknown: range | None) -> None:
         """`member`'s life is over: it crashed (None), or it stopped and listed own messages of unknown fate."""
 
+    def state_given(self, member: Address, view: ViewId, digest: Marks) -> None:
+        """`member` took its state at the start of `view`; it holds what is below `digest`."""
+
+    def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks) -> None:
+        """`member` was given the state of the start of `view`."""
+
     def settled(self, rests: list[Rest]) -> None:
         """All should be well: these live."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
-from pygroups.core.events import NewView
+from pygroups.core.events import Marks, NewView
 from pygroups.core.top import Delivered
 from pygroups.core.view import ViewId
 
@@ -15,6 +15,7 @@ from .messages import Messages
 from .order import Order
 from .quiet import Quiet
 from .stability import Stability
+from .states import States
 from .synchrony import Synchrony
 from .unicasts import Unicasts
 from .views import TransitionalSet, Views
@@ -34,6 +35,7 @@ def checks_of(profile: str) -> list[Check]:
         messages,
         *order,
         Stability(messages),
+        States(messages),
         Quiet(messages),
         Synchrony(),
         Unicasts(),
@@ -53,6 +55,8 @@ class Judge:
         self._undelivered = [check.undelivered for check in checks if type(check).undelivered is not Check.undelivered]
         self._reached = [check.reached for check in checks if type(check).reached is not Check.reached]
         self._ended = [check.ended for check in checks if type(check).ended is not Check.ended]
+        self._state_given = [check.state_given for check in checks if type(check).state_given is not Check.state_given]
+        self._state_set = [check.state_set for check in checks if type(check).state_set is not Check.state_set]
         self._settled = [check.settled for check in checks if type(check).settled is not Check.settled]
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
         self.senders: dict[Address, None] = {}
@@ -114,6 +118,16 @@ class Judge:
         """`member`'s process ended without a word."""
         for check in self._ended:
             check(member, None)
+
+    def state_given(self, member: Address, view: ViewId, digest: Marks) -> None:
+        """`member` took its state, for those who join in `view`."""
+        for check in self._state_given:
+            check(member, view, digest)
+
+    def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks) -> None:
+        """`member` has the state of the start of `view`."""
+        for check in self._state_set:
+            check(member, view, provider, digest)
 
     def settled(self, rests: list[Rest]) -> None:
         """All should be well by now; raises Broken with the first thing that is not."""

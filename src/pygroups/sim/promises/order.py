@@ -10,7 +10,7 @@ from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
 from .broken import Broken
-from .facts import Check, Delivery, Viewed
+from .facts import Check, Delivery, Rest, Viewed
 
 Key = tuple[Address, int]  # origin and first number: which run
 
@@ -24,10 +24,32 @@ class Order(Check):
         self.sequences: dict[ViewId, list[Key]] = {}
         self.lengths: dict[ViewId, dict[Address, int]] = {}  # how much of it each member has delivered
         self.apart: dict[ViewId, dict[Address, list[Key]]] = {}  # where they differ: each member's own
+        self.left: dict[ViewId, dict[Address, None]] = {}  # those that deliver nothing more in a view
+        self.last: dict[Address, ViewId] = {}
 
     def viewed(self, view: Viewed) -> None:
         """A member that delivers nothing in a view still has an empty sequence in it."""
+        self._leaves(view.member)
+        self.last[view.member] = view.id
         self.lengths.setdefault(view.id, {}).setdefault(view.member, 0)
+
+    def ended(self, member: Address, unknown: range | None) -> None:
+        self._leaves(member)
+
+    def settled(self, rests: list[Rest]) -> None:
+        for rest in rests:
+            view = self.last.get(rest.member)
+            if view in self.apart:
+                self._examine_gaps(view, rest.member)
+
+    def _leaves(self, member: Address) -> None:
+        """What `member` lacks in its view it lacks for good."""
+        view = self.last.get(member)
+        if view is None:
+            return
+        self.left.setdefault(view, {})[member] = None
+        if view in self.apart:
+            self._examine_gaps(view, member)
 
     def delivered(self, delivery: Delivery) -> None:
         view, member, key = delivery.view, delivery.member, (delivery.origin, delivery.first)
@@ -49,12 +71,20 @@ class Order(Check):
         lengths[member] = at + 1
 
     def _examine(self, view: ViewId, member: Address) -> None:
-        """Compare `member` with everybody, exactly."""
+        """Compare `member`, which delivers in `view`, with everybody, exactly."""
+        left = self.left.get(view, {})
         for other in self.apart[view]:
             if other != member:
-                self._compare(view, member, other)
+                self._compare_order(view, member, other)
+                if other in left:
+                    self._compare_prefixes(view, member, other)
 
-    def _compare(self, view: ViewId, one: Address, other: Address) -> None:
+    def _examine_gaps(self, view: ViewId, lacking: Address) -> None:
+        for other in self.apart[view]:
+            if other != lacking:
+                self._compare_prefixes(view, other, lacking)
+
+    def _compare_order(self, view: ViewId, one: Address, other: Address) -> None:
         ours, theirs = self.apart[view][one], self.apart[view][other]
         places = {key: place for place, key in enumerate(theirs)}
         before: Key | None = None
@@ -65,16 +95,17 @@ class Order(Check):
                 detail = f"{_name(before)} comes before it at one member and after it at the other"
                 raise Broken("total-order", detail, member=one, other=other, message=key, view=view)
             before = key
-        if before is not None:
-            self._compare_prefixes(view, one, other, before)
-            self._compare_prefixes(view, other, one, before)
 
-    def _compare_prefixes(self, view: ViewId, one: Address, other: Address, common: Key) -> None:
-        ours, theirs = self.apart[view][one], set(self.apart[view][other])
-        for key in ours[: ours.index(common)]:
+    def _compare_prefixes(self, view: ViewId, one: Address, lacking: Address) -> None:
+        """`lacking` must have whatever `one` has before the last message that both have."""
+        ours, theirs = self.apart[view][one], set(self.apart[view].get(lacking, []))
+        missing: Key | None = None
+        for key in ours:
             if key not in theirs:
-                detail = f"it stands before {_name(common)}, which both have, and only one of them has it"
-                raise Broken("gap-free-prefix", detail, member=other, other=one, message=key, view=view)
+                missing = missing or key
+            elif missing is not None:
+                detail = f"it stands before {_name(key)}, which both have, and only one of them has it"
+                raise Broken("gap-free-prefix", detail, member=lacking, other=one, message=missing, view=view)
 
 
 def _name(key: Key) -> str:

@@ -31,6 +31,8 @@ class Quiet(Check):
         for rest in rests:
             self._same_view(rest, rests)
         for rest in rests:
+            self._heard_all(rest, rest)
+        for rest in rests:
             for other in rests:
                 if self.last[rest.member].id == self.last[other.member].id:
                     self._heard_all(rest, other)

@@ -1,0 +1,67 @@
+"""The state of the application at one member, and how it is given to those who join.
+
+The state is the simplest one that shows whether the cut is right: per origin, the number of the next message.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.events import Marks, StateArrived, StateChunk, StateWanted
+from pygroups.core.limits import MILLISECOND
+from pygroups.core.top import checksum
+
+if TYPE_CHECKING:
+    from .member import Member
+
+
+class StateKeeper:
+    """Gives and takes states for `member`."""
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.parts: list[bytes] = []  # of the state that arrives
+
+    def wanted(self, event: StateWanted) -> None:
+        """The state of now is asked for: it is taken now, and leaves a little later."""
+        member = self.member
+        data = msgspec.msgpack.encode([(*origin, mark) for origin, mark in sorted(event.digest.items())])
+        member.world.judge.state_given(member.address, event.view, event.digest)
+        for joiner in event.joiners:
+            self._record("state_get", data, joiner, event.digest)
+            delay = member.rng.randint(0, 10 * MILLISECOND)
+            member.agenda.after(delay, self._give, event, joiner, data)
+
+    def _give(self, event: StateWanted, joiner: Address, data: bytes) -> None:
+        size = self.member.rng.randint(1, 50 + len(data))
+        pieces = [data[at : at + size] for at in range(0, len(data), size)] or [b""]
+        pieces = pieces[: self.member.env.config.state_chunks_ahead - 1]
+        pieces.append(data[sum(map(len, pieces)) :])
+        for number, piece in enumerate(pieces, 1):
+            chunk = StateChunk(event.view, joiner, piece, last=number == len(pieces))
+            self.member.ask(chunk)
+
+    def arrived(self, event: StateArrived) -> None:
+        """A part of the state that this member begins with."""
+        if event.none:
+            self.parts = []
+            return
+        self.parts.append(event.data)
+        if event.last:
+            data, self.parts = b"".join(self.parts), []
+            digest: Marks = {Address(name, life): mark for name, life, mark in msgspec.msgpack.decode(data)}
+            self.member.world.judge.state_set(self.member.address, event.view, event.provider, digest)
+            self._record("state_set", data, event.provider, digest)
+
+    def begins(self) -> None:
+        """The member begins a view with a given state: what had arrived of another one is dropped."""
+        self.parts = []
+
+    def _record(self, kind: str, data: bytes, peer: Address, digest: Marks) -> None:
+        last = {origin: mark - 1 for origin, mark in digest.items() if mark > 1}
+        self.member.world.mark(
+            self.member, kind, bytes=len(data), checksum=checksum(data), position=0, peer=peer, digest=last
+        )
