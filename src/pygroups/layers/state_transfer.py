@@ -44,7 +44,7 @@ class StateDone(msgspec.Struct, array_like=True, tag=92):
 class StateTransfer(Layer):
     """State of the start of a view for those who join in it."""
 
-    __slots__ = ("given", "marks", "members", "parts", "stateless")
+    __slots__ = ("done", "early", "given", "marks", "members", "parts", "stateless", "view")
 
     needs: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"STATE_AT_VIEW"})
@@ -53,8 +53,11 @@ class StateTransfer(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.marks: Marks = {}  # per origin, the next number not yet handed up: what a state of now would hold
+        self.view: ViewId | None = None
         self.members: tuple[Address, ...] = ()
+        self.early: list[Run] = []  # parts for a view that is not installed here yet: data does not wait for control
         self.stateless: dict[Address, tuple[Address, ViewId]] = {}  # who has no state yet, and who gives it which
+        self.done: dict[Address, None] = {}  # who said that it has one; perhaps before the view it joined in came here
         self.given: dict[tuple[Address, ViewId], int] = {}  # parts sent to a joiner so far
         self.parts = 0  # received of the state that this member waits for
 
@@ -98,9 +101,17 @@ class StateTransfer(Layer):
     # -- the joiner
 
     def _on_state_data(self, run: Run, head: StateData) -> None:
-        if self.stateless.get(self.env.me) != (run.src, head.view) or head.number != self.parts:
+        if self.view is None or head.view > self.view:
+            if len(self.early) < self.env.config.state_chunks_ahead:
+                self.early.append(run)
+            else:
+                self.env.drop("too many early parts of a state")
+        elif self.stateless.get(self.env.me) != (run.src, head.view) or head.number != self.parts:
             self.env.drop("state that nobody waits for")
-            return
+        else:
+            self._take(run, head)
+
+    def _take(self, run: Run, head: StateData) -> None:
         try:
             (data,) = unpack(run.body)
         except (msgspec.DecodeError, ValueError):
@@ -119,6 +130,7 @@ class StateTransfer(Layer):
                 self.tell(member, StateDone())
 
     def _has_state(self, member: Address) -> None:
+        self.done[member] = None
         provided = self.stateless.pop(member, None)
         if provided is not None:
             self.given.pop((member, provided[1]), None)
@@ -133,7 +145,7 @@ class StateTransfer(Layer):
 
     def _install(self, event: NewView) -> None:
         me, view = self.env.me, event.view
-        self.members = view.members
+        self.view, self.members = view.id, view.members
         if event.digest is not None:
             self.marks = dict(event.digest)
         before = self.stateless.get(me)
@@ -149,6 +161,10 @@ class StateTransfer(Layer):
             self._done()
         else:
             self.above += [*wanted, event]
+        self.done = {member: None for member in self.done if member in view.members}
+        early, self.early = self.early, []
+        for run in early:
+            self.up(run)
 
     def _provide(self, event: NewView, joined: tuple[Address, ...]) -> bool:
         """Who gives a state to whom from this view on: whoever gave and is still here goes on.
@@ -156,7 +172,7 @@ class StateTransfer(Layer):
         True when this member has no state and nobody has one: the first member then begins with none, and gives that.
         """
         me, members = self.env.me, event.view.members
-        without = [member for member in members if member in self.stateless or member in joined]
+        without = [m for m in members if (m in self.stateless or m in joined) and m not in self.done]
         provider = next((member for member in members if member not in without), None)
         lost = provider is None
         if provider is None:
