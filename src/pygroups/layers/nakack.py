@@ -329,6 +329,7 @@ class Nakack(Layer):
         """Get it whatever the back-off says, and in place of what the flush wanted of this stream before."""
         stream = self.streams[event.stream]
         stream.fetch, stream.asked = event, 0
+        stream.hear_of(event.high)
         if self.stopped:
             stream.limit = max(stream.next, event.high)
         self._advance(event.stream, stream)
