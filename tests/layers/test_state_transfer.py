@@ -1,0 +1,175 @@
+"""STATE_TRANSFER: who gives a state to whom, over view changes.  Scenarios as numbered in its note."""
+
+from __future__ import annotations
+
+from pygroups.core import events
+from pygroups.core.address import Address
+from pygroups.core.events import Event, Marks, NewView, StateArrived, StateChunk, StateTaken, StateWanted
+from pygroups.core.view import Ballot, View
+
+from .conversation import Conversation, Member
+
+
+class Group:
+    """Members with this layer alone; `view` gives each of them the view that a real group would."""
+
+    def __init__(self, *names: str) -> None:
+        self.talk = Conversation("StateTransfer")
+        self.talk.do(f"members {' '.join(names)}")
+        self.told: dict[str, list[Event]] = {name: [] for name in names}
+        self.at: dict[str, View] = {}
+
+    def member(self, name: str) -> Member:
+        return self.talk.members[name]
+
+    def view(self, number: int, names: str, *, where: str = "", digest: Marks | None = None) -> None:
+        members = tuple(self.member(name).address for name in names)
+        view = View(Ballot(number, members[0]), members, tuple(names))
+        stayed = [m for m in members if self.at.get(m.name) and m in self.at[m.name].members]
+        founded = not self.at
+        for name in where or names:
+            old = self.at.get(name)
+            me = self.member(name).address
+            joined = tuple(m for m in members if m not in stayed)
+            left = () if old is None else tuple(m for m in old.members if m not in members)
+            begins = None if old is not None or founded else (digest or {})
+            together = tuple(stayed) if old is not None else (me,)
+            self.happened(name, NewView(view, old.id if old else None, together, joined, left, True, begins))
+        for name in names:
+            self.at[name] = view
+
+    def happened(self, name: str, event: Event) -> None:
+        self.member(name).stack.happened(event, 0)
+        self.end_turn(name)
+
+    def give(self, name: str, to: str, *parts: bytes, last: bool = True, view: int = 0) -> None:
+        at = self.at[name].id if not view else Ballot(view, self.at[name].coordinator)
+        for number, part in enumerate(parts, 1):
+            chunk = StateChunk(at, self.member(to).address, part, last and number == len(parts))
+            self.member(name).stack.asked(chunk, 0)
+        self.end_turn(name)
+
+    def end_turn(self, name: str) -> None:
+        """Frames go into the conversation's network, events into `told`."""
+        output = self.member(name).stack.end_turn(0)
+        self.told[name] += [item for item in output.events if isinstance(item, Event)]
+        for dests, frames in output.frames:
+            for dest in dests:
+                for frame in frames:
+                    self.talk._post(name, dest.name, frame)
+
+    def settle(self) -> None:
+        """Deliver everything that is in flight."""
+        while self.talk.flight:
+            packet = self.talk.flight.pop(0)
+            self.member(packet.dest).stack.receive(packet.frame, 0)
+            self.end_turn(packet.dest)
+
+    def heard(self, name: str, kind: type[Event]) -> list[Event]:
+        return [event for event in self.told[name] if isinstance(event, kind)]
+
+    def holds(self, name: str) -> dict[str, int]:
+        return {what: value for what, value in self.member(name).env.gauges().items() if value}
+
+
+def arrived(group: Group, name: str) -> list[tuple[int, bytes, bool]]:
+    found = group.heard(name, StateArrived)
+    return [(e.view.number, e.data, e.last) for e in found if isinstance(e, StateArrived)]
+
+
+def wanted(group: Group, name: str) -> list[tuple[int, tuple[str, ...]]]:
+    found = group.heard(name, StateWanted)
+    return [(e.view.number, tuple(j.name for j in e.joiners)) for e in found if isinstance(e, StateWanted)]
+
+
+def test_1_a_founder_needs_no_state() -> None:
+    group = Group("A")
+    group.view(1, "A")
+    assert [type(event) for event in group.told["A"]] == [NewView]
+    assert group.holds("A") == {}
+
+
+def test_2_a_joiner_is_given_the_state_in_order_and_everybody_knows_when_it_has_it() -> None:
+    group = Group("A", "B")
+    group.view(1, "A")
+    group.view(2, "AB", digest={Address("Z", "0"): 7})
+    assert [type(event) for event in group.told["A"]][-2:] == [StateWanted, NewView], "asked before the view"
+    assert group.holds("A") == group.holds("B") == {"statetransfer.stateless": 1}
+    group.give("A", "B", b"one", b"two")
+    group.settle()
+    assert arrived(group, "B") == [(2, b"one", False), (2, b"two", True)]
+    assert [e.chunks for e in group.heard("A", StateTaken) if isinstance(e, StateTaken)] == [1, 2]
+    assert group.holds("A") == group.holds("B") == {}
+
+
+def test_2_parts_that_come_before_the_view_wait_for_it() -> None:
+    group = Group("A", "B")
+    group.view(1, "A")
+    group.view(2, "AB", where="A")
+    group.give("A", "B", b"state")
+    group.settle()
+    assert arrived(group, "B") == []
+    del group.at["B"]
+    group.view(2, "AB", where="B")
+    group.settle()
+    assert arrived(group, "B") == [(2, b"state", True)]
+    assert group.holds("A") == group.holds("B") == {}
+
+
+def test_3_another_member_leaves_and_the_provider_goes_on() -> None:
+    group = Group("A", "B", "C")
+    group.view(1, "A")
+    group.view(2, "AB")
+    group.give("A", "B", b"state")
+    group.settle()
+    group.view(3, "ABC")
+    group.give("A", "C", b"half", last=False)
+    group.settle()
+    group.view(4, "AC")
+    assert wanted(group, "A")[-1] == (3, ("C",)), "nobody asks for a state of the later view"
+    group.give("A", "C", b"rest", view=3)
+    group.settle()
+    assert arrived(group, "C") == [(3, b"half", False), (3, b"rest", True)]
+    assert group.holds("A") == group.holds("C") == {}
+
+
+def test_4_the_provider_is_lost_and_the_next_one_gives_the_state_of_the_next_view() -> None:
+    group = Group("A", "B", "C")
+    group.view(1, "A")
+    group.view(2, "AB")
+    group.give("A", "B", b"state")
+    group.settle()
+    group.view(3, "ABC")
+    group.give("A", "C", b"half", last=False)
+    group.settle()
+    group.view(4, "BC")
+    assert wanted(group, "B") == [(4, ("C",))]
+    (*_, last) = group.heard("C", NewView)
+    assert isinstance(last, NewView) and last.digest is not None, "C begins this view with a given state"
+    group.give("B", "C", b"whole")
+    group.settle()
+    assert arrived(group, "C")[-1] == (4, b"whole", True)
+    assert group.holds("B") == group.holds("C") == {}
+
+
+def test_5_nobody_has_a_state_so_the_first_begins_with_none() -> None:
+    group = Group("A", "B", "C")
+    group.view(1, "A")
+    group.view(2, "ABC")
+    group.view(3, "BC")
+    (gone,) = (e for e in group.heard("B", StateArrived) if isinstance(e, StateArrived))
+    assert gone.none and gone.last
+    assert wanted(group, "B") == [(3, ("C",))]
+    group.give("B", "C", b"nothing much")
+    group.settle()
+    assert group.holds("B") == group.holds("C") == {}
+
+
+def test_a_part_from_somebody_who_was_not_asked_is_dropped() -> None:
+    group = Group("A", "B", "C")
+    group.view(1, "A")
+    group.view(2, "ABC")
+    group.give("C", "B", b"forged")
+    group.settle()
+    assert arrived(group, "B") == []
+    assert events.StateArrived not in map(type, group.told["C"])
