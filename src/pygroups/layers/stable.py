@@ -152,7 +152,7 @@ class Stable(Layer):
             self.due = False
             self.below.append(HeldQuery(_ASKER))  # the vote leaves when it is answered, in this turn
         elif self.to_combine:
-            self._combine(own=False)
+            self._combine(again=False)
 
     def _vote(self, view: ViewId, seen: Positions) -> None:
         now, origins = self.env.now, [self._origin(member) for member in self.members]
@@ -170,8 +170,7 @@ class Stable(Layer):
         self._vote_by(now + self.pause)
         self.pause = min(2 * self.pause, self.env.config.stable_backoff_max)
         if self.rank == 0:
-            self.votes.add(self.env.me, vote)
-            self._combine(own=True)
+            self._combine(again=not self.votes.add(self.env.me, vote))
         else:
             self.tell(self.members[0], vote)
 
@@ -214,14 +213,14 @@ class Stable(Layer):
         else:
             self.env.drop("too many votes of a later view")
 
-    def _combine(self, own: bool) -> None:
-        """Tell all how far all are, if that is news; on the occasion of the `own` vote also what is known to exist,
-        and once more what somebody may not have heard."""
+    def _combine(self, again: bool) -> None:
+        """Tell all how far all are, if that is news; if this member says `again` what it said, tell them also what is
+        known to exist, and once more what somebody may not have heard."""
         if self.view is None or not self.votes.all_set():
             return
         last, now = self.last, self.env.now
         soonest = self.combined_at + self.env.config.stable_pause
-        if not own and now < soonest and len(self.votes.since) < len(self.members):
+        if now < soonest and len(self.votes.since) < len(self.members):
             self.combine_at = soonest
             self.wake_at(soonest)
             return
@@ -229,7 +228,7 @@ class Stable(Layer):
         msg = self.votes.combined(self.view, 1 if last is None else last.round + 1)
         rose = last is None or [msg.purge, msg.delivered, msg.consumed] != [last.purge, last.delivered, last.consumed]
         seen_rose = last is None or msg.seen != last.seen
-        if rose or (own and (seen_rose or not self._settled())):
+        if rose or (again and (seen_rose or not self._settled())):
             self.votes.since, self.combined_at = {}, now
             self.tell(None, msg)
             self._learn(msg)
