@@ -1,0 +1,194 @@
+"""What UNICAST2 keeps of its connections; it decides nothing about the conversation.  Note: docs/layers/unicast2.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
+
+from pygroups.core.address import Address
+from pygroups.core.layer import NEVER
+from pygroups.core.run import Run
+from pygroups.core.top import checksum
+
+from ._unicast_heads import Resend, SendFirst
+
+UNOPENED: Final = -1  # `next` of a receiving lane whose first number is not known yet
+
+T = TypeVar("T")
+
+
+class OutLane:
+    """What we sent on one lane: [low, next) is not acknowledged."""
+
+    __slots__ = ("first_at", "low", "next", "pause", "sent", "sent_at")
+
+    def __init__(self) -> None:
+        self.low = 0
+        self.next = 0
+        self.sent: dict[int, Run] = {}  # exactly [low, next), without our heads
+        self.sent_at = 0  # when the last run was sent, or repeated
+        self.pause = 0  # after it, until it is repeated
+        self.first_at = -NEVER  # when SendFirst was answered last
+
+    def acknowledge(self, below: int) -> bool:
+        """The peer delivered everything before `below`.  Whether that was news."""
+        assert below <= self.next, "acknowledged what was not sent"
+        if below <= self.low:
+            return False
+        for seq in range(self.low, below):
+            del self.sent[seq]
+        self.low = below
+        return True
+
+    def held(self, low: int, high: int, most: int) -> range:
+        """What of [low, high) can be sent again at once."""
+        low = max(low, self.low)
+        return range(low, min(high, self.next, low + most))
+
+    def may_send_first(self, now: int, pause: int) -> bool:
+        """Whether SendFirst is answered now; not again before the pause is over."""
+        if now < self.first_at + pause:
+            return False
+        self.first_at = now
+        return True
+
+
+class Outbox:
+    """A connection to one peer."""
+
+    __slots__ = ("answered_at", "conn", "lanes")
+
+    def __init__(self, conn: int) -> None:
+        self.conn = conn
+        self.lanes = (OutLane(), OutLane())
+        self.answered_at = 0  # when the peer last said something about it, or we began to wait for that
+
+    def waits(self) -> bool:
+        """Whether the peer owes an acknowledgement."""
+        return any(lane.sent for lane in self.lanes)
+
+
+class InLane:
+    """What came on one lane: everything before `next` was handed up, `early` waits for a hole."""
+
+    __slots__ = ("ask_at", "asked_next", "early", "fed_at", "horizon", "next", "pause", "unreported")
+
+    def __init__(self) -> None:
+        self.next = UNOPENED
+        self.early: dict[int, Run] = {}
+        self.unreported = 0  # runs since the last acknowledgement
+        self.fed_at = 0  # when `early` grew last
+        self.ask_at = 0  # while there is a hole: when to ask next
+        self.asked_next = 0  # `next` when we asked last: if it did not move since, wait longer
+        self.pause = 0  # between the last asking and the next
+        self.horizon = 0  # holes below this are older than a period
+
+    def begin(self, seq: int, low: int, opens: bool) -> int | None:
+        """Where the run `seq` tells the lane to begin, or to skip to, if it does."""
+        if self.next == UNOPENED:
+            return seq if opens else None
+        return low if low > self.next else None  # a former self of ours had everything before
+
+    def refusal(self, seq: int, low: int, most: int) -> str | None:
+        """Why the early run `seq` is not kept, if it is not; the sender holds everything from `low` on."""
+        lowest = low if self.next == UNOPENED else self.next
+        if seq - lowest >= most or len(self.early) >= most:
+            return "unicast beyond the window"
+        return "unicast had already" if seq in self.early else None
+
+    def find_hole(self, seq: int, now: int, period: int) -> None:
+        """`seq` is the first one that came early: what is missing before it may only have been overtaken."""
+        self.asked_next, self.horizon = self.next, seq + 1
+        self.pause, self.ask_at = period, now + period
+
+    def asked(self, now: int, period: int, pause_max: int) -> None:
+        """The peer was asked for what is missing; ask again later, and later still while nothing comes of it."""
+        self.pause = period if self.next != self.asked_next else min(2 * self.pause, pause_max)
+        self.ask_at, self.asked_next, self.horizon = now + self.pause, self.next, max(self.early) + 1
+
+    def requests(self, conn: int, which: int, most: int) -> Iterator[object]:
+        """What to ask the peer for now."""
+        if self.next == UNOPENED:
+            yield SendFirst(conn, which)
+        else:
+            yield from (Resend(conn, which, low, high) for low, high in self.holes(most))
+
+    def holes(self, most: int) -> Iterator[tuple[int, int]]:
+        """What is missing for longer than a period, as ranges, the lowest first, `most` runs in all."""
+        low = self.next
+        for seq in sorted(seq for seq in self.early if seq < self.horizon):
+            if low < seq and most > 0:
+                high = min(seq, low + most)
+                yield low, high
+                most -= high - low
+            low = seq + 1
+
+    def go_on_at(self, seq: int, most: int) -> int:
+        """Open the lane at `seq`, or skip to it.  How many early runs can no longer have their turn."""
+        before = len(self.early)
+        self.next = self.asked_next = seq
+        self.early = {number: run for number, run in self.early.items() if 0 <= number - seq < most}
+        return before - len(self.early)
+
+
+class Inbox:
+    """A connection from one peer."""
+
+    __slots__ = ("conn", "lanes")
+
+    def __init__(self, conn: int) -> None:
+        self.conn = conn
+        self.lanes = (InLane(), InLane())
+
+    def close(self) -> int:
+        """Wait for nothing, owe nothing; only where it ended is left.  How many early runs were dropped."""
+        count = sum(len(lane.early) for lane in self.lanes)
+        for lane in self.lanes:
+            lane.early, lane.unreported = {}, 0
+        return count
+
+
+class Memory(Generic[T]):
+    """Something about each of `most` peers, for `age` microseconds."""
+
+    __slots__ = ("age", "most", "things")
+
+    def __init__(self, age: int, most: int) -> None:
+        self.age = age
+        self.most = most
+        self.things: dict[Address, tuple[int, T]] = {}  # until when; the oldest first
+
+    def put(self, peer: Address, thing: T, now: int) -> None:
+        self.things.pop(peer, None)
+        self.things[peer] = (now + self.age, thing)
+        if len(self.things) > self.most:
+            del self.things[next(iter(self.things))]
+
+    def get(self, peer: Address, now: int) -> T | None:
+        until, thing = self.things.get(peer, (now, None))
+        return thing if now < until else None
+
+    def remove(self, peer: Address) -> None:
+        self.things.pop(peer, None)
+
+
+def is_own(run: Run) -> bool:
+    """Whether the application sent it to one peer: that is journaled, and reported when it cannot be had."""
+    return run.count > 0 and not run.heads
+
+
+def who(run: Run) -> dict[str, object]:
+    """The journal's columns that say which run it is."""
+    assert run.origin is not None
+    return {
+        "origin": run.origin.name,
+        "origin_incarnation": run.origin.incarnation,
+        "first": run.first,
+        "count": run.count,
+        "bytes": len(run.body),
+    }
+
+
+def what(run: Run, receiver: Address, conn: int) -> dict[str, object]:
+    """The journal's columns of a unicast; both ends write the same."""
+    return {**who(run), "checksum": checksum(run.body), "peer": receiver, "connection": conn}
