@@ -40,6 +40,14 @@ class OutLane:
         self.low = below
         return True
 
+    def to_repeat(self, first_pause: int) -> tuple[int, ...]:
+        """What to send again unasked: the last run, since nothing after it would show the receiver its loss.
+
+        If that did not help twice, the lowest one too: the last may lie beyond what the receiver keeps.
+        """
+        last = self.next - 1
+        return (last,) if self.pause <= 2 * first_pause or self.low == last else (self.low, last)
+
     def held(self, low: int, high: int, most: int) -> range:
         """What of [low, high) can be sent again at once."""
         low = max(low, self.low)

@@ -387,7 +387,8 @@ class Unicast2(Layer):
             return
         for which, lane in enumerate(box.lanes):
             if lane.sent and lane.sent_at + lane.pause <= now:
-                self._send_again(box, which, lane.next - 1)  # nothing after it would show the receiver its loss
+                for seq in lane.to_repeat(2 * config.unicast_period):
+                    self._send_again(box, which, seq)
                 lane.sent_at, lane.pause = now, min(2 * lane.pause, config.unicast_backoff_max)
             if lane.sent:
                 self._look_after(peer, lane.sent_at + lane.pause)
