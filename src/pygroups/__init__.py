@@ -1,5 +1,57 @@
 """Reliable group communication for Python: several processes, one view of the group, one order, no server."""
 
 from pygroups._version import __version__
+from pygroups.channel import (
+    Channel,
+    Happening,
+    JournalLost,
+    Left,
+    Message,
+    State,
+    Suspected,
+    Undelivered,
+    View,
+)
+from pygroups.core.address import Address
+from pygroups.core.errors import (
+    ChannelClosed,
+    Error,
+    NameTaken,
+    NotBuilt,
+    NotSent,
+    Refused,
+    Timeout,
+    Unknown,
+    UsageError,
+    WouldBlock,
+    WouldDeadlock,
+)
+from pygroups.core.limits import Config
+from pygroups.core.view import ViewId
 
-__all__ = ["__version__"]
+__all__ = [
+    "Address",
+    "Channel",
+    "ChannelClosed",
+    "Config",
+    "Error",
+    "Happening",
+    "JournalLost",
+    "Left",
+    "Message",
+    "NameTaken",
+    "NotBuilt",
+    "NotSent",
+    "Refused",
+    "State",
+    "Suspected",
+    "Timeout",
+    "Undelivered",
+    "Unknown",
+    "UsageError",
+    "View",
+    "ViewId",
+    "WouldBlock",
+    "WouldDeadlock",
+    "__version__",
+]

@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "pipeline": ("journal",),
     "pipeline.sweep": ("journal", "pipeline", "sim"),
     "pipeline.sink": ("journal", "pipeline", "channel"),
-    "channel": ("core", "layers", "wire", "drivers", "journal"),
+    "channel": ("core", "layers", "wire", "drivers", "journal", "_version"),
     "blocks": ("core", "channel"),
     "cli": ANYTHING,
     "": ("core", "channel", "blocks", "_version"),

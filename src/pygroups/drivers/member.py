@@ -17,10 +17,11 @@ import msgspec
 from pygroups.core.address import Address
 from pygroups.core.events import Announce, Consumed, Contacts, Disconnect, Event, Find, Found, Marks, Probe
 from pygroups.core.layer import NEVER, Record
-from pygroups.core.limits import SECOND
+from pygroups.core.limits import SECOND, Config
 from pygroups.core.records import plain_records
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
+from pygroups.core.view import ViewId
 from pygroups.journal.writer import JournalError, JournalWriter
 
 
@@ -104,10 +105,12 @@ class Member:
         """The application wants something."""
         self._tell(self.stack.asked, event)
 
-    def record(self, kind: str, **fields: object) -> None:
-        """Write a record of the driver's own with the next turn."""
-        self.stack.env.record(kind, **fields)
-        self.schedule()
+    def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None:
+        """Write a record of the driver's own with the next turn; without `view` it happened in the one of now."""
+        env = self.stack.env
+        if env.journaling:
+            env.records.append((kind, view or env.view, fields))
+            self.schedule()
 
     def schedule(self) -> None:
         """Have a turn in the next pass of the loop."""
@@ -193,9 +196,15 @@ class Member:
         self.timer, self.timer_at = None, NEVER
         self.turn()
 
-    # -- statistics, and the end
+    # -- the beginning, statistics, and the end
 
-    def begin_statistics(self) -> None:
+    def begin(self) -> None:
+        """Write down that a life begins, and what it promises about time."""
+        bound = liveness_bound(self.stack.env.config)
+        self.record("start", {"gauges": {"bound_us": bound, "epsilon_ppm": 0}})
+        self._begin_statistics()
+
+    def _begin_statistics(self) -> None:
         """Write a `stats` record every `stats_period`, and keep the entry of discovery young."""
         period = self.stack.env.config.stats_period / SECOND
         self.stats_timer = self.loop.call_later(period, self._statistics_again)
@@ -203,12 +212,13 @@ class Member:
     def _statistics_again(self) -> None:
         self.discovery.refresh()
         self.write_statistics()
-        self.begin_statistics()
+        self._begin_statistics()
 
     def write_statistics(self) -> None:
         """Write down what the stack holds, which is all 0 when it is quiet, and what was counted."""
         env = self.stack.env
-        self.record("stats", gauges=self.stack.gauges(), detail=msgspec.json.encode(env.counters).decode())
+        counters = msgspec.json.encode(env.counters).decode()
+        self.record("stats", {"gauges": self.stack.gauges(), "detail": counters})
 
     def crash(self, error: BaseException) -> None:
         """A fault of ours, or of the machine: this member ends here, as if its process had, and says so."""
@@ -231,3 +241,9 @@ class Member:
 def now_us() -> int:
     """The monotonic clock in microseconds: the time of a stack."""
     return time.monotonic_ns() // 1_000
+
+
+def liveness_bound(config: Config) -> int:
+    """Microseconds after the last fault within which all has settled, by the time-outs in force: twice a silence and
+    its verification, and the rounds of some view changes that came to nothing."""
+    return 2 * (config.heartbeat_timeout + config.verify_timeout) + 10 * (config.ready_timeout + config.flush_timeout)

@@ -1,0 +1,20 @@
+"""What users import: the channel and the events it yields."""
+
+from .channel import Channel
+from .happenings import Happening, JournalLost, Left, Message, Suspected, Undelivered, View
+from .outbox import Payload, Until
+from .states import State
+
+__all__ = [
+    "Channel",
+    "Happening",
+    "JournalLost",
+    "Left",
+    "Message",
+    "Payload",
+    "State",
+    "Suspected",
+    "Undelivered",
+    "Until",
+    "View",
+]

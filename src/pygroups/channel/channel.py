@@ -1,0 +1,224 @@
+"""The channel: one process's membership in a group, as asyncio programs use it.  Guide: docs/guides/channel.md."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pygroups.core.address import Address
+from pygroups.core.errors import ChannelClosed, UsageError
+from pygroups.core.limits import ENTRY_BYTES, Config
+from pygroups.core.top import Top
+from pygroups.drivers.member import Member
+from pygroups.journal.schema import MARKS
+
+from .happenings import Happening, Left, View
+from .inbox import Inbox
+from .options import checked_options, refuse_unbuilt
+from .outbox import Outbox, Payload, Until
+from .session import Session
+from .states import State
+from .statistics import statistics
+
+NOT_JOINED: Final = "the channel has not joined its group: use it inside `async with`"
+
+
+class Channel:
+    """A member of `group`, from `async with` on until it leaves.
+
+    Iterating over it gives one ordered stream of events: Message, View, Suspected, Undelivered, JournalLost, Left.
+
+    `profile`: "total" (one order for all, the default) or "fifo" (each sender's order).  `name`: the member's name,
+    unique in the group.  `bind`: where to listen, `host:port`; anything but loopback needs `insecure=True`, because
+    nothing protects the group there yet.  `advertise`: what others are told to dial, if that differs.  `discovery`:
+    "dir:/path", a folder where members on this machine find each other; there is one by default.  `journal`: a folder
+    to write down what this member sees, with `journal_payloads` the messages too, with `journal_fsync` each turn to the
+    disk.  `state`: an object with `async get_state()` and `async set_state(data)`.  `config`: limits and time-outs.
+
+    Raises UsageError for what is wrong, and NotBuilt for what is not there yet; `async with` raises NameTaken or
+    Refused when the group does not take this member.
+    """
+
+    def __init__(
+        self,
+        group: str | None,
+        *,
+        profile: str = "total",
+        name: str | None = None,
+        bind: str = "127.0.0.1:0",
+        advertise: str | None = None,
+        transport: str | None = None,
+        discovery: str | None = None,
+        expect: int | None = None,
+        rejoin: bool = False,
+        on_merge: object = "keep",
+        secret: bytes | str | None = None,
+        insecure: bool = False,
+        journal: str | os.PathLike[str] | None = None,
+        journal_payloads: bool = False,
+        journal_fsync: bool = False,
+        state: State | None = None,
+        config: Config | None = None,
+    ) -> None:
+        refuse_unbuilt(expect, rejoin, on_merge, secret)
+        self._options = checked_options(
+            group,
+            profile=profile,
+            name=name,
+            bind=bind,
+            advertise=advertise,
+            transport=transport,
+            discovery=discovery,
+            insecure=insecure,
+            journal=journal,
+            journal_payloads=journal_payloads,
+            journal_fsync=journal_fsync,
+            state=state,
+            config=config,
+        )
+        self._session: Session | None = None
+        self._current: Iterator[Happening] = iter(())  # the rest of the run that is being read
+        self._top: Top  # these three are the session's, at hand for `send`
+        self._out: Outbox
+        self._member: Member
+
+    # -- who and where
+
+    @property
+    def address(self) -> Address:
+        """This member: its name and the random incarnation of this life."""
+        return self._opened().me
+
+    @property
+    def group(self) -> str:
+        """The group's name."""
+        return self._options.group
+
+    @property
+    def view(self) -> View:
+        """The newest view that this member is in; the reader of the events may not have come to it yet."""
+        view = self._opened().view
+        if view is None:
+            raise ChannelClosed(NOT_JOINED)
+        return view
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            raise ChannelClosed(NOT_JOINED)
+        return self._session
+
+    # -- sending
+
+    async def send(
+        self, payload: Payload, *, to: Address | None = None, until: Until | None = None, timeout: float | None = None
+    ) -> int:
+        """Send to everyone, or `to` one member; returns the message's number.
+
+        Waits while the window is full; with `until="delivered"` also until it is in this member's own event queue, with
+        `"stable"` until every member of the view has it; at most `timeout` seconds in all.  What raises NotSent
+        (Timeout, WouldDeadlock) was certainly not sent; Unknown says that it may still be delivered.
+        """
+        if to is None and until is None and type(payload) is bytes and self._session is not None:
+            out = self._out
+            left = out.credit - len(payload) - ENTRY_BYTES
+            if left >= 0:
+                number = self._top.accept(payload)
+                out.credit = left
+                if not self._member.due:
+                    self._member.schedule()
+                return number
+        return await self._opened().sending.send(payload, to, until, timeout)
+
+    def send_nowait(self, payload: Payload, *, to: Address | None = None) -> int:
+        """Send if there is room at once; WouldBlock if there is not.  Returns the message's number."""
+        return self._opened().sending.send_nowait(payload, to)
+
+    async def send_many(
+        self, payloads: Iterable[Payload], *, until: Until | None = None, timeout: float | None = None
+    ) -> list[int]:
+        """Send all of `payloads` to everyone, in order; their numbers.  `until` is about the last of them.
+
+        NotSent.accepted says how many were accepted before it was raised.
+        """
+        return await self._opened().sending.send_many(payloads, until, timeout)
+
+    # -- reading
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Happening:
+        for event in self._current:
+            return event
+        self._current = await self._opened().reading.next(whole=False)
+        return next(self._current)
+
+    def batches(self) -> AsyncIterator[list[Happening]]:
+        """The same events in lists: all messages that are there, or one event of another kind; so none spans a view."""
+        return Batches(self._rest, self._opened().reading)
+
+    def _rest(self) -> list[Happening]:
+        rest, self._current = list(self._current), iter(())
+        return rest
+
+    # -- joining and leaving
+
+    async def __aenter__(self) -> Self:
+        if self._session is not None:
+            raise UsageError("a channel joins once: open another one")
+        self._session = session = Session(self._options)
+        self._out, self._member, self._top = session.sending, session.member, session.sending.top
+        await session.join()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        session = self._opened()
+        await session.leave()
+        if session.crash is not None and error is None:
+            raise session.crash
+
+    async def leave(self) -> Left:
+        """Leave the group, in good order; at most after `leave_timeout`.  Returns the last event, which is read too.
+
+        From now on nothing is accepted, and nobody waits for this member to read its events.
+        """
+        return await self._opened().leave()
+
+    # -- what is known of it
+
+    def stats(self) -> dict[str, Any]:
+        """Counters, what is held and what it may come to, in plain values that JSON can hold."""
+        return statistics(self._opened())
+
+    def mark(self, kind: str, reason: str = "", members: Sequence[Address] = (), detail: str = "") -> None:
+        """Write a line of one's own into the journal: `fault` (with whom it concerns), `heal` or `quiet`.
+
+        The audit judges by these what has to hold when.  Needs journal=DIR.
+        """
+        if kind not in MARKS:
+            raise UsageError(f"mark {kind!r} is not known: use {', '.join(MARKS)}")
+        if self._options.journal is None:
+            raise UsageError("mark() needs a journal: open the channel with journal=DIR")
+        member = self._opened().member
+        fields = {"reason": reason or None, "members": tuple(members) or None, "detail": detail or None}
+        member.record(kind, {name: value for name, value in fields.items() if value is not None})
+        if kind == "quiet":
+            member.write_statistics()
+
+
+class Batches:
+    """A channel's events in lists.  It survives the cancellation of a task that waits for the next one."""
+
+    def __init__(self, rest: Callable[[], list[Happening]], reading: Inbox) -> None:
+        self._rest = rest
+        self._reading = reading
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> list[Happening]:
+        return self._rest() or list(await self._reading.next(whole=True))

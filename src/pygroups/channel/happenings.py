@@ -1,0 +1,73 @@
+"""What a channel tells its application, in one ordered stream of events."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.view import ViewId
+
+
+class Happening(msgspec.Struct, frozen=True):
+    """Base of all that a channel yields."""
+
+
+class Message(Happening, frozen=True, gc=False):
+    """A message was delivered.
+
+    `number` counts what `sender` sent to everyone in its life, from 1, or what it sent to this member alone.
+    `position` is the message's place in the view, from 0, the same at every member in profile `total`; None if it was
+    sent to this member alone.
+    """
+
+    sender: Address
+    payload: bytes
+    number: int
+    view: ViewId | None
+    position: int | None
+
+
+class View(Happening, frozen=True):
+    """The members agreed on who they are now.
+
+    `members` stand in rank order, the first one coordinates.  `transitional` are those who came with this member from
+    its last view, itself included: they have seen exactly the same messages.  `primary` is a hint (see the profiles).
+    """
+
+    id: ViewId
+    members: tuple[Address, ...]
+    coordinator: Address
+    primary: bool
+    joined: tuple[Address, ...]
+    left: tuple[Address, ...]
+    transitional: tuple[Address, ...]
+
+
+class Suspected(Happening, frozen=True):
+    """`member` seems to be gone; unless it answers, a view without it follows."""
+
+    member: Address
+
+
+class Undelivered(Happening, frozen=True):
+    """These messages to `to` were not acknowledged, and nobody will send them again; it may have had them."""
+
+    to: Address
+    numbers: range
+
+
+class JournalLost(Happening, frozen=True):
+    """The journal cannot be written.  The member goes on without; `stats()` counts what is missing."""
+
+    reason: str
+
+
+class Left(Happening, frozen=True):
+    """The last event: this member is in the group no more.
+
+    `reason` is "left" or "excluded"; `unknown` are the numbers of own messages that were accepted and not delivered
+    here: the others may have delivered them or not.
+    """
+
+    reason: str
+    unknown: list[int]

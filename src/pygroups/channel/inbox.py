@@ -1,0 +1,248 @@
+"""Reading: what was delivered waits here for the application, and what it has consumed is told to the stack.
+
+Messages wait in the runs they came in and are opened when the application reaches them.  An event counts as applied,
+and a run as consumed, when the application asks for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count, repeat
+from typing import Final, NamedTuple
+
+import msgspec
+
+from pygroups.core import events as core
+from pygroups.core.errors import UsageError, WouldDeadlock
+from pygroups.core.run import Run, unpack
+from pygroups.core.top import Delivered
+
+from .happenings import Happening, JournalLost, Left, Message, Suspected, Undelivered, View
+from .states import Loading, States
+
+BATCH_MESSAGES: Final = 8_192  # a batch that has reached this takes no further run
+
+
+class Raised(NamedTuple):
+    """An error that the reader is to see; after a `final` one nothing follows."""
+
+    error: BaseException
+    final: bool
+
+
+Item = Delivered | Happening | core.StateWanted | Loading | Raised
+
+
+class Inbox:
+    """The one ordered stream of a channel's events, from the stack to the task that reads it."""
+
+    def __init__(
+        self,
+        states: States,
+        queue_max: int,
+        schedule: Callable[[], None],
+        drop: Callable[[str], None],
+    ) -> None:
+        self.states = states
+        self.queue_max = queue_max
+        self.schedule = schedule
+        self.drop = drop
+        self.queue: deque[Item] = deque()
+        self.queue_bytes = 0  # of runs
+        self.pending: core.Marks = {}  # consumed, and not told yet
+        self.told: core.Marks = {}  # consumed, told or pending
+        self.arrival: asyncio.Future[None] | None = None  # the reader waits for anything to come
+        self.reader: asyncio.Task[object] | None = None  # who read last
+        self.reading = False
+        self.read: list[Run] = []  # given to the application, which has not asked for the next event
+        self.generous = 0  # how many reasons there are to count as consumed what nobody has read
+        self.guarded: list[asyncio.Future[None]] = []  # what the reading task itself waits for in `send`
+        self.ended = False  # the last event was read
+
+    # -- from the stack
+
+    def put(self, item: Item) -> None:
+        """One more for the application."""
+        self.queue.append(item)
+        if isinstance(item, Delivered):
+            self.queue_bytes += len(item.run.body)
+            if self.generous:
+                self._consume_unread(item)
+        if self.arrival is not None and not self.arrival.done():
+            self.arrival.set_result(None)
+
+    def consumed(self) -> core.Marks:
+        """What was consumed since this was asked last; per origin, the number after it."""
+        pending = self.pending
+        if pending:
+            self.pending = {}
+        return pending
+
+    def begin_again(self, loading: Loading, view: View) -> None:
+        """A joiner will get its state as of `view`: what it was not given yet is part of that state."""
+        kept = [item for item in self.queue if isinstance(item, JournalLost)]
+        for item in self.queue:
+            if isinstance(item, Delivered) and item.position >= 0:
+                self._consume(item.run)
+        self.queue.clear()
+        self.queue_bytes = 0
+        self.put(loading)
+        self.put(view)
+        for item in kept:
+            self.put(item)
+
+    # -- to the application
+
+    async def next(self, *, whole: bool) -> Iterator[Happening]:
+        """The next events, at least one: those of one run, or, with `whole`, all that are there up to a view.
+
+        Raises StopAsyncIteration after the last.
+        """
+        if self.reading:
+            raise UsageError("another task reads this channel's events: let one task read them and hand them on")
+        self._applied()
+        self.reader, self.reading = asyncio.current_task(), True
+        try:
+            while not self.ended:
+                while not self.queue:
+                    await self._wait()
+                opened = await self._open(whole)
+                if opened is not None:
+                    return opened
+        finally:
+            self.reading = False
+        raise StopAsyncIteration
+
+    async def _wait(self) -> None:
+        self.arrival = asyncio.get_running_loop().create_future()
+        try:
+            await self.arrival
+        finally:
+            self.arrival = None
+
+    async def _open(self, whole: bool) -> Iterator[Happening] | None:
+        """The events of the first item; it leaves the queue only when nothing can be cancelled any more."""
+        item = self.queue[0]
+        if isinstance(item, Delivered):
+            return self._open_runs() if whole else self._open_run()
+        if isinstance(item, core.StateWanted):
+            await self.states.provide(item)
+        elif isinstance(item, Loading):
+            await self._load(item)
+        if self.queue and self.queue[0] is item:
+            self.queue.popleft()
+        if isinstance(item, Raised):
+            self.ended = item.final
+            raise item.error
+        if isinstance(item, Left):
+            self.ended = True
+        return iter((item,)) if isinstance(item, Happening) else None
+
+    def _open_run(self) -> Iterator[Happening] | None:
+        item = self.queue.popleft()
+        assert isinstance(item, Delivered)
+        run = item.run
+        assert run.origin is not None
+        self.queue_bytes -= len(run.body)
+        if item.position >= 0:
+            self.read.append(run)
+        try:
+            payloads = unpack(run.body)
+        except msgspec.DecodeError:
+            payloads = []
+        if len(payloads) != run.count:
+            self.drop("malformed body")  # everybody got the same bytes, and skips them
+            return None
+        positions: Iterator[int | None] = count(item.position) if item.position >= 0 else repeat(None)
+        return map(Message, repeat(run.origin), payloads, count(run.first), repeat(item.view), positions)
+
+    def _open_runs(self) -> Iterator[Happening] | None:
+        """All runs that lie there, up to the first item of another kind."""
+        messages: list[Happening] = []
+        while self.queue and isinstance(self.queue[0], Delivered) and len(messages) < BATCH_MESSAGES:
+            messages.extend(self._open_run() or ())
+        return iter(messages) if messages else None
+
+    async def _load(self, loading: Loading) -> None:
+        """Hold everything back until the state is set; it may begin anew with another provider meanwhile."""
+        with self._generosity():
+            await self.states.load(loading)
+
+    # -- what is consumed
+
+    def _applied(self) -> None:
+        """The application asks for the next event: it has done with those before."""
+        for run in self.read:
+            self._consume(run)
+        self.read.clear()
+
+    def _consume(self, run: Run) -> None:
+        origin = run.origin
+        assert origin is not None
+        if run.next > self.told.get(origin, 0):
+            self.told[origin] = self.pending[origin] = run.next
+            self.schedule()
+
+    def _consume_unread(self, item: Delivered) -> None:
+        if self.queue_bytes <= self.queue_max:
+            if item.position >= 0:
+                self._consume(item.run)
+        elif self.guarded:
+            for waiting in self.guarded:
+                if not waiting.done():
+                    waiting.set_exception(_deadlock(self.queue_max))
+
+    @contextmanager
+    def _generosity(self) -> Iterator[None]:
+        """As long as this lasts, what lies unread costs no sender its window, up to `queue_max`."""
+        self.be_generous()
+        try:
+            yield
+        finally:
+            self.generous -= 1
+
+    def be_generous(self) -> None:
+        """From now on what nobody has read counts as consumed."""
+        self.generous += 1
+        for item in self.queue:
+            if isinstance(item, Delivered) and item.position >= 0 and self.queue_bytes <= self.queue_max:
+                self._consume(item.run)
+
+    @contextmanager
+    def guard(self, waiting: asyncio.Future[None]) -> Iterator[None]:
+        """A task waits in `send`.  If it is the one that reads, others must not wait for it: it cannot read now."""
+        if asyncio.current_task() is not self.reader:
+            yield
+            return
+        if self.queue_bytes > self.queue_max:
+            raise _deadlock(self.queue_max)
+        self.guarded.append(waiting)
+        try:
+            with self._generosity():
+                for run in self.read:  # nor what the application holds in its hands
+                    self._consume(run)
+                yield
+        finally:
+            self.guarded.remove(waiting)
+
+
+def _deadlock(queue_max: int) -> WouldDeadlock:
+    return WouldDeadlock(
+        f"the task that reads the events waits in send with more than {queue_max:,} bytes of them unread behind it: "
+        "the message was not sent; send from another task, or read on"
+    )
+
+
+def translated(event: object) -> Happening | None:
+    """A core event as the application sees it; None for what it does not see."""
+    if isinstance(event, core.NewView):
+        members = event.view.members
+        return View(event.view.id, members, members[0], event.primary, event.joined, event.left, event.transitional)
+    if isinstance(event, core.Suspect):
+        return Suspected(event.member)
+    if isinstance(event, core.Undelivered):
+        return Undelivered(event.to, event.numbers)
+    return None

@@ -1,0 +1,118 @@
+"""What a channel is told, looked at before anything is opened: every refusal is one sentence that says what to do."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import socket
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pygroups.core.address import checked_name
+from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.limits import Config
+from pygroups.drivers.contacts import advertised, checked_bind
+from pygroups.drivers.directory import Place, parse_discovery
+from pygroups.layers.profiles import Profile, profile_named
+
+from .states import State
+
+_TRANSPORTS: Final = ("udp",)  # designed and not built
+_lives = itertools.count(1)  # channels of this process
+
+
+class Options(NamedTuple):
+    """What a channel was told, checked; see Channel for the meaning of each."""
+
+    group: str
+    profile: Profile
+    name: str
+    bind: str
+    advertise: str | None
+    insecure: bool
+    place: Place
+    journal: Path | None
+    journal_payloads: bool
+    journal_fsync: bool
+    state: State | None
+    config: Config
+
+
+def checked_options(
+    group: str | None,
+    *,
+    profile: str,
+    name: str | None,
+    bind: str,
+    advertise: str | None,
+    transport: str | None,
+    discovery: str | None,
+    insecure: bool,
+    journal: str | os.PathLike[str] | None,
+    journal_payloads: bool,
+    journal_fsync: bool,
+    state: State | None,
+    config: Config | None,
+) -> Options:
+    """The options, or UsageError, or NotBuilt for those that are designed and not there yet."""
+    chosen = profile_named(profile)
+    if group is None:
+        raise UsageError(f"profile {profile!r} needs a group: give it a name, for instance Channel('orders')")
+    checked_name(group, "group")
+    _check_transport(transport)
+    bound = checked_bind(bind, advertise, insecure=insecure)
+    advertised(bound, advertise)
+    if journal is None and (journal_payloads or journal_fsync):
+        raise UsageError("journal_payloads and journal_fsync need journal=DIR, the folder to write to")
+    if state is not None and not (hasattr(state, "get_state") and hasattr(state, "set_state")):
+        raise UsageError("state= needs an object with async methods get_state() and set_state(data)")
+    if config is not None and not isinstance(config, Config):
+        raise UsageError("config= needs a pygroups.Config")
+    return Options(
+        group=group,
+        profile=chosen,
+        name=default_name() if name is None else checked_name(name, "member"),
+        bind=bind,
+        advertise=advertise,
+        insecure=insecure,
+        place=parse_discovery(discovery),
+        journal=None if journal is None else Path(journal),
+        journal_payloads=journal_payloads,
+        journal_fsync=journal_fsync,
+        state=state,
+        config=config or Config(),
+    )
+
+
+def refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: object) -> None:
+    """NotBuilt for each option that is part of the design and has no effect yet."""
+    if expect is not None:
+        raise NotBuilt("expect= is not built yet: leave it out")
+    if rejoin:
+        raise NotBuilt("rejoin=True is not built yet: open a new channel after Left")
+    if on_merge != "keep":
+        raise NotBuilt("on_merge= is not built yet: leave it out")
+    if secret is not None:
+        raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
+
+
+def _check_transport(transport: str | None) -> None:
+    if transport in (None, "tcp"):
+        return
+    if isinstance(transport, str) and transport.partition(":")[0] in _TRANSPORTS:
+        raise NotBuilt(f"transport {transport!r} is not built yet: leave it out, or use 'tcp'")
+    raise UsageError(f"there is no transport {transport!r}; there is: tcp")
+
+
+def default_name() -> str:
+    """A name that no other channel of this machine has now: host, process and, from the second on, which channel."""
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:40] or "host"
+    number = next(_lives)
+    return f"{host}-{os.getpid()}" + (f"-{number}" if number > 1 else "")
+
+
+def boot_id() -> str:
+    """Which life of the machine this is: monotonic clocks compare within one only."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text().strip() if path.is_file() else "unknown"

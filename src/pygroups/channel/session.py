@@ -1,0 +1,203 @@
+"""What stands behind an open channel: the member, its events, what it sends, its state, and how it comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+from pygroups._version import __version__
+from pygroups.core import events as core
+from pygroups.core.address import INCARNATION_DIGITS, Address
+from pygroups.core.errors import NameTaken, Refused, UsageError
+from pygroups.core.layer import Env
+from pygroups.core.run import Run
+from pygroups.core.stack import Stack
+from pygroups.core.top import Delivered, Reached, Top
+from pygroups.drivers.directory import Directory
+from pygroups.drivers.member import Member, now_us
+from pygroups.drivers.tcp import TcpNetwork
+from pygroups.journal.writer import JournalError, JournalWriter
+from pygroups.layers.profiles import build_stack
+from pygroups.wire.codec import Codec
+
+from .happenings import JournalLost, Left, View
+from .inbox import Inbox, Raised, translated
+from .options import Options, boot_id
+from .outbox import Outbox
+from .states import States
+
+DRAIN_SECONDS: Final = 0.5  # for the last frames to reach the kernel
+
+
+class Session:
+    """One life in a group.  It is the inbox of its member: what a turn leaves for the application comes here."""
+
+    def __init__(self, options: Options) -> None:
+        loop = asyncio.get_running_loop()
+        self.options = options
+        self.me = Address(options.name, secrets.token_hex(INCARNATION_DIGITS // 2))
+        self.view: View | None = None
+        self.leaving = False
+        self.crash: BaseException | None = None
+        self.joined: asyncio.Future[None] = loop.create_future()
+        self.left: asyncio.Future[Left] = loop.create_future()
+        self.closing: asyncio.Task[Left] | None = None
+        config = options.config
+        self.network = TcpNetwork(
+            self.me, options.group, config, bind=options.bind, advertise=options.advertise, insecure=options.insecure
+        )
+        self.directory = Directory(options.place, options.group, self.me, config)
+        stack = self._stack()
+        self.member = Member(stack, self.network, self.directory, _journal(options, self.me), self, loop)
+        self._connect()
+        self.states = States(options.state, self.member, config, self._broke)
+        self.reading = Inbox(self.states, config.queue_max, self.member.schedule, stack.env.drop)
+        self.sending = Outbox(_top(stack), self.member.schedule, self.reading.guard)
+
+    def _stack(self) -> Stack:
+        options = self.options
+        chance = random.Random(secrets.randbits(64))
+        env = Env(self.me, now_us(), chance, options.config, journaling=options.journal is not None)
+        env.archiving = options.journal_payloads
+        return build_stack(options.profile, env, lambda heads: Codec(options.group, heads))
+
+    def _connect(self) -> None:
+        member, network, directory = self.member, self.network, self.directory
+        network.receive, network.happened, network.crashed = member.receive, member.happened, member.crash
+        directory.happened = member.happened
+        network.count = directory.count = member.stack.env.count
+
+    # -- coming and going
+
+    async def join(self) -> None:
+        """Open everything, and become a member; Refused, or NameTaken, when the group says no."""
+        try:
+            await self.network.open()
+            self.directory.open(self.network.contact)
+            self.member.stack.env.contact = self.network.contact
+            self.member.begin()
+            self.member.ask(core.Join())
+            await self.joined
+        except BaseException:
+            self.member.close()
+            raise
+
+    async def leave(self) -> Left:
+        """Leave in good order, then close everything; the last event."""
+        if not self.leaving:
+            self.leaving = True
+            self.sending.close("the channel is leaving its group")
+            self.reading.be_generous()
+            self.member.write_statistics()
+            self.member.ask(core.Leave())
+        try:
+            left = await asyncio.shield(self.left)
+            if not self.member.closed:
+                await self.network.drain(DRAIN_SECONDS)
+        finally:
+            self.states.stop()
+            self.member.close()
+        return left
+
+    # -- the member's inbox
+
+    def consumed(self) -> core.Marks:
+        return self.reading.consumed()
+
+    def arrived(self, events: Sequence[Run | core.Event]) -> None:
+        for event in events:
+            if isinstance(event, Delivered):
+                self.reading.put(event)
+            elif isinstance(event, Reached):
+                self.sending.on_reached(event)
+            elif isinstance(event, core.NewView):
+                self._on_view(event)
+            elif isinstance(event, core.StateWanted):
+                self._on_state_wanted(event)
+            elif isinstance(event, core.StateTaken):
+                self.states.on_taken(event)
+            elif isinstance(event, core.StateArrived):
+                self.states.on_arrived(event)
+            elif isinstance(event, core.Excluded):
+                self._on_excluded(event)
+            elif (happening := translated(event)) is not None:
+                self.reading.put(happening)
+
+    def turned(self) -> None:
+        self.sending.turned()
+
+    def journal_lost(self, reason: str) -> None:
+        self.reading.put(JournalLost(reason))
+
+    def crashed(self, error: BaseException) -> None:
+        self.crash = error
+        self.sending.give_up(f"the member crashed ({type(error).__name__})")
+        self.reading.put(Raised(error, final=True))
+        if not self.joined.done():
+            self.joined.set_exception(error)
+        if not self.left.done():
+            self.left.set_result(Left("crashed", list(self.sending.top.unknown())))
+
+    def _broke(self, error: Exception) -> None:
+        self.reading.put(Raised(error, final=False))
+
+    def _on_view(self, event: core.NewView) -> None:
+        view = translated(event)
+        assert isinstance(view, View)
+        self.view = view
+        if self.options.state is not None and event.digest is not None:
+            self.reading.begin_again(self.states.begin(view.id, event.digest), view)
+        else:
+            self.reading.put(view)
+        if not self.joined.done():
+            self.joined.set_result(None)
+            self.sending.open()
+
+    def _on_state_wanted(self, event: core.StateWanted) -> None:
+        if self.options.state is None:
+            self.states.give_none(event)
+        elif not self.leaving:  # nobody may read any more; the next view has another provider
+            self.reading.put(event)
+
+    def _on_excluded(self, event: core.Excluded) -> None:
+        if not self.joined.done():
+            error = NameTaken if event.reason == "name taken" else Refused
+            self.joined.set_exception(error(event.detail or f"the group does not take this member: {event.reason}"))
+            return
+        left = Left(event.reason, list(self.sending.top.unknown()))
+        self.sending.give_up(f"the channel left its group ({event.reason})")
+        self.reading.be_generous()
+        self.reading.put(left)
+        self.left.set_result(left)
+        if not self.leaving:
+            self.leaving = True
+            self.closing = asyncio.get_running_loop().create_task(self.leave(), name="pygroups closes")
+
+
+def _top(stack: Stack) -> Top:
+    top = stack.layers[0]
+    assert isinstance(top, Top)
+    return top
+
+
+def _journal(options: Options, me: Address) -> JournalWriter | None:
+    if options.journal is None:
+        return None
+    try:
+        return JournalWriter(
+            options.journal,
+            options.group,
+            me.name,
+            me.incarnation,
+            options.profile.name,
+            host=socket.gethostname(),
+            boot_id=boot_id(),
+            version=__version__,
+            fsync=options.journal_fsync,
+        )
+    except JournalError as error:
+        raise UsageError(f"{error}; give journal= a folder that this process may write to") from error
