@@ -42,17 +42,31 @@ class StabilityMsg(msgspec.Struct, array_like=True, tag=71):
 
 
 class Origin:
-    """How far the messages of one origin got here, and how far the coordinator was told they did."""
+    """How far the messages of one origin got here, and how far the coordinator was told they did.
 
-    __slots__ = ("bytes", "consumed", "consumed_bytes", "consumed_due", "due", "next", "runs")
+    Of the own messages what is delivered counts as consumed: a window waits for the applications of others.
+    """
 
-    def __init__(self, start: int, quantum: int) -> None:
+    __slots__ = ("bytes", "consumed", "consumed_bytes", "due", "next", "own", "quantum", "runs")
+
+    def __init__(self, start: int, quantum: int, own: bool) -> None:
+        self.quantum = quantum  # bytes consumed between two votes
+        self.own = own
         self.next = start  # the first number not delivered
         self.consumed = start
         self.bytes = 0  # delivered since this member began to count
         self.consumed_bytes = 0  # of them consumed; between two known points by the mean size
-        self.due = self.consumed_due = quantum  # a vote is due when they reach this
+        self.due = quantum  # a vote is due when they reach this
         self.runs = 0  # delivered since the last vote
+
+    def deliver(self, first: int, count: int, size: int) -> None:
+        """A run was delivered.  What an ordering layer above drops as repeated moves nothing."""
+        if first == self.next:
+            self.next += count
+        self.bytes += size
+        self.runs += 1
+        if self.own:
+            self.consumed, self.consumed_bytes = self.next, self.bytes
 
     def consume(self, mark: int) -> bool:
         """The application has consumed everything below `mark`.  Whether that is news."""
@@ -64,9 +78,9 @@ class Origin:
         self.consumed = mark
         return True
 
-    def voted(self, quantum: int) -> None:
-        self.due = self.bytes + quantum
-        self.consumed_due = self.consumed_bytes + quantum
+    def voted(self) -> None:
+        """The coordinator is told all this now."""
+        self.due = self.consumed_bytes + self.quantum
         self.runs = 0
 
 

@@ -98,25 +98,22 @@ class Stable(Layer):
         origin = self.origins.get(run.origin)
         if origin is None:
             origin = self._origin(run.origin)
-        if run.first == origin.next:  # what an ordering layer above drops as repeated moves nothing
-            origin.next += run.count
-        origin.bytes += len(run.body)
-        origin.runs += 1
+        origin.deliver(run.first, run.count, len(run.body))
         self.delivered[stream] = run.seq + 1
-        if not self.news or origin.runs == self.runs_due or origin.bytes >= origin.due:
+        if not self.news or origin.runs == self.runs_due or origin.consumed_bytes >= origin.due:
             self._news(origin)
 
     def _origin(self, member: Address) -> Origin:
         origin = self.origins.get(member)
         if origin is None:
-            origin = self.origins[member] = Origin(1, self.quantum)
+            origin = self.origins[member] = Origin(1, self.quantum, member == self.env.me)
         return origin
 
     def down_event(self, event: Event) -> None:
         if isinstance(event, Consumed):
             for member, mark in event.marks.items():
                 origin = self._origin(member)
-                if origin.consume(mark) and member != self.env.me:
+                if origin.consume(mark):
                     self._news(origin)
         else:
             self.below.append(event)
@@ -133,7 +130,7 @@ class Stable(Layer):
             self.pause = config.stable_period
             half = config.stable_period // 2
             self._vote_by(now + half + self.env.rng.randrange(0, half + 1))  # so that not all vote at once
-        if origin.bytes >= origin.due or origin.consumed_bytes >= origin.consumed_due:
+        if origin.consumed_bytes >= origin.due:
             self.due = True
         elif origin.runs >= self.runs_due:
             self._vote_by(self.voted_at + config.stable_pause)
@@ -158,14 +155,13 @@ class Stable(Layer):
         now, origins = self.env.now, [self._origin(member) for member in self.members]
         numbers = [origin.next for origin in origins]
         consumed = [origin.consumed for origin in origins]
-        consumed[self.rank] = numbers[self.rank]  # own messages need only be delivered at oneself
         self.round += 1
         seen_here = [seen.get(member, 0) for member in self.members]
         vote = Vote(view, self.round, list(self.delivered.values()), seen_here, numbers, consumed)
         if self.env.journaling:
             self.env.record("stable", digest=dict(self.delivered))
         for origin in origins:
-            origin.voted(self.quantum)
+            origin.voted()
         self.news, self.voted_at, self.vote_at = False, now, NEVER
         self._vote_by(now + self.pause)
         self.pause = min(2 * self.pause, self.env.config.stable_backoff_max)
@@ -219,7 +215,7 @@ class Stable(Layer):
         if self.view is None or not self.votes.all_set():
             return
         last, now = self.last, self.env.now
-        soonest = self.combined_at + self.env.config.stable_pause
+        soonest = self.combined_at + self.env.config.stable_combine
         if now < soonest and len(self.votes.since) < len(self.members):
             self.combine_at = soonest
             self.wake_at(soonest)
@@ -232,6 +228,7 @@ class Stable(Layer):
             self.votes.since, self.combined_at = {}, now
             self.tell(None, msg)
             self._learn(msg)
+            self.wake_at(now)  # the top has ended its turn: what this sets free it sends in another, at once
         elif seen_rose:
             self.news = True
             self._vote_by(now + self.env.config.stable_period)
@@ -317,7 +314,8 @@ class Stable(Layer):
 
     def _begin_marks(self, digest: Marks | None) -> None:
         if digest is not None:
-            self.origins = {origin: Origin(start, self.quantum) for origin, start in digest.items()}
+            me, quantum = self.env.me, self.quantum
+            self.origins = {origin: Origin(start, quantum, origin == me) for origin, start in digest.items()}
         outside = [origin for origin in self.origins if origin not in self.delivered]
         for origin in outside[: max(0, len(outside) - self.env.config.marks_max)]:
             del self.origins[origin]
