@@ -16,7 +16,7 @@ from pygroups.pipeline.journals import journals_of
 from pygroups.pipeline.order import blocks_of
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.runs import irregular_of, runs_of
-from pygroups.pipeline.session import make_session
+from pygroups.pipeline.session import SMALL_BYTES, is_local, make_session
 from pygroups.pipeline.source import GroupsDataSource, joined_paths
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.tables import Tables
@@ -44,9 +44,9 @@ def audit(
     names = [str(Path(path).resolve()) for path in paths]
     segments = find_segments(names)
     progress("starting Spark")
-    session = make_session(master=master, remote=remote)
-    on_cluster = remote is not None or (master is not None and not master.startswith("local"))
-    store = Store(session, out, in_memory=on_cluster)
+    small = sum(segment.size for segment in segments) <= SMALL_BYTES
+    session = make_session(master=master, remote=remote, small=small)
+    store = Store(session, out, in_memory=remote is not None or not is_local(master))
     progress(f"reading {len(segments)} files")
     bronze = ingest(session, names, store)
     progress("preparing the tables")
@@ -107,7 +107,6 @@ def prepare(bronze: DataFrame, store: Store) -> Tables:
 def judge(tables: Tables, rules: Sequence[Rule]) -> DataFrame:
     """Gold: the findings of all rules, with the promise they are about; rows without a witness are added up."""
     answers = [
-        collapsed(rule.judge(tables.of_profiles(rule.profiles))).withColumn("promise", F.lit(rule.promise))
-        for rule in rules
+        rule.judge(tables.of_profiles(rule.profiles)).withColumn("promise", F.lit(rule.promise)) for rule in rules
     ]
-    return reduce(DataFrame.unionByName, answers)
+    return collapsed(reduce(DataFrame.unionAll, answers))

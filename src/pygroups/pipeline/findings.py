@@ -93,7 +93,7 @@ def facts(frame: DataFrame, judged: str = "count") -> DataFrame:
 
 def collapsed(frame: DataFrame) -> DataFrame:
     """Findings with equal rows added up: one row per violation, and one per reason for all the rest."""
-    keys = ["group", "history", "reason", *WITNESS, "detail"]
+    keys = ["promise", "group", "history", "reason", *WITNESS, "detail"]
     return frame.groupBy(*keys).agg(F.sum("judged").alias("judged"), F.sum("skipped").alias("skipped"))
 
 
