@@ -12,6 +12,7 @@ numbers from 1, `last`, or nothing for all of them.
     members A B C                 begin; the clock shows 0.  `config verify_timeout=2s` stands before it
     view 1 A B [at A]             a NewView from gms: upward, or downward where the layers lie below gms
     send A B x y                  the application of A sends one run of payloads to B; B may be * (a multicast)
+    flood A B 25 x                25 runs of one payload each, x0 to x24, in one turn
     tell A B hello                a layer above sends a run without payload, whose head is Word
     put A>B Data conn=1 seq=2 [x] a frame from A that A's layers know nothing of; heads bottom last, joined by |
     event A down Forget peer=B    an event from above (down) or below (up); values: 5, 20ms, true, none, B,
@@ -212,6 +213,12 @@ class Conversation:
     def do_send(self, src: str, dest: str, *payloads: str) -> None:
         member = self.members[src]
         self._down(member, member.run_of(self._address(dest), payloads))
+
+    def do_flood(self, src: str, dest: str, count: str, prefix: str) -> None:
+        member = self.members[src]
+        runs = [member.run_of(self._address(dest), [f"{prefix}{number}"]) for number in range(int(count))]
+        member.ear.to_send.extend(runs)
+        self._end_turn(member)
 
     def do_tell(self, src: str, dest: str, text: str) -> None:
         member = self.members[src]

@@ -87,7 +87,7 @@ class InLane:
         self.unreported = 0  # runs since the last acknowledgement
         self.fed_at = 0  # when `early` grew last
         self.ask_at = 0  # while there is a hole: when to ask next
-        self.asked_next = 0  # `next` when we asked last: if it did not move since, wait longer
+        self.asked_next = 0  # `next` when we asked last (NEVER: not yet): if it did not move since, wait longer
         self.pause = 0  # between the last asking and the next
         self.horizon = 0  # holes below this are older than a period
 
@@ -106,7 +106,7 @@ class InLane:
 
     def find_hole(self, seq: int, now: int, period: int) -> None:
         """`seq` is the first one that came early: what is missing before it may only have been overtaken."""
-        self.asked_next, self.horizon = self.next, seq + 1
+        self.asked_next, self.horizon = NEVER, seq + 1
         self.pause, self.ask_at = period, now + period
 
     def asked(self, now: int, period: int, pause_max: int) -> None:
@@ -134,7 +134,7 @@ class InLane:
     def go_on_at(self, seq: int, most: int) -> int:
         """Open the lane at `seq`, or skip to it.  How many early runs can no longer have their turn."""
         before = len(self.early)
-        self.next = self.asked_next = seq
+        self.next = seq
         self.early = {number: run for number, run in self.early.items() if 0 <= number - seq < most}
         return before - len(self.early)
 
