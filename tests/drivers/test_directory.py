@@ -1,0 +1,256 @@
+"""Discovery by a folder: who is found, who may found, and what the dead leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pygroups.core.address import Address
+from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.events import Found
+from pygroups.core.limits import Config
+from pygroups.drivers.directory import Directory, Place, default_place, parse_discovery
+from tests.drivers.tiny import A, B, C
+
+ONE_PROCESS = """
+import asyncio, sys
+from pathlib import Path
+from pygroups.core.address import Address
+from pygroups.core.limits import Config
+from pygroups.drivers.directory import Directory, Place
+
+async def main():
+    directory = Directory(Place(Path(sys.argv[1]), False), "g", Address(sys.argv[2], sys.argv[3]), Config())
+    found = asyncio.Queue()
+    directory.happened = found.put_nowait
+    directory.open("127.0.0.1:1")
+    directory.find()
+    answer = await found.get()
+    if sys.argv[4] == "member" and answer.may_found:
+        await asyncio.sleep(0.05)
+        directory.announce(True)
+    print("founder" if answer.may_found else "guest", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "groups", private=False)
+
+
+def opened(place: Place, me: Address, contact: str = "127.0.0.1:1") -> tuple[Directory, list[Found]]:
+    directory = Directory(place, "g", me, Config(lock_retry=1_000))
+    found: list[Found] = []
+    directory.happened = found.append  # type: ignore[assignment]
+    directory.count = lambda what: None
+    directory.open(contact)
+    return directory, found
+
+
+def started(place: Place, me: Address, what: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", ONE_PROCESS, str(place.root), me.name, me.incarnation, what]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def test_the_first_may_found_and_is_found_by_the_next(place: Place) -> None:
+    first, found = opened(place, A, "127.0.0.1:11")
+    first.find()
+    assert found == [Found({}, True)]
+    first.announce(True)
+    second, found = opened(place, B)
+    second.find()
+    assert found == [Found({A: "127.0.0.1:11"}, False)]
+    first.close()
+    second.close()
+
+
+def test_whoever_is_no_member_yet_is_not_found(place: Place) -> None:
+    first, _ = opened(place, A)
+    second, _ = opened(place, B)
+    assert second.members() == {}
+    first.announce(True)
+    assert list(second.members()) == [A]
+    first.announce(False)
+    assert second.members() == {}
+    first.close()
+    second.close()
+
+
+def test_while_one_founds_the_next_waits_and_then_finds_it(place: Place) -> None:
+    async def main() -> None:
+        first, found_by_first = opened(place, A)
+        second, found_by_second = opened(place, B)
+        first.find()
+        second.find()
+        await asyncio.sleep(0.01)
+        assert (found_by_first, found_by_second) == ([Found({}, True)], [])
+        first.announce(True)
+        await until(lambda: found_by_second)
+        assert found_by_second == [Found({A: "127.0.0.1:1"}, False)]
+        first.close()
+        second.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("gives_up", [Directory.close, lambda directory: directory.announce(False)])
+def test_whoever_does_not_found_after_all_lets_the_next_one(
+    place: Place, gives_up: Callable[[Directory], None]
+) -> None:
+    async def main() -> None:
+        first, _ = opened(place, A)
+        second, found = opened(place, B)
+        first.find()
+        second.find()
+        gives_up(first)
+        await until(lambda: found)
+        assert found == [Found({}, True)]
+        second.close()
+        first.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_of_many_processes_that_start_at_once_one_founds(place: Place) -> None:
+    addresses = [Address(f"m{number}", f"{number:016x}") for number in range(8)]
+    processes = [started(place, address, "member") for address in addresses]
+    try:
+        words = [process.stdout.readline().strip() for process in processes if process.stdout]
+        assert sorted(words) == ["founder"] + ["guest"] * 7
+    finally:
+        for process in processes:
+            ended(process)
+
+
+@pytest.mark.slow
+def test_what_a_killed_process_left_is_removed_and_its_lock_is_free(place: Place) -> None:
+    process = started(place, A, "holds the lock")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "founder\n"
+    entry = place.root / "g" / str(A)
+    assert entry.exists()
+    ended(process)
+    second, found = opened(place, B)
+    second.find()
+    assert found == [Found({}, True)]
+    assert not entry.exists()
+    second.close()
+
+
+def test_an_entry_that_somebody_removed_comes_back(place: Place) -> None:
+    first, _ = opened(place, A)
+    second, _ = opened(place, B)
+    first.announce(True)
+    first.path.unlink()
+    assert second.members() == {}
+    first.refresh()
+    assert list(second.members()) == [A]
+    first.close()
+    assert second.members() == {}
+    second.close()
+
+
+def test_closing_leaves_nothing_but_the_lock(place: Place) -> None:
+    first, _ = opened(place, A)
+    first.find()
+    first.announce(True)
+    first.close()
+    assert sorted(os.listdir(first.folder)) == ["lock"]
+    first.refresh()
+    assert sorted(os.listdir(first.folder)) == ["lock"]
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b'{"member":true}', b'{"member":1,"contact":"x"}', b"\xff" * 2_000])
+def test_an_entry_that_cannot_be_read_is_nobody(place: Place, text: bytes) -> None:
+    first, _ = opened(place, A)
+    second, _ = opened(place, B)
+    first.announce(True)
+    os.ftruncate(first.entry, 0)
+    os.pwrite(first.entry, text, 0)
+    assert second.members() == {}
+    first.close()
+    second.close()
+
+
+def test_links_and_other_files_are_nobody(place: Place) -> None:
+    first, _ = opened(place, A)
+    first.announce(True)
+    (first.folder / str(C)).symlink_to(first.path)
+    (first.folder / "README").write_text("hello")
+    second, _ = opened(place, B)
+    assert list(second.members()) == [A]
+    assert (first.folder / "README").exists()
+    first.close()
+    second.close()
+
+
+def test_a_folder_that_others_may_use_is_refused(place: Place) -> None:
+    (place.root / "g").mkdir(parents=True)
+    (place.root / "g").chmod(0o770)
+    with pytest.raises(UsageError, match="chmod 700"):
+        opened(place, A)
+
+
+def test_a_link_in_place_of_the_folder_is_refused(place: Place, tmp_path: Path) -> None:
+    place.root.mkdir()
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (place.root / "g").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="no folder"):
+        opened(place, A)
+
+
+def test_another_users_folder_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place.root / "g").mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(UsageError, match="another user"):
+        opened(place, A)
+
+
+def test_a_private_root_is_looked_at_too(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir(mode=0o755)
+    with pytest.raises(UsageError, match="chmod 700"):
+        opened(Place(root, private=True), A)
+
+
+def test_where_groups_are_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    name = f"pygroups-{os.geteuid()}"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert default_place() == Place(tmp_path / name, private=True)
+    for unusable in ("", "relative", str(tmp_path / "missing")):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", unusable)
+        assert default_place().root.name == name
+        assert default_place().root.parent != tmp_path
+
+
+def test_what_discovery_may_be() -> None:
+    assert parse_discovery("dir:/x/y") == Place(Path("/x/y"), private=False)
+    with pytest.raises(UsageError, match="names no folder"):
+        parse_discovery("dir:")
+    for text in ("10.0.0.1:1,10.0.0.2:1", "dns:name:1", "udp:239.1.2.3:4", "carrier pigeon"):
+        with pytest.raises(NotBuilt, match="not built yet"):
+            parse_discovery(text)
