@@ -234,8 +234,9 @@ class Dialer:
                 for tried in range(config.probe_tries):
                     try:
                         return await self._try()
-                    except (ConnectionResetError, BrokenPipeError, asyncio.IncompleteReadError):
+                    except (ConnectionError, asyncio.IncompleteReadError):
                         await asyncio.sleep(tried * MILLISECOND / SECOND)
+            self.home.count("connections that ended unanswered")
         except TimeoutError:
             self.home.count("connections that nobody answered")
         except OSError:

@@ -1,0 +1,434 @@
+"""Frames over TCP: what arrives, and what the end of a connection proves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from pygroups.core.address import Address
+from pygroups.core.errors import UsageError
+from pygroups.core.events import Answered, Dead, Ended, Event
+from pygroups.core.limits import FRAME_MAX, HELLO_MAX, Config
+from pygroups.drivers.hello import FAREWELL, LENGTH, Hello, Welcome, said
+from pygroups.drivers.tcp import TcpNetwork
+from pygroups.wire.frame import VERSION
+from tests.drivers.tiny import A, B, C
+
+A_LISTENER = """
+import asyncio, sys
+from pygroups.core.address import Address
+from pygroups.core.limits import Config
+from pygroups.drivers.tcp import TcpNetwork
+
+async def main():
+    network = TcpNetwork(Address(sys.argv[1], sys.argv[2]), "g", Config())
+    network.receive = lambda frame: None
+    network.happened = lambda event: None
+    network.count = lambda what, by=1: None
+    await network.open()
+    print(network.contact, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+class Node:
+    """A network, and what it was told."""
+
+    def __init__(self, me: Address, group: str, **config: Any) -> None:
+        self.net = TcpNetwork(me, group, Config(**config))
+        self.frames: list[bytes] = []
+        self.events: list[Event] = []
+        self.counts: Counter[str] = Counter()
+        self.errors: list[BaseException] = []
+        self.net.receive = lambda frame: self.frames.append(bytes(frame))
+        self.net.happened = self.events.append
+        self.net.count = lambda what, by=1: self.counts.update({what: by})
+        self.net.crashed = self.errors.append
+
+
+@asynccontextmanager
+async def nodes(*addresses: Address, group: str = "g", **config: Any) -> AsyncIterator[list[Node]]:
+    """Networks that know of each other, and have had nothing to do with each other yet."""
+    them = [Node(address, group, **config) for address in addresses]
+    for node in them:
+        await node.net.open()
+    for node in them:
+        node.net.learn({other.net.me: other.net.contact for other in them})
+    try:
+        yield them
+        assert [node.errors for node in them] == [[] for _ in them]
+    finally:
+        for node in them:
+            node.net.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def run(main: Callable[[], Any]) -> None:
+    asyncio.run(main())
+
+
+async def dialed(node: Node) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, _, port = node.net.contact.rpartition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+def test_frames_arrive_whole_once_and_in_order() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            frames = [os.urandom(size) for size in (1, 3, 65_536, 5 << 20, 0x100, 300_000) for _ in range(3)]
+            for frame in frames:
+                a.net.send([((B,), [frame])])
+            await until(lambda: len(b.frames) == len(frames))
+            assert b.frames == frames
+            assert a.frames == []
+
+    run(main)
+
+
+def test_one_write_takes_all_frames_of_a_turn_for_all_receivers() -> None:
+    async def main() -> None:
+        async with nodes(A, B, C) as (a, b, c):
+            a.net.send([((B, C), [b"one", b"two"]), ((C,), [b"three"]), ((B, C), [b"four"])])
+            await until(lambda: len(b.frames) == 3 and len(c.frames) == 4)
+            assert b.frames == [b"one", b"two", b"four"]
+            assert c.frames == [b"one", b"two", b"three", b"four"]
+
+    run(main)
+
+
+def test_more_than_the_kernel_takes_waits_and_arrives() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            frame = os.urandom(1 << 20)
+            for _ in range(40):
+                a.net.send([((B,), [frame])])
+            await asyncio.sleep(0)
+            assert a.net.waiting_bytes() > 1 << 20
+            await until(lambda: len(b.frames) == 40)
+            assert set(b.frames) == {frame}
+            assert a.net.waiting_bytes() == 0
+
+    run(main)
+
+
+def test_what_a_slow_peer_does_not_take_is_bounded_and_counted() -> None:
+    async def main() -> None:
+        async with nodes(A, B, link_bytes=1 << 20) as (a, b):
+            for _ in range(10):
+                a.net.send([((B,), [bytes(200_000)])])
+            assert a.net.waiting_bytes() <= 1 << 20
+            assert a.counts["frames dropped for a slow peer"] == 5
+            await until(lambda: len(b.frames) == 5)
+
+    run(main)
+
+
+def test_the_dialed_side_learns_where_the_dialing_one_listens() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            b.net.contacts.clear()
+            a.net.send([((B,), [b"hello"])])
+            await until(lambda: b.frames)
+            b.net.send([((A,), [b"hello yourself"])])
+            await until(lambda: a.frames)
+
+    run(main)
+
+
+def test_each_side_hears_that_the_connection_ended() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            a.net.send([((B,), [b"x"])])
+            await until(lambda: b.frames)
+            next(iter(b.net.incoming)).transport.abort()
+            await until(lambda: a.events and b.events)
+            assert (a.events, b.events) == ([Ended(B)], [Ended(A)])
+            a.net.send([((B,), [b"y"])])  # and goes on over a new one
+            await until(lambda: b.frames == [b"x", b"y"])
+
+    run(main)
+
+
+def test_a_connection_that_ends_on_purpose_means_nothing() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            a.net.send([((B,), [b"x"])])
+            await until(lambda: b.frames)
+            a.net.disconnect(B)
+            await until(lambda: not b.net.incoming)
+            assert (a.events, b.events) == ([], [])
+
+    run(main)
+
+
+def test_a_living_peer_answers_a_probe_and_the_connection_is_used() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            a.net.probe(B)
+            await until(lambda: a.events)
+            a.net.send([((B,), [b"x"])])
+            await until(lambda: b.frames)
+            assert a.events == [Answered(B)]
+            assert len(b.net.incoming) == 1
+
+    run(main)
+
+
+def test_a_probe_beside_an_open_connection_replaces_it_and_nobody_takes_it_for_an_end() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            a.net.send([((B,), [b"x"])])
+            await until(lambda: b.frames)
+            for _ in range(3):
+                a.events.clear()
+                a.net.probe(B)
+                await until(lambda: a.events)
+                assert a.events == [Answered(B)]
+            a.net.send([((B,), [b"y"])])
+            await until(lambda: len(b.frames) == 2 and len(b.net.incoming) == 1)
+            assert b.events == []
+
+    run(main)
+
+
+def test_a_refused_connection_proves_the_end() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            a.net.send([((B,), [b"x"])])
+            await until(lambda: b.frames)
+            b.net.close()
+            await until(lambda: Ended(B) in a.events)
+            a.net.probe(B)
+            await until(lambda: Dead(B) in a.events)
+            a.net.send([((B,), [b"y"])])  # a life that ended does not come back
+            assert a.counts["frames dropped for a dead peer"] == 1
+            assert a.events == [Ended(B), Dead(B)]
+
+    run(main)
+
+
+@pytest.mark.parametrize("again", [Address("B", "0" * 16), C])
+def test_another_life_at_the_same_place_proves_the_end(again: Address) -> None:
+    async def main() -> None:
+        async with nodes(A, again) as (a, other):
+            a.net.learn({B: other.net.contact})
+            a.net.probe(B)
+            await until(lambda: a.events)
+            assert a.events == [Dead(B)]
+            assert (other.events, other.frames) == ([], [])
+
+    run(main)
+
+
+def test_a_peer_that_is_there_and_says_nothing_proves_nothing() -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            async with nodes(A, connect_timeout=50_000) as (a,):
+                a.net.learn({B: f"127.0.0.1:{mute.getsockname()[1]}"})
+                a.net.probe(B)
+                await until(lambda: a.counts["connections that nobody answered"])
+                assert a.events == []
+                a.net.send([((B,), [b"x"])])  # so soon after it is not dialed again
+                assert a.counts["frames dropped for a peer that gives no answer"] == 1
+
+    run(main)
+
+
+def test_a_peer_that_takes_connections_and_ends_them_is_tried_again_at_once() -> None:
+    async def main() -> None:
+        taken = 0
+
+        async def dying(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal taken
+            taken += 1
+            if taken == 3:
+                server.close()
+            writer.transport.abort()
+
+        server = await asyncio.start_server(dying, "127.0.0.1", 0)
+        async with nodes(A) as (a,):
+            a.net.learn({B: f"127.0.0.1:{server.sockets[0].getsockname()[1]}"})
+            a.net.probe(B)
+            await until(lambda: a.events)
+            assert a.events == [Dead(B)]
+            assert taken >= 3
+
+    run(main)
+
+
+def test_it_is_not_tried_for_ever() -> None:
+    async def main() -> None:
+        async def rude(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.transport.abort()
+
+        server = await asyncio.start_server(rude, "127.0.0.1", 0)
+        async with server, nodes(A, probe_tries=4) as (a,):
+            a.net.learn({B: f"127.0.0.1:{server.sockets[0].getsockname()[1]}"})
+            a.net.probe(B)
+            await until(lambda: a.net.links[B].dialing is None)
+            assert a.events == []
+            assert a.counts["connections that ended unanswered"] == 1
+
+    run(main)
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_known_to_be_dead() -> None:
+    async def main() -> None:
+        command = [sys.executable, "-c", A_LISTENER, *B]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                async with nodes(A) as (a,):
+                    a.net.learn({B: process.stdout.readline().strip()})
+                    a.net.probe(B)
+                    await until(lambda: a.events)
+                    assert a.events == [Answered(B)]
+                    process.send_signal(signal.SIGKILL)
+                    await until(lambda: a.events[-1] == Ended(B))
+                    a.net.probe(B)
+                    await until(lambda: a.events[-1] != Ended(B))
+                    assert a.events[-1] == Dead(B)
+            finally:
+                process.kill()
+
+    run(main)
+
+
+def test_nobody_dials_beyond_this_machine_unasked() -> None:
+    async def main() -> None:
+        async with nodes(A) as (a,):
+            a.net.learn({B: "192.0.2.1:9", C: "rubbish"})
+            a.net.probe(B)
+            a.net.probe(C)
+            a.net.probe(Address("D", "d" * 16))
+            await until(lambda: sum(a.counts.values()) == 3)
+            assert a.counts == {
+                "contacts beyond this machine": 1,
+                "contacts that are none": 1,
+                "peers that nobody knows where to dial": 1,
+            }
+
+    run(main)
+
+
+# -- strangers
+
+
+@pytest.mark.parametrize(
+    ("hello", "refusal"),
+    [
+        (Hello(VERSION, "other", A, "127.0.0.1:1", B), "another group"),
+        (Hello(VERSION + 1, "g", A, "127.0.0.1:1", B), f"wire version {VERSION + 1} is not {VERSION}"),
+    ],
+)
+def test_who_does_not_belong_here_is_told_why_and_sent_away(hello: Hello, refusal: str) -> None:
+    async def main() -> None:
+        async with nodes(B) as (b,):
+            reader, writer = await dialed(b)
+            writer.write(said(hello) + LENGTH.pack(3) + b"abc")
+            assert await reader.read() == said(Welcome(VERSION, B, refusal))
+            writer.close()
+            await until(lambda: not b.net.strangers)
+            assert (b.frames, b.events, b.net.contacts) == ([], [], {})
+
+    run(main)
+
+
+@pytest.mark.parametrize("noise", [LENGTH.pack(HELLO_MAX + 1), LENGTH.pack(5) + b"noise", b"GET / HTTP/1.1\r\n\r\n"])
+def test_noise_ends_the_connection_and_nothing_else(noise: bytes) -> None:
+    async def main() -> None:
+        async with nodes(B) as (b,):
+            reader, writer = await dialed(b)
+            writer.write(noise)
+            with pytest.raises(ConnectionResetError):
+                assert await reader.read() == b""
+                raise ConnectionResetError  # an orderly end is as good
+            writer.close()
+            await until(lambda: not b.net.strangers)
+            assert (b.frames, b.events) == ([], [])
+            assert sum(b.counts.values()) == 1
+
+    run(main)
+
+
+def test_a_frame_above_the_limit_ends_the_connection_before_anything_is_set_aside_for_it() -> None:
+    async def main() -> None:
+        async with nodes(B) as (b,):
+            reader, writer = await dialed(b)
+            writer.write(said(Hello(VERSION, "g", A, "127.0.0.1:1", B)))
+            assert await reader.read(4)
+            writer.write(LENGTH.pack(FRAME_MAX + 1))
+            await until(lambda: b.events)
+            assert b.events == [Ended(A)]
+            assert b.counts["connections closed: frame size"] == 1
+            writer.close()
+
+    run(main)
+
+
+def test_frames_in_every_division_of_the_bytes() -> None:
+    async def main() -> None:
+        async with nodes(B) as (b,):
+            _, writer = await dialed(b)
+            bodies = [b"a", bytes(1_000), b"bc"]
+            stream = said(Hello(VERSION, "g", A, "127.0.0.1:1", B))
+            stream += b"".join(LENGTH.pack(len(body)) + body for body in bodies)
+            for at in range(len(stream)):
+                writer.write(stream[at : at + 1])
+                await asyncio.sleep(0)
+            await until(lambda: len(b.frames) == 3)
+            assert b.frames == bodies
+            writer.write(FAREWELL + LENGTH.pack(1) + b"z")
+            writer.close()
+            await until(lambda: not b.net.incoming)
+            assert (b.frames, b.events) == (bodies, [])
+
+    run(main)
+
+
+def test_strangers_are_few_and_have_little_time() -> None:
+    async def main() -> None:
+        async with nodes(B, strangers=3, stranger_timeout=50_000) as (b,):
+            connections = [await dialed(b) for _ in range(5)]
+            await until(lambda: b.counts["connections refused: too many strangers"] == 2)
+            await until(lambda: b.counts["connections that said nothing"] == 3)
+            await until(lambda: not b.net.strangers)
+            for _, writer in connections:
+                writer.close()
+
+    run(main)
+
+
+def test_a_place_that_is_taken_is_one_clear_error() -> None:
+    async def main() -> None:
+        async with nodes(A) as (a,):
+            other = TcpNetwork(B, "g", Config(), bind=a.net.contact)
+            with pytest.raises(
+                UsageError, match=r"cannot listen at 127.0.0.1:\d+: Address already in use; bind elsewhere"
+            ):
+                await other.open()
+
+    run(main)
+
+
+def test_lengths_are_four_bytes_in_network_order() -> None:
+    assert LENGTH.pack(1) == struct.pack("!I", 1)
