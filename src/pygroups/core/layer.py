@@ -71,6 +71,12 @@ class Env:
         self.drops[reason] = self.drops.get(reason, 0) + count
         self.count(f"drop {reason}", count)
 
+    def record_drops(self) -> None:
+        """Write down what was discarded since this was done last."""
+        for reason, count in self.drops.items():
+            self.record("drop", reason=reason, detail=str(count))
+        self.drops = {}
+
     def count(self, what: str, by: int = 1) -> None:
         """Add to a counter that channel.stats() shows."""
         self.counters[what] = self.counters.get(what, 0) + by

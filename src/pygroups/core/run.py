@@ -107,5 +107,18 @@ def pack(payloads: Sequence[bytes]) -> bytes:
 
 
 def unpack(body: bytes) -> list[bytes]:
-    """The payloads of a body.  Raises msgspec.DecodeError on bytes that are none: check bodies at the wire."""
+    """The payloads of a body of our own.  Raises msgspec.DecodeError on bytes that are none; see payloads_of()."""
     return _decoder.decode(body)
+
+
+def payloads_of(run: Run) -> list[bytes] | None:
+    """The payloads of a run that may have come from anybody; None when its body does not hold what it says.
+
+    Bodies are not looked into on their way: that would cost as much as opening them once more.  Whoever opens one skips
+    it if it is malformed; all members got the same bytes, so all of them skip the same.
+    """
+    try:
+        payloads = _decoder.decode(run.body)
+    except msgspec.DecodeError:
+        return None
+    return payloads if len(payloads) == run.count else None

@@ -118,10 +118,7 @@ class Stack:
             layer.end_turn()
             self._settle()
         env, outlet, top = self.env, self.outlet, self.layers[0]
-        if env.drops:
-            for reason, count in env.drops.items():
-                env.record("drop", reason=reason, detail=str(count))
-            env.drops = {}
+        env.record_drops()
         frames = [(dests, self.codec.encode(env.me, dest, runs)) for (dest, dests), runs in outlet.sent.items()]
         output = Output(env.records, frames, outlet.commands, top.above)
         env.records, outlet.sent, outlet.commands, top.above = [], {}, [], []

@@ -15,7 +15,7 @@ from .errors import UsageError
 from .events import Event, Excluded, Freed, Leave, NewView, Stability
 from .layer import NEVER, Env, Layer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
-from .run import Run, pack, unpack
+from .run import Run, pack, payloads_of
 from .view import ViewId
 
 
@@ -108,18 +108,23 @@ class Top(Layer):
         return range(self.delivered, self.open.first + len(self.open.payloads))
 
     def end_turn(self) -> None:
+        if self.stopped:
+            return
         if self.open.payloads and self.env.view is not None and len(self.flight) < self.env.config.runs_in_flight:
             self._cut(self.open, None)
         for dest, opened in self.unicasts.items():
             if opened.payloads:
                 self._cut(opened, dest)
+        self._tell_reached()
+        if self.leaving and not self.flight and not self.open.payloads:
+            self.leaving = False
+            self.below.append(Leave())
+
+    def _tell_reached(self) -> None:
         reached = (self.delivered, self.stable)
         if reached != self.reached:
             self.reached = reached
             self.above.append(Reached(*reached))
-        if self.leaving and not self.flight and not self.open.payloads:
-            self.leaving = False
-            self.below.append(Leave())
 
     def _cut(self, opened: OpenRun, dest: Address | None) -> None:
         me, count, body = self.env.me, len(opened.payloads), pack(opened.payloads)
@@ -138,7 +143,9 @@ class Top(Layer):
     def up(self, run: Run) -> None:
         if run.heads:
             self.env.drop("head of no layer")
-        elif run.count:
+        elif run.dest is None and run.stream is None:
+            self.env.drop("multicast of no stream")  # no layer below has put it in its place
+        elif run.count and not self.stopped:
             self._deliver(run)
 
     def _deliver(self, run: Run) -> None:
@@ -157,11 +164,10 @@ class Top(Layer):
                 self._landed(self.delivered)
 
     def _archived(self, run: Run) -> list[bytes] | None:
-        try:
-            return unpack(run.body)
-        except msgspec.DecodeError:
+        payloads = payloads_of(run)
+        if payloads is None:
             self.env.drop("malformed body")
-            return None
+        return payloads
 
     def _landed(self, below: int) -> None:
         self.flight = [run for run in self.flight if run.next > below]
@@ -194,16 +200,20 @@ class Top(Layer):
         if isinstance(event, NewView):
             self._install(event)
         elif isinstance(event, Excluded):
+            if self.stopped:
+                return  # it has gone by itself before
             self._stop(event)
         self.above.append(event)
 
     def _stop(self, event: Excluded) -> None:
-        if self.stopped:
-            return
         self.stopped, self.wake = True, NEVER
+        self._tell_reached()  # whoever waits for what did arrive must not hear that its fate is unknown
+        env = self.env
         for run in self.flight:
-            self.env.record("undelivered", **_who(run))
-        self.env.record("stop", reason=event.reason, detail=event.detail, gauges=self.env.gauges())
+            env.record("undelivered", **_who(run))
+        env.record_drops()
+        env.record("stop", reason=event.reason, detail=event.detail, gauges=env.gauges())
+        env.journaling = False  # the last record of this life
 
     def _install(self, event: NewView) -> None:
         self.env.view = event.view.id
