@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from .address import Address
+from .limits import MEMBERS_MAX, TEXT_MAX
+
+Contact = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 class Ballot(NamedTuple):
     """One attempt to change a view: above every number its leader has heard of; compared as a pair."""
 
-    number: int
+    number: Annotated[int, Meta(ge=0, le=1 << 62)]
     leader: Address
 
     def __str__(self) -> str:
@@ -26,8 +30,15 @@ class View(msgspec.Struct, frozen=True, array_like=True):
     """The members, those who stayed first in their old order, then the joiners.  The first one coordinates."""
 
     id: ViewId
-    members: tuple[Address, ...]
-    contacts: tuple[str, ...]  # where each member listens, in the same order
+    members: Annotated[tuple[Address, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
+    contacts: Annotated[tuple[Contact, ...], Meta(max_length=MEMBERS_MAX)]  # where each listens, in the same order
+
+    def __post_init__(self) -> None:
+        """ValueError, which a decoder takes as malformed, for a view that cannot be."""
+        if len(self.contacts) != len(self.members):
+            raise ValueError("a contact for each member")
+        if len(dict.fromkeys(self.members)) != len(self.members):
+            raise ValueError("a member stands twice")
 
     @property
     def coordinator(self) -> Address:

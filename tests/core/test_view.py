@@ -1,0 +1,30 @@
+"""Views and ballots: order, coordinator, and the views that cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from pygroups.core.address import Address
+from pygroups.core.view import Ballot, View
+
+A, B = Address("A", "0" * 16), Address("B", "1" * 16)
+
+
+def test_ballots_compare_by_number_then_leader() -> None:
+    assert Ballot(1, B) < Ballot(2, A) < Ballot(2, B)
+    assert str(Ballot(2, A)) == "2:A@0000000000000000"
+
+
+def test_the_first_member_coordinates() -> None:
+    view = View(Ballot(1, B), (B, A), ("here", "there"))
+    assert view.coordinator == B
+    assert (view.contact(B), view.contact(A)) == ("here", "there")
+
+
+@pytest.mark.parametrize(
+    ("members", "contacts"),
+    [((A, B), ("here",)), ((A,), ("here", "there")), ((A, A), ("here", "there"))],
+)
+def test_a_view_that_cannot_be_is_not_made(members: tuple[Address, ...], contacts: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"a contact for each member|a member stands twice"):
+        View(Ballot(1, A), members, contacts)
