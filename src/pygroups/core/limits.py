@@ -14,9 +14,10 @@ FRAME_MAX: Final = 16 << 20  # one frame, header included
 FRAME_FILL: Final = 256 << 10  # a frame that has reached this takes no further run
 BODY_MAX: Final = 128 << 10  # one run's body: a full run and its lengths
 RUN_MESSAGES_MAX: Final = 1 << 16
-RUNS_PER_FRAME_MAX: Final = 1 << 16
+RUNS_PER_FRAME_MAX: Final = 1 << 12  # as small as they may be: a run of no bytes costs a few hundred here
 HEADS_MAX: Final = 32  # on one run
 MEMBERS_MAX: Final = 1_024
+MARKS_MAX: Final = 150_000  # origins in one digest: with the longest names they still fit a frame
 XMIT_RANGES_MAX: Final = 48  # in one request for missing runs, so that it fits a datagram
 TEXT_MAX: Final = 255  # contacts, reasons, profiles
 ENTRY_BYTES: Final = 5  # what msgpack adds to a payload at most
@@ -93,5 +94,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"config {name}={value!r} must be a positive whole number")
         if self.run_bytes > BODY_MAX // 2:
             raise UsageError(f"config run_bytes={self.run_bytes} is above the wire's limit of {BODY_MAX // 2}")
+        if self.state_chunk > BODY_MAX // 2:
+            raise UsageError(f"config state_chunk={self.state_chunk} is above the wire's limit of {BODY_MAX // 2}")
+        if self.marks_max > MARKS_MAX - MEMBERS_MAX:
+            raise UsageError(f"config marks_max={self.marks_max} is above the limit of {MARKS_MAX - MEMBERS_MAX}")
         if self.window < self.run_bytes:
             raise UsageError(f"config window={self.window} holds no full run (run_bytes={self.run_bytes})")
