@@ -14,6 +14,7 @@ from ._unicast_heads import Resend, SendFirst
 
 UNOPENED: Final = -1  # `next` of a receiving lane whose first number is not known yet
 
+TO_SELF: Final = 0  # the connection id, in the journal, of what a member sends to itself
 T = TypeVar("T")
 
 

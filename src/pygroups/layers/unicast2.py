@@ -8,7 +8,7 @@ Note: docs/layers/unicast2.md; seed 004.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Forget, Gone, NewView, Suspect, Undelivered
@@ -16,9 +16,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
 
 from ._unicast_heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
-from ._unicast_lanes import UNOPENED, Inbox, InLane, Memory, Outbox, OutLane, is_own, what, who
-
-TO_SELF: Final = 0  # the connection id, in the journal, of what a member sends to itself
+from ._unicast_lanes import TO_SELF, UNOPENED, Inbox, InLane, Memory, Outbox, OutLane, is_own, what, who
 
 
 class Unicast2(Layer):
@@ -104,10 +102,9 @@ class Unicast2(Layer):
             return
         lane = box.lanes[ack.lane]
         box.answered_at = self.env.now
-        if lane.acknowledge(ack.next):
+        if lane.acknowledge(ack.next) and lane.sent:
             lane.pause = 2 * self.env.config.unicast_period
-            if lane.sent:
-                self._look_after(peer, self.env.now + lane.pause)
+            self._look_after(peer, self.env.now + lane.pause)
 
     def on_resend(self, peer: Address, resend: Resend) -> None:
         box = self._asked_about(peer, resend.conn)
@@ -145,6 +142,9 @@ class Unicast2(Layer):
     # -- receiving
 
     def up(self, run: Run) -> None:
+        if run.dest is None:
+            self.above.append(run)  # multicasts are not for this layer, whatever their head
+            return
         head = run.head
         if isinstance(head, Data):
             self.on_data(head, run)
@@ -158,16 +158,14 @@ class Unicast2(Layer):
             self.on_start(run.src, head)
         elif isinstance(head, Closed):
             self.on_closed(run.src, head)
-        elif run.dest is None:
-            self.above.append(run)
         else:
             self.env.drop("unicast without a connection")
 
     def on_data(self, data: Data, run: Run) -> None:
-        peer = run.src
-        if run.dest is None or data.low > data.seq:
+        if data.low > data.seq:
             self.env.drop("malformed unicast")
             return
+        peer = run.src
         box = self.inboxes.get(peer)
         if box is None or box.conn != data.conn:
             box = self._accept(peer, data.conn)
