@@ -180,6 +180,8 @@ class Nakack(Layer):
             return stream
         if self.view is not None and view < self.view:
             self.env.drop("old view")
+        elif self.view is not None and run.src not in self.streams:
+            self.env.drop("later view of a stranger")  # asked for, if it becomes ours; else it would lie here for good
         elif len(self.future) < self.env.config.future_runs_max:
             self.future.append(run)
         else:
