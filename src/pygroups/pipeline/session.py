@@ -1,15 +1,20 @@
 """Spark sessions: local by default, on a cluster or through Spark Connect when asked. Only commands make them."""
 
+import logging
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_LOG: Final = logging.getLogger("pygroups.pipeline")
 JAVA_NEEDED: Final = 17
 _QUIET_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
 _SETTINGS: Final = {
@@ -49,13 +54,12 @@ def make_session(*, master: str | None = None, remote: str | None = None, small:
     missing. Log4j is told to be quiet; Python workers use this interpreter.
     """
     try:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NoSpark(f"the audit needs Spark ({error}): pip install 'pygroups[spark]'") from error
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    _let_workers_import()
+    _prepare_environment()
     builder = SparkSession.builder.appName("pygroups")
     settings = dict(_SETTINGS)
     if remote is None:
@@ -66,9 +70,12 @@ def make_session(*, master: str | None = None, remote: str | None = None, small:
         settings["spark.driver.extraJavaOptions"] = " ".join(java)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    if remote is not None:
-        return builder.remote(remote).getOrCreate()
-    return builder.master(master or "local[*]").getOrCreate()
+    builder = builder.master(master or "local[*]") if remote is None else builder.remote(remote)
+    with _quiet_java() as said:
+        try:
+            return builder.getOrCreate()
+        except (PySparkException, Py4JError) as error:
+            raise NoSpark(f"Spark does not start on {remote or master or 'local[*]'}: {said(error)}") from error
 
 
 def is_local(master: str | None) -> bool:
@@ -80,12 +87,49 @@ def _local_settings(small: bool) -> dict[str, str]:
     return {**_LOCAL_SETTINGS, **(_SMALL_SETTINGS if small else {})}
 
 
-def _let_workers_import() -> None:
-    """Spark's Python workers take PYTHONPATH from this process, not its sys.path (a checkout, a zipped application)."""
+def _prepare_environment() -> None:
+    """Spark's Python workers use this interpreter and import what this process imports."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     here = str(Path(__file__).parents[2])
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    if here not in paths:
+    if here not in paths:  # workers take PYTHONPATH, not this process's sys.path
         os.environ["PYTHONPATH"] = os.pathsep.join([here, *paths])
+
+
+@contextmanager
+def _quiet_java() -> Iterator[Callable[[Exception], str]]:
+    """A JVM that starts in here writes its standard error to a file: it warns about itself, whatever one configures.
+
+    Gives a function that says in one line why it did not start. With `--verbose` it writes where we do.
+    """
+    if _LOG.isEnabledFor(logging.DEBUG):
+        yield lambda error: _first_line(str(error))
+        return
+    sys.stderr.flush()
+    ours = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+
+        def said(error: Exception) -> str:
+            file.seek(0)
+            lines = file.read().decode(errors="replace").splitlines()
+            errors = [line for line in lines if "WARN" not in line and not line.startswith("\tat ")]
+            return _first_line("\n".join(errors) or str(error))
+
+        try:
+            yield said
+        finally:
+            os.dup2(ours, 2)
+            os.close(ours)
+
+
+def _first_line(text: str) -> str:
+    """Of a Java exception the line that says something."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "Exception:" in line] or lines
+    return telling[0] if telling else "no reason given"
 
 
 def check_java() -> None:

@@ -1,0 +1,190 @@
+"""`pygroups audit`: every promise judged over the journals of a group, by Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from pygroups.cli.refusals import FAILED, one_line
+from pygroups.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.table import Table
+
+    from pygroups.pipeline.verdict import AuditResult, Verdict, Violation
+
+SHOWN = 5
+"""Violations of one promise that are told in words; `--json` and `--out` have more."""
+_STYLES = {"held": "green", "broken": "bold red", "not judged": "yellow"}
+
+
+def audit(
+    *journals: Path,
+    out: Path | None = None,
+    report: Path | None = None,
+    master: str | None = None,
+    remote: str | None = None,
+    strict: Annotated[bool, Parameter(negative=())] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Check every promise over journals, with Spark; write a report.
+
+    Exit code 0: no promise was broken; 1: one was (--strict: or could not be judged); 2: there is no journal there, or
+    Spark cannot run. Damaged places in journals are told as warnings.
+
+    Parameters
+    ----------
+    journals
+        Folders of journals, a group's folder in one, or one life's folder.
+    out
+        Keep the tables (bronze, silver, gold) as Parquet in this folder, by group and day. Without it they go to a
+        temporary folder and end with the command.
+    report
+        Write the findings as one HTML file that works offline.
+    master
+        The Spark cluster to use; this machine's cores (local[*]) if neither it nor --remote is given.
+    remote
+        The Spark Connect server to use, for instance sc://host:15002.
+    strict
+        Exit with 1 also for facts that were skipped, and for promises that could not be judged though the profile
+        makes them and the history had an occasion.
+    as_json
+        One JSON object on standard output.
+    """
+    _check_call(journals, master, remote)
+    from pygroups.journal.reader import NotAJournal
+    from pygroups.pipeline.session import NoSpark
+
+    try:
+        with _progress() as progress:
+            from pygroups.pipeline.audit import audit as judge_journals
+
+            result = judge_journals(journals, master=master, remote=remote, out=out, progress=progress)
+            if report is not None:
+                progress("writing the report")
+                _write_report(report, result)
+    except (NotAJournal, NoSpark) as error:
+        raise UsageError(str(error)) from error
+    except ImportError as error:
+        raise UsageError(f"the audit needs Spark ({error}): pip install 'pygroups[spark]'") from error
+    _warn_of_damage(result)
+    if as_json:
+        print(json.dumps(as_object(result)))
+    else:
+        show(result, report)
+    result.session.stop()
+    return FAILED if result.broken or (strict and result.doubtful) else 0
+
+
+def _check_call(journals: tuple[Path, ...], master: str | None, remote: str | None) -> None:
+    if not journals:
+        raise UsageError("say where the journals are, for instance: pygroups audit journal/")
+    if master is not None and remote is not None:
+        raise UsageError("--master and --remote are two ways to one cluster: give one of them")
+
+
+def _write_report(path: Path, result: AuditResult) -> None:
+    from pygroups.pipeline.report import write_report
+
+    try:
+        write_report(path, result)
+    except OSError as error:
+        raise UsageError(f"the report {path} cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Tells each step on a terminal; a pipe hears nothing."""
+    if not sys.stderr.isatty():
+        yield lambda step: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield lambda step: status.update(f"{step} ...")
+
+
+def _warn_of_damage(result: AuditResult) -> None:
+    for place in result.quarantined[:SHOWN]:
+        print(one_line(f"warning: {place.file} at byte {place.offset}: {place.reason}"), file=sys.stderr)
+    if len(result.quarantined) > SHOWN:
+        print(f"warning: {len(result.quarantined) - SHOWN} more damaged places", file=sys.stderr)
+
+
+def as_object(result: AuditResult) -> dict[str, Any]:
+    """What `--json` prints."""
+    promises = [
+        {
+            "name": verdict.promise,
+            "verdict": verdict.verdict,
+            "judged": verdict.judged,
+            "skipped": verdict.skipped,
+            "reason": verdict.reason,
+            "violations": [asdict(violation) for violation in verdict.violations],
+        }
+        for verdict in result.summary()
+    ]
+    return {
+        "promises": promises,
+        "files": result.files,
+        "rows": result.rows,
+        "quarantined": len(result.quarantined),
+    }
+
+
+def show(result: AuditResult, report: Path | None) -> None:
+    """Verdicts as a table, then the first violations in words, then what was read."""
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    summary = result.summary()
+    console.print(_table(summary))
+    for verdict in summary:
+        for violation in verdict.violations[:SHOWN]:
+            console.print(in_words(violation), markup=False)
+        if verdict.broken > SHOWN:
+            console.print(f"{verdict.promise}: {verdict.broken} violations in all", markup=False)
+    groups = "group" if len(result.groups) == 1 else "groups"
+    console.print(f"{len(result.groups)} {groups}, {result.files} files, {result.rows} records", markup=False)
+    if report is not None:
+        console.print(f"report: {report}", markup=False)
+
+
+def _table(summary: list[Verdict]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("promise", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("judged", justify="right", no_wrap=True)
+    table.add_column("skipped", justify="right", no_wrap=True)
+    table.add_column("why", overflow="fold")
+    for verdict in summary:
+        word = Text(verdict.verdict, style=_STYLES[verdict.verdict])
+        why = f"{verdict.broken} violations" if verdict.broken else verdict.reason
+        table.add_row(verdict.promise, word, f"{verdict.judged:,}", f"{verdict.skipped:,}", Text(one_line(why)))
+    return table
+
+
+def in_words(violation: Violation) -> str:
+    """One violation as a sentence: promise, member, message, what happened."""
+    parts = [f"{violation.promise} broken in group {violation.group}"]
+    if violation.member is not None:
+        parts.append(f"at {violation.member}")
+    if violation.view is not None:
+        parts.append(f"in view {violation.view}")
+    if violation.origin is not None:
+        message = "" if violation.first is None else f", message {violation.first}"
+        parts.append(f"(from {violation.origin}{message})")
+    return one_line(f"{' '.join(parts)}: {violation.detail}")
