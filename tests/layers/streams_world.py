@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed, Event, NewView
 from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.limits import Config
-from pygroups.core.run import unpack
+from pygroups.core.limits import ENTRY_BYTES, Config
+from pygroups.core.run import Run, unpack
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
 from pygroups.core.view import Ballot, View
@@ -57,16 +58,27 @@ class Process:
         self.view: View | None = None
         self.delivered: dict[str, list[bytes]] = {}  # by origin
         self.records: list[tuple[str, dict[str, object]]] = []
+        self.told: list[Event] = []  # what else reached the application
+        self.outbox: deque[bytes] = deque()  # what its application sends as soon as there is room
         self.unconsumed: dict[Address, int] = {}
         self.consumes = True
         self.alive = True
 
-    def saw(self, events: Sequence[object]) -> None:
+    def saw(self, events: Sequence[Run | Event]) -> None:
         for event in events:
             if isinstance(event, Delivered):
                 assert event.run.origin is not None
                 self.delivered.setdefault(event.run.origin.name, []).extend(unpack(event.run.body))
                 self.unconsumed[event.run.origin] = event.run.next
+            elif isinstance(event, Event):
+                self.told.append(event)
+
+    def fill(self) -> bool:
+        """Send what there is room for.  Whether that was anything."""
+        before = len(self.outbox)
+        while self.outbox and self.top.room() >= len(self.outbox[0]) + ENTRY_BYTES:
+            self.top.accept(self.outbox.popleft())
+        return len(self.outbox) < before
 
     def numbers(self, origin: str) -> list[int]:
         """The payloads of `origin` as delivered here, which are numbers in these tests."""
@@ -87,6 +99,7 @@ class World:
         self.rng = random.Random(seed)
         self.now = 0
         self.frames_sent = 0
+        self.lose_if: Callable[[str, str, Run], bool] = lambda src, dest, run: False
         self.flight: list[tuple[int, int, Process, bytes]] = []
         self._sent = 0
         self.members = {name: Process(self, name, number) for number, name in enumerate(names, 1)}
@@ -126,21 +139,37 @@ class World:
         self.end_turn(process)
 
     def end_turn(self, process: Process) -> None:
+        process.fill()
         output = process.stack.end_turn(self.now)
         process.records += [(kind, fields) for kind, _, fields in output.records]
+        self._check_purges(process, [fields["digest"] for kind, _, fields in output.records if kind == "purge"])
         process.saw(output.events)
         for dests, frames in output.frames:
             for dest in dests:
                 for frame in frames:
-                    self._post(self.members[dest.name], frame)
+                    self._post(process, self.members[dest.name], frame)
         if process.consumes and process.unconsumed:
             marks, process.unconsumed = process.unconsumed, {}
             process.stack.asked(Consumed(marks), self.now)
             self.end_turn(process)
+        elif process.fill():
+            self.end_turn(process)
 
-    def _post(self, dest: Process, frame: bytes) -> None:
+    def _check_purges(self, process: Process, digests: Sequence[dict[Address, int]]) -> None:
+        """STB-I1: what is forgotten anywhere was delivered by every member of that view."""
+        assert process.view is not None or not digests
+        for digest in digests:
+            for other in self.members.values():
+                if other.view == process.view:
+                    had = other.stable.delivered
+                    assert all(had[stream] >= seq for stream, seq in digest.items()), f"{other.address} lacks {digest}"
+
+    def _post(self, src: Process, dest: Process, frame: bytes) -> None:
         network, rng = self.network, self.rng
         self.frames_sent += 1
+        runs = dest.stack.codec.decode(frame, dest.address)
+        if any(self.lose_if(src.address.name, dest.address.name, run) for run in runs):
+            return
         copies = 1 + (network.copies if rng.random() < network.repeat else 0)
         for _ in range(copies):
             if rng.random() >= network.loss:

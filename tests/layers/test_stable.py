@@ -1,0 +1,541 @@
+"""STABLE: votes as pure values, the layer by hand, and over NAKACK under a network that loses, repeats and reorders.
+The conversations: text/stable."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pygroups.core.address import Address
+from pygroups.core.events import Consumed, Excluded, Held, HeldQuery, NewView, Stability
+from pygroups.core.layer import NEVER, Env
+from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
+from pygroups.core.run import Run, pack
+from pygroups.core.top import Reached
+from pygroups.core.view import Ballot, View
+from pygroups.layers._votes import Origin, StabilityMsg, Vote, Votes
+from pygroups.layers.nakack import Data, HighestSeq
+from pygroups.layers.stable import Stable
+from tests.layers.streams_world import Network, World
+
+A, B, C, D, E = (Address(name, f"{number:016x}") for number, name in enumerate("ABCDE", 1))
+VIEW = View(Ballot(1, A), (A, B, C), ("a", "b", "c"))
+MINUTE = 60 * SECOND
+
+
+def vote(number: int, delivered: list[int], seen: list[int] | None = None, view: View = VIEW) -> Vote:
+    marks = [next + 1 for next in delivered]
+    return Vote(view.id, number, delivered, seen or delivered, marks, marks)
+
+
+# -- votes alone
+
+
+def test_dig_01_what_a_member_said_is_merged_by_the_higher_part() -> None:
+    votes = Votes((A, B, C, D, E))
+    assert votes.not_set() == [A, B, C, D, E]
+    assert votes.add(A, vote(1, [499, 26, 26], [502, 27, 35]))
+    assert votes.add(A, vote(2, [500, 26, 25], [501, 26, 33]))
+    assert (votes.last[A].delivered, votes.last[A].seen) == ([500, 26, 26], [502, 27, 35])
+    for voter in (B, D):
+        votes.add(voter, vote(1, [0, 0, 0]))
+    assert not votes.all_set()
+    assert votes.not_set() == [C, E]
+
+
+def test_join_02_an_older_digest_lowers_nothing() -> None:
+    votes = Votes((A, B, C))
+    votes.add(A, vote(1, [10, 30, 50]))
+    assert not votes.add(A, vote(2, [10, 30, 35])), "and is no news"
+    assert votes.last[A].delivered == [10, 30, 50]
+
+
+def test_what_is_purged_is_the_minimum_and_what_is_looked_for_the_maximum() -> None:
+    """M26: the maximum would forget what somebody still lacks.  M23: delivered and seen are not the same."""
+    votes = Votes((A, B, C))
+    for voter, delivered, seen in ((A, [9, 4, 2], [9, 4, 7]), (B, [8, 6, 2], [9, 6, 2]), (C, [9, 5, 2], [9, 5, 3])):
+        votes.add(voter, vote(1, delivered, seen))
+    msg = votes.combined(VIEW.id, 1)
+    assert (msg.purge, msg.seen) == ([8, 4, 2], [9, 6, 7])
+    assert (msg.delivered, msg.consumed) == ([9, 5, 3], [9, 5, 3])
+
+
+def test_without_everybody_there_is_no_stability() -> None:
+    votes = Votes((A, B, C))
+    votes.add(A, vote(1, [1, 1, 1]))
+    with pytest.raises(AssertionError, match="without everybody"):
+        votes.combined(VIEW.id, 1)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1, max_size=6), st.randoms())
+def test_votes_of_one_member_combine_in_any_order(said: list[list[int]], chance: random.Random) -> None:
+    shuffled = said[:]
+    chance.shuffle(shuffled)
+    votes = Votes((A,))
+    for number, delivered in enumerate(shuffled):
+        votes.add(A, vote(number, delivered))
+    assert votes.last[A].delivered == [max(column) for column in zip(*said, strict=True)]
+
+
+def test_consumed_bytes_are_exact_where_everything_is_consumed_and_shared_out_between() -> None:
+    origin = Origin(5, 1_000, own=False)
+    origin.deliver(5, 2, 100)
+    origin.deliver(7, 2, 500)
+    assert origin.consume(7) and (origin.consumed, origin.consumed_bytes) == (7, 300)
+    assert origin.consume(99) and (origin.consumed, origin.consumed_bytes) == (9, 600), "no more than was delivered"
+    assert not origin.consume(8) and origin.consumed == 9
+    origin.deliver(7, 2, 500)
+    assert origin.next == 9, "what was ordered twice moves nothing"
+
+
+def test_own_messages_need_only_be_delivered_here() -> None:
+    origin = Origin(1, 1_000, own=True)
+    origin.deliver(1, 3, 100)
+    assert (origin.consumed, origin.consumed_bytes) == (4, 100)
+
+
+# -- the layer by hand
+
+
+def layer(me: Address = A, view: View | None = VIEW, config: Config | None = None) -> Stable:
+    stable = Stable(Env(me, 0, random.Random(1), config or Config(), journaling=True))
+    if view is not None:
+        install(stable, view)
+    return stable
+
+
+def install(stable: Stable, view: View, digest: dict[Address, int] | None = None) -> None:
+    stable.up_event(NewView(view, None, (), view.members, (), True, digest))
+    stable.above.clear()
+
+
+def end_turn(stable: Stable, seen: dict[Address, int] | None = None) -> list[tuple[Address | None, object]]:
+    """End the turn, answer in NAKACK's place, and give back what was sent."""
+    stable.end_turn()
+    sent: list[tuple[Address | None, object]] = []
+    while stable.below:
+        items, stable.below = stable.below, []
+        for item in items:
+            if isinstance(item, HeldQuery):
+                assert item.asker == "Stable"
+                stable.up_event(Held("Stable", {}, seen or {}))
+            elif isinstance(item, Run):
+                sent.append((item.dest, item.head))
+    return sent
+
+
+def advance(stable: Stable, to: int) -> list[tuple[Address | None, object]]:
+    sent = []
+    while stable.wake <= to:
+        stable.env.now = max(stable.env.now, stable.wake)
+        stable.timer()
+        assert stable.wake > stable.env.now
+        sent += end_turn(stable)
+    stable.env.now = to
+    return sent
+
+
+def run_of(origin: Address, number: int, stream: Address | None = None, seq: int = 0, size: int = 1) -> Run:
+    body = pack([b"x" * size])
+    return Run(stream or origin, None, (), origin, number, 0, 1, body, stream or origin, seq)
+
+
+def test_an_answer_to_somebody_else_goes_on_up() -> None:
+    stable = layer()
+    stable.up_event(Held("Flush", {A: 1}, {A: 1}))
+    assert stable.above == [Held("Flush", {A: 1}, {A: 1})]
+
+
+def test_a_vote_says_delivered_and_seen_apart() -> None:
+    """M23: number 5 was seen beyond a hole, and 2 is the first that was not delivered."""
+    stable = layer(B)
+    end_turn(stable)
+    for seq in range(2):
+        stable.up(run_of(A, seq + 1, seq=seq))
+    ((dest, head),) = advance(stable, SECOND)[:1]
+    assert dest == A and isinstance(head, Vote)
+    assert (head.delivered, head.seen) == ([2, 0, 0], [0, 0, 0]), "seen is what the layer with streams answers"
+    stable.up(run_of(A, 3, seq=2))
+    stable.due = True
+    ((_, head),) = end_turn(stable, {A: 6, B: 0, C: 0})
+    assert isinstance(head, Vote)
+    assert (head.delivered, head.seen, head.numbers) == ([3, 0, 0], [6, 0, 0], [4, 1, 1])
+
+
+def test_in_total_order_the_stream_is_the_sequencers_and_the_numbers_are_the_origins() -> None:
+    stable = layer(C)
+    end_turn(stable)
+    stable.up(run_of(B, 1, stream=A, seq=0))
+    stable.up(run_of(A, 1, stream=A, seq=1))
+    stable.up(run_of(B, 2, stream=A, seq=2))
+    stable.up(run_of(B, 1, stream=A, seq=3))  # ordered twice after a failover; the sequencer's layer drops it
+    stable.due = True
+    ((_, head),) = end_turn(stable)
+    assert isinstance(head, Vote)
+    assert (head.delivered, head.numbers) == ([4, 0, 0], [2, 3, 1])
+
+
+def test_what_passes_is_passed_on() -> None:
+    stable = layer()
+    unicast = Run(B, A, ("a head of another layer",), B, 1, 0, 1, pack([b"x"]))
+    stable.up(unicast)
+    stable.up(run_of(B, 1))
+    assert stable.above[0] is unicast
+    assert len(stable.above) == 2
+    assert stable.origins.get(B) is not None and stable.origins[B].next == 2, "a unicast has no number here"
+
+
+def test_consumed_stops_here_and_other_events_do_not() -> None:
+    stable = layer()
+    stable.up(run_of(B, 1))
+    stable.below.clear()
+    stable.down_event(Consumed({B: 2}))
+    assert stable.below == [] and stable.origins[B].consumed == 2
+    stable.down_event(HeldQuery("Flush"))
+    assert stable.below == [HeldQuery("Flush")]
+
+
+def test_stability_goes_up_and_down_with_the_own_numbers() -> None:
+    stable = layer(B)
+    for seq in range(3):
+        stable.up(run_of(A, seq + 1, seq=seq))
+    stable.above.clear()
+    stable.below.clear()
+    stable.up(Run(A, None, (StabilityMsg(VIEW.id, 1, [2, 0, 0], [3, 0, 1], [5, 6, 7], [8, 9, 10]),)))
+    expected = Stability({A: 2, B: 0, C: 0}, {A: 3, B: 0, C: 1}, 6, 9)
+    assert stable.above == [expected] and stable.below == [expected]
+    assert ("purge", None, {"digest": {A: 2, B: 0, C: 0}}) in stable.env.records
+
+
+@pytest.mark.parametrize(
+    ("src", "change", "reason"),
+    [
+        (B, {}, "stability from a member that does not count"),
+        (A, {"view": Ballot(0, A)}, "old view"),
+        (A, {"view": Ballot(2, A)}, "stability of a later view"),
+        (A, {"purge": [1]}, "malformed stability"),
+        (A, {"consumed": [1] * 4}, "malformed stability"),
+        (A, {"purge": [4, 0, 0]}, "stability above what was delivered here"),
+    ],
+)
+def test_stability_that_does_not_hold_up_changes_nothing(src: Address, change: dict[str, object], reason: str) -> None:
+    stable = layer(C)
+    for seq in range(3):
+        stable.up(run_of(A, seq + 1, seq=seq))
+    stable.above.clear()
+    right = StabilityMsg(VIEW.id, 1, [3, 0, 0], [3, 0, 0], [4, 1, 1], [1, 1, 1])
+    stable.up(Run(src, None, (msgspec.structs.replace(right, **change),)))
+    assert stable.above == [] and stable.last is None
+    assert stable.env.drops == {reason: 1}
+    stable.up(Run(A, None, (right,)))
+    assert stable.last == right, "and the right one is taken"
+
+
+@pytest.mark.parametrize(
+    ("me", "voter", "change", "reason"),
+    [
+        (A, D, {}, "vote of no member"),
+        (A, B, {"view": Ballot(0, A)}, "old view"),
+        (A, B, {"seen": [1]}, "malformed vote"),
+        (A, B, {"numbers": [1] * 9}, "malformed vote"),
+        (B, C, {}, "vote to a member that does not count"),
+    ],
+)
+def test_a_vote_that_does_not_hold_up_counts_for_nothing(
+    me: Address, voter: Address, change: dict[str, object], reason: str
+) -> None:
+    stable = layer(me)
+    stable.up(Run(voter, me, (msgspec.structs.replace(vote(1, [0, 0, 0]), **change),)))
+    assert stable.votes.last == {}
+    assert stable.env.drops == {reason: 1}
+
+
+def test_vectors_are_bounded() -> None:
+    long = vote(1, [0] * (MEMBERS_MAX + 1))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(msgspec.msgpack.encode(long), type=Vote)
+
+
+def test_stb_03_a_vote_that_comes_twice_counts_once() -> None:
+    stable = layer()
+    end_turn(stable)
+    for _ in range(2):
+        stable.up(Run(B, A, (vote(1, [0, 0, 0]),)))
+    assert stable.votes.not_set() == [C]
+    assert stable.env.drops == {"repeated vote": 1}
+    assert end_turn(stable) == [], "nobody is told anything before C has voted"
+
+
+def test_stb_04_the_same_members_in_a_later_view() -> None:
+    """M22: votes of the old view would make A forget what B does not have in the new one."""
+    later = View(Ballot(2, A), VIEW.members, VIEW.contacts)
+    stable = layer()
+    install(stable, later)
+    end_turn(stable)
+    stable.up(run_of(A, 1))
+    for voter in (B, C):
+        stable.up(Run(voter, A, (vote(1, [0, 0, 0], view=later),)))
+        stable.up(Run(voter, A, (vote(9, [1, 0, 0], view=VIEW),)))
+    stable.due = True
+    end_turn(stable)
+    assert stable.last is not None and stable.last.purge == [0, 0, 0]
+    assert stable.env.drops == {"old view": 2}
+
+
+def test_votes_of_a_later_view_wait_for_it() -> None:
+    later = View(Ballot(2, A), (A, B), ("a", "b"))
+    stable = layer()
+    stable.up(Run(B, A, (vote(1, [0, 0], view=later),)))
+    assert stable.gauges()["early"] == 1
+    install(stable, later)
+    assert stable.votes.not_set() == [A] and stable.gauges()["early"] == 0
+
+
+def test_numbers_of_a_life_live_on_and_begin_with_the_digest() -> None:
+    stable = layer(C)
+    stable.up(run_of(A, 1))
+    stable.down_event(Consumed({A: 2}))
+    install(stable, View(Ballot(2, B), (B, C), ("b", "c")))
+    assert (stable.origins[A].next, stable.origins[A].consumed) == (2, 2), "A may come back"
+    joiner = layer(D, view=None)
+    install(joiner, View(Ballot(3, B), (B, C, D), ("b", "c", "d")), {A: 7, B: 9})
+    ((_, head),) = end_turn(joiner)
+    assert isinstance(head, Vote)
+    assert (head.numbers, head.consumed) == ([9, 1, 1], [9, 1, 1])
+    assert joiner.origins[A].next == 7
+
+
+def test_numbers_of_former_members_are_bounded_and_the_oldest_go_first() -> None:
+    stable = layer(C, config=Config(marks_max=1))
+    for origin in (A, B):
+        stable.up(run_of(origin, 1))
+    install(stable, View(Ballot(2, C), (C,), ("c",)))
+    assert list(stable.origins) == [B]
+
+
+def test_who_is_out_says_nothing() -> None:
+    stable = layer(B)
+    stable.up(run_of(A, 1))
+    stable.up_event(Excluded("left", ""))
+    assert advance(stable, MINUTE) == []
+    assert set(stable.gauges().values()) == {0}
+
+
+def test_nothing_is_said_before_the_first_view() -> None:
+    stable = layer(view=None)
+    stable.down_event(Consumed({A: 5}))
+    assert advance(stable, MINUTE) == [] and end_turn(stable) == []
+
+
+# -- suspension
+
+
+def test_stb_i4_suspended_means_neither_votes_nor_purges_and_ends_by_itself() -> None:
+    stable = layer(B)
+    end_turn(stable)
+    stable.suspend(10 * SECOND)
+    stable.up(run_of(A, 1))
+    stable.up(Run(A, None, (StabilityMsg(VIEW.id, 1, [1, 0, 0], [1, 0, 0], [2, 1, 1], [1, 1, 1]),)))
+    assert advance(stable, 10 * SECOND - 1) == []
+    assert stable.last is None and stable.env.drops == {"stability while suspended": 1}
+    ((dest, head),) = advance(stable, 10 * SECOND + 1)
+    assert dest == A and isinstance(head, Vote) and head.delivered == [1, 0, 0]
+
+
+def test_a_suspended_coordinator_tells_nobody_until_it_resumes() -> None:
+    stable = layer(A)
+    end_turn(stable)
+    stable.suspend(MINUTE)
+    for voter in (B, C):
+        stable.up(Run(voter, A, (vote(1, [0, 0, 0]),)))
+    assert end_turn(stable) == []
+    stable.resume()
+    assert [type(head) for _, head in advance(stable, SECOND)][:1] == [StabilityMsg]
+
+
+def test_no_suspension_is_longer_than_its_limit() -> None:
+    stable = layer(B, config=Config(stable_suspend_max=SECOND))
+    end_turn(stable)
+    stable.suspend(MINUTE)
+    stable.up(run_of(A, 1))
+    assert [type(head) for _, head in advance(stable, SECOND + 1)] == [Vote]
+
+
+# -- scenarios over NAKACK
+
+
+def quiet(world: World) -> None:
+    """All have all, hold nothing, and say nothing any more: settle() has seen that nobody waits."""
+    names = list(world.members)
+    for process in world.members.values():
+        assert process.held() == {}, process.address.name
+        assert process.delivered == world[names[0]].delivered
+
+
+def test_stb_01_by_bytes_alone() -> None:
+    world = World("ABC", config=Config(stable_bytes=10_000, stable_period=3_600 * SECOND, stable_runs=1_000))
+    world.install("ABC", 1)
+    world.run(SECOND)
+    for _ in range(10):
+        world["B"].top.accept(b"x" * 5_000)
+        world.end_turn(world["B"])
+    world.run(world.now + 5 * SECOND)
+    for process in world.members.values():
+        assert len(process.delivered["B"]) == 10
+        window = process.nakack.streams[world["B"].address]
+        assert window.low == window.next > 0
+
+
+def test_stb_05_every_stability_message_is_lost_for_a_while() -> None:
+    world = World("ABC")
+    world.install("ABC", 1)
+    world.run(SECOND)
+    lost = Counter[str]()
+
+    def stability(src: str, dest: str, run: Run) -> bool:
+        lost[type(run.head).__name__] += 1
+        return isinstance(run.head, StabilityMsg)
+
+    world.lose_if = stability
+    for number in range(50):
+        world.send("B", number)
+        world.run(world.now + 20_000)
+    assert lost["StabilityMsg"] >= 3
+    stored = world["B"].nakack.gauges()["stored"]
+    assert 0 < stored <= 50
+    world.lose_if = lambda src, dest, run: False
+    world.run(world.now + 2 * world.config.stable_backoff_max)
+    assert world["B"].held() == {}, "the next one forgets all of it"
+    world.settle()
+    quiet(world)
+
+
+def test_a_lost_vote_costs_a_period() -> None:
+    world = World("ABC")
+    world.install("ABC", 1)
+    world.run(SECOND)
+    lost: list[int] = []
+
+    def first_vote_of_b(src: str, dest: str, run: Run) -> bool:
+        if src == "B" and isinstance(run.head, Vote) and not lost:
+            lost.append(world.now)
+            return True
+        return False
+
+    world.lose_if = first_vote_of_b
+    world.send("A", 1)
+    world.run(world.now + 3 * world.config.stable_period)
+    assert lost
+    assert world["A"].held() == {}
+
+
+def test_stb_09_votes_to_one_and_one_message_to_all() -> None:
+    names = [chr(code) for code in (*range(65, 91), *range(97, 121))]
+    world = World("".join(names))
+    view = View(
+        Ballot(1, world["A"].address), tuple(world[name].address for name in names), tuple(name for name in names)
+    )
+    sent = Counter[str]()
+
+    def count(src: str, dest: str, run: Run) -> bool:
+        sent[f"{type(run.head).__name__} to {'A' if dest == 'A' else 'others'}"] += 1
+        return False
+
+    world.lose_if = count
+    for name in names:
+        world.install_at(name, view)
+    world.run(SECOND)
+    expected = {"Vote to A": 49, "StabilityMsg to others": 49}
+    assert sent == expected
+    sent.clear()
+    world.send("B", 1)
+    world.settle()
+    assert {kind: n for kind, n in sent.items() if "Vote" in kind or "Stability" in kind} == expected
+
+
+def test_until_stable_is_told_to_the_origin_alone_when_all_have_it() -> None:
+    """RSVP-01: five nodes, the first transmission is lost on the way to one of them."""
+    world = World("ABCDE")
+    world.install("ABCDE", 1)
+    world.run(SECOND)
+    lost: list[str] = []
+
+    def to_d(src: str, dest: str, run: Run) -> bool:
+        if dest == "D" and isinstance(run.head, Data) and not lost:
+            lost.append(src)
+            return True
+        return False
+
+    world.lose_if = to_d
+    world.send("B", 1)
+    while Reached(2, 2) not in world["B"].told:
+        assert Reached(2, 2) not in world["B"].told and world.now < MINUTE
+        world.run(world.now + 1_000)
+    assert lost and all(process.numbers("B") == [1] for process in world.members.values())
+
+
+def test_the_coordinator_finds_a_tail_that_it_lacks_itself() -> None:
+    """A lost B's last run and all that B announces; C voted that it exists."""
+    world = World("ABC")
+    world.install("ABC", 1)
+    world.run(SECOND)
+    world.lose_if = lambda src, dest, run: (
+        (src, dest) == ("B", "A") and isinstance(run.head, (Data, HighestSeq)) and run.dest is None
+    )
+    world.send("B", 1)
+    world.settle()
+    assert world["A"].numbers("B") == [1]
+    quiet(world)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 1 << 32),
+    network=st.builds(
+        Network,
+        loss=st.sampled_from([0.0, 0.1, 0.4]),
+        repeat=st.sampled_from([0.0, 0.3]),
+        copies=st.integers(1, 3),
+        delay_min=st.just(50),
+        delay_max=st.sampled_from([100, 5_000, 60_000]),
+    ),
+    sends=st.lists(st.tuples(st.sampled_from("ABC"), st.integers(1, 4), st.integers(0, 40_000)), max_size=40),
+)
+def test_after_any_disorder_all_have_all_and_nothing_is_left(
+    seed: int, network: Network, sends: list[tuple[str, int, int]]
+) -> None:
+    world = World("ABC", seed=seed, network=network)
+    world.install("ABC", 1)
+    numbers = dict.fromkeys("ABC", 0)
+    for name, count, pause in sends:
+        world.send(name, *range(numbers[name], numbers[name] + count))
+        numbers[name] += count
+        world.run(world.now + pause)
+    world.network = Network()  # it heals
+    world.settle()
+    for process in world.members.values():
+        for origin, count in numbers.items():
+            assert process.numbers(origin) == list(range(count))
+    quiet(world)
+    sent = world.frames_sent
+    world.run(world.now + MINUTE)
+    assert world.frames_sent == sent
+    assert all(process.stack.wake() == NEVER for process in world.members.values())
+
+
+def test_one_seed_is_one_history() -> None:
+    def history() -> list[object]:
+        world = World("ABC", seed=7, network=Network(loss=0.2, repeat=0.2, delay_max=20_000))
+        world.install("ABC", 1)
+        for number in range(30):
+            world.send("ABC"[number % 3], number)
+            world.run(world.now + 7_000)
+        world.settle()
+        return [process.records for process in world.members.values()]
+
+    assert history() == history()
