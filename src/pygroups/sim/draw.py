@@ -105,7 +105,9 @@ def _config(rng: Random) -> dict[str, int]:
     if rng.random() < 0.3:
         config |= {"run_bytes": 2 << 10, "window": rng.choice([4, 8, 32]) << 10, "stable_bytes": 2 << 10}
     if rng.random() < 0.1:
-        config |= {"nakack_early_max": 8, "unicast_early_max": 8, "nakack_request_runs": 3}
+        config |= {"nakack_early_max": 8, "unicast_early_max": 64, "nakack_request_runs": 3, "unicast_request_runs": 3}
+    if rng.random() < 0.7:
+        config |= {"connection_age": rng.choice([1, 3]) * SECOND}
     return config
 
 
@@ -183,11 +185,19 @@ class _Plan:
         share = self.rng.uniform(0.1, 1.0) if self.rng.random() < 0.4 else self.rng.uniform(1.0, 3.0)
         return int(share * self.patience)
 
+    def when(self) -> int:
+        """Some faults hit the group while it forms, some come while what an earlier one began goes on."""
+        kind = self.rng.random()
+        if kind < 0.1:
+            return self.rng.randrange(1, FORMATION)
+        if kind < 0.6 and self.actions:
+            before = self.rng.choice(self.actions).at
+            suspected = before + self.patience if self.rng.random() < 0.5 else before
+            return min(suspected + self.rng.randrange(0, 300 * MILLISECOND), FORMATION + self.lasts - 1)
+        return FORMATION + self.rng.randrange(0, self.lasts)
+
     def add(self, fault: str) -> None:
-        # Some faults hit the group while it forms.
-        early = self.rng.random() < 0.1
-        at = self.rng.randrange(1, FORMATION) if early else FORMATION + self.rng.randrange(0, self.lasts)
-        getattr(self, f"add_{fault}")(at)
+        getattr(self, f"add_{fault}")(self.when())
 
     def add_crash(self, at: int) -> None:
         who = self.rng.choice(self.names)
@@ -246,7 +256,7 @@ def _faults(rng: Random, names: Sequence[str], lasts: int, patience: int, wish: 
     if grave and rng.random() < 0.95:
         plan.add(_one_of(rng, grave))
     per_phase = max(1, lasts // (6 * SECOND)) if wish.minutes else 1
-    for _ in range(per_phase * rng.choice([0, 1, 1, 2, 2, 3, 5])):
+    for _ in range(per_phase * rng.choice([0, 1, 1, 2, 3, 4, 6])):
         plan.add(_one_of(rng, chosen))
     return plan.actions
 

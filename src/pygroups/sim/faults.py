@@ -67,8 +67,9 @@ def _cut(world: World, cut: Cut) -> None:
 
 
 def _mend(world: World, links: list[tuple[str, str]]) -> None:
-    world.tell("-", "a cut heals")
-    world.network.mend(links)
+    if not world.healed:
+        world.tell("-", "a cut heals")
+        world.network.mend(links)
 
 
 def _note(world: World, kind: str, members: Iterable[Member]) -> None:

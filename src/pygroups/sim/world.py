@@ -54,6 +54,7 @@ class World:
         self.births: dict[str, int] = {}  # how often each name was started
         self.counters: dict[str, int] = {}
         self.rng = stream(schedule.seed, "world")
+        self.healed = False  # no fault any more
         self._mourned: dict[tuple[Address, Address], None] = {}  # who was told of whose end
 
     def count(self, what: str, by: int = 1) -> None:
@@ -242,6 +243,7 @@ class World:
     def heal(self) -> None:
         """All faults are over."""
         self.tell("-", "everything heals")
+        self.healed = True
         self.network.mend_all()
         self.network.set_weather(CALM)
         self.mark_all("heal")
