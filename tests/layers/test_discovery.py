@@ -1,0 +1,35 @@
+"""DISCOVERY announces once and takes it back once; the conversation itself stands in text/discovery/."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pygroups.core.address import Address
+from pygroups.core.events import Announce, Find, Found, Gone, NewView
+from pygroups.core.layer import Env
+from pygroups.core.limits import Config
+from pygroups.core.view import Ballot, View
+from pygroups.layers.discovery import Discovery
+
+A = Address("A", "01")
+VIEW = NewView(View(Ballot(1, A), (A,), ("a",)), None, (A,), (), (), True, None)
+
+
+@given(st.lists(st.sampled_from([VIEW, Gone(), Find()])))
+def test_found_from_the_first_view_on_until_it_is_no_member(events: list[NewView | Gone | Find]) -> None:
+    layer = Discovery(Env(A, 0, random.Random(1), Config()))
+    for event in events:
+        layer.down_event(event)
+    announced = [item.member for item in layer.below if isinstance(item, Announce)]
+    views = VIEW in events and (Gone() not in events or events.index(VIEW) < events.index(Gone()))
+    assert announced == [True] * views + [False] * (Gone() in events)
+    assert [item for item in layer.below if not isinstance(item, Announce)] == events
+
+
+def test_what_was_found_goes_up() -> None:
+    layer = Discovery(Env(A, 0, random.Random(1), Config()))
+    layer.up_event(Found({A: "a"}, False))
+    assert layer.above == [Found({A: "a"}, False)]
