@@ -329,7 +329,9 @@ class Nakack(Layer):
 
     def _on_fetch(self, event: Fetch) -> None:
         """Get it whatever the back-off says, and in place of what the flush wanted of this stream before."""
-        stream = self.streams[event.stream]
+        stream = self.streams.get(event.stream)
+        if stream is None:
+            return  # this member left in the same turn in which it was asked to fetch
         stream.fetch, stream.asked = event, 0
         stream.hear_of(event.high)
         if self.stopped:
