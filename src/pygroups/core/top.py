@@ -58,6 +58,7 @@ class Top(Layer):
         "flight",
         "flight_ends",
         "freed_bytes",
+        "leave_at",
         "leaving",
         "open",
         "position",
@@ -81,6 +82,7 @@ class Top(Layer):
         self.stable = 1
         self.reached = (1, 1)  # what the application was told last
         self.leaving = False  # the application asked to leave; Leave goes down when nothing of ours is on its way
+        self.leave_at = NEVER  # when it goes whatever the others say
         self.stopped = False
 
     # -- sending
@@ -110,6 +112,7 @@ class Top(Layer):
     def end_turn(self) -> None:
         if self.stopped:
             return
+        self.wake = self.leave_at
         if self.open.payloads and self.env.view is not None and len(self.flight) < self.env.config.runs_in_flight:
             self._cut(self.open, None)
         for dest, opened in self.unicasts.items():
@@ -160,6 +163,7 @@ class Top(Layer):
         self.position += run.count
         if run.origin == env.me:
             self.delivered = max(self.delivered, run.next)
+            self.wake_at(env.now)
             if self.flight_ends == "here":
                 self._landed(self.delivered)
 
@@ -178,19 +182,23 @@ class Top(Layer):
         if isinstance(event, Leave):
             self.env.record("leave", reason="asked")
             self.leaving = True
-            self.wake_at(self.env.now + self.env.config.leave_timeout)
+            self.leave_at = self.env.now + self.env.config.leave_timeout
+            self.wake_at(self.leave_at)
         else:
             self.below.append(event)
 
     def timer(self) -> None:
-        """The others did not let this member go in time: it goes all the same, and says what it cannot know."""
-        self.wake = NEVER
-        if not self.stopped:
+        """Something arrived after this layer's part of a turn: the turn that this begins tells it, and cuts what waited
+        for it.  Or the others did not let this member go in time: it goes, and says what it cannot know."""
+        self.wake = NEVER if self.stopped else self.leave_at
+        if self.wake <= self.env.now:
+            self.wake = self.leave_at = NEVER
             self.up_event(Excluded("left", "the others did not decide on a view without this member in time"))
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Stability):
             self.stable = max(self.stable, event.delivered)
+            self.wake_at(self.env.now)
             if self.flight_ends == "everywhere":
                 self._landed(event.delivered)
             return
