@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from pygroups.core.address import Address, Name
 from pygroups.core.errors import PeerError
-from pygroups.core.limits import BODY_MAX, FRAME_FILL, HEADS_MAX, RUN_MESSAGES_MAX, RUNS_PER_FRAME_MAX
+from pygroups.core.limits import BODY_MAX, FRAME_FILL, FRAME_MAX, HEADS_MAX, RUN_MESSAGES_MAX, RUNS_PER_FRAME_MAX
 from pygroups.core.run import Run
 
 from .frame import HEADER, Checksum
@@ -61,25 +61,35 @@ class Codec:
             batch.append(self._wire_run(run.origin, run.first, run.index, run.count, run.heads, run.body))
             size += len(run.body)
             if size >= FRAME_FILL or len(batch) == RUNS_PER_FRAME_MAX:
-                frames.append(self._frame(me, dest, batch))
+                frames += self._frames(me, dest, batch)
                 batch, size = [], 0
         if batch:
-            frames.append(self._frame(me, dest, batch))
+            frames += self._frames(me, dest, batch)
         return frames
 
-    def _frame(self, me: Address, dest: Address | None, batch: list[Any]) -> bytes:
+    def _frames(self, me: Address, dest: Address | None, batch: list[Any]) -> list[bytes]:
+        """One frame; more only when heads, which FRAME_FILL does not count, have made it too large to be taken."""
         packet = self._packet(me.name, "" if dest is None else dest.incarnation, batch)
         self._encoder.encode_into(packet, self._buffer, HEADER.size)
+        if len(self._buffer) > FRAME_MAX:
+            assert len(batch) > 1, "a run that no frame can hold"
+            self._buffer = bytearray()  # or it would stay that large
+            half = len(batch) // 2
+            return self._frames(me, dest, batch[:half]) + self._frames(me, dest, batch[half:])
         self._seal.seal(self._buffer, me, self._sent)
         self._sent += 1
-        return bytes(self._buffer)
+        return [bytes(self._buffer)]
 
     def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]:
-        """The runs of a frame that is for `me`.  PeerError on anything else; costs no more than the frame's size."""
+        """The runs of a frame that is for `me`; PeerError on anything else.
+
+        Nothing is allocated because a length says so: what it takes grows with the bytes that are there.  Bodies stay
+        closed: whoever opens one sees whether it holds what it should (core.run.payloads_of).
+        """
         incarnation, packed = self._seal.open(memoryview(frame))
         try:
             packet: Any = self._decoder.decode(packed)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise PeerError("malformed packet") from error
         if packet.dest and packet.dest != me.incarnation:
             raise PeerError("for another life")
@@ -92,5 +102,7 @@ class Codec:
             whole = wire.count > 0
             if whole != (wire.origin is not None) or whole != (wire.first > 0) or whole != bool(wire.body):
                 raise PeerError("malformed run")
+            if not whole and not wire.heads:
+                raise PeerError("empty run")
             runs.append(Run(src, dest, wire.heads, wire.origin, wire.first, wire.index, wire.count, wire.body))
         return runs
