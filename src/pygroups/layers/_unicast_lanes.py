@@ -80,11 +80,12 @@ class Outbox:
 class InLane:
     """What came on one lane: everything before `next` was handed up, `early` waits for a hole."""
 
-    __slots__ = ("ask_at", "asked_next", "early", "fed_at", "horizon", "next", "pause", "unreported")
+    __slots__ = ("ask_at", "asked_next", "beyond", "early", "fed_at", "horizon", "next", "pause", "unreported")
 
     def __init__(self) -> None:
         self.next = UNOPENED
         self.early: dict[int, Run] = {}
+        self.beyond = 0  # runs below this exist; they came too early to be kept
         self.unreported = 0  # runs since the last acknowledgement
         self.fed_at = 0  # when `early` grew last
         self.ask_at = 0  # while there is a hole: when to ask next
@@ -105,6 +106,10 @@ class InLane:
             return "unicast beyond the window"
         return "unicast had already" if seq in self.early else None
 
+    def waits(self) -> bool:
+        """Whether something is missing here."""
+        return bool(self.early) or self.beyond > max(self.next, 0)
+
     def find_hole(self, seq: int, now: int, period: int) -> None:
         """`seq` is the first one that came early: what is missing before it may only have been overtaken."""
         self.asked_next, self.horizon = NEVER, seq + 1
@@ -113,7 +118,8 @@ class InLane:
     def asked(self, now: int, period: int, pause_max: int) -> None:
         """The peer was asked for what is missing; ask again later, and later still while nothing comes of it."""
         self.pause = period if self.next != self.asked_next else min(2 * self.pause, pause_max)
-        self.ask_at, self.asked_next, self.horizon = now + self.pause, self.next, max(self.early) + 1
+        self.ask_at, self.asked_next = now + self.pause, self.next
+        self.horizon = max(self.beyond, *self.early, 0) + 1
 
     def requests(self, conn: int, which: int, most: int) -> Iterator[object]:
         """What to ask the peer for now."""
@@ -131,6 +137,8 @@ class InLane:
                 yield low, high
                 most -= high - low
             low = seq + 1
+        if low < self.beyond and most > 0:
+            yield low, min(self.beyond, low + most)
 
     def go_on_at(self, seq: int, most: int) -> int:
         """Open the lane at `seq`, or skip to it.  How many early runs can no longer have their turn."""
@@ -153,7 +161,7 @@ class Inbox:
         """Wait for nothing, owe nothing; only where it ended is left.  How many early runs were dropped."""
         count = sum(len(lane.early) for lane in self.lanes)
         for lane in self.lanes:
-            lane.early, lane.unreported = {}, 0
+            lane.early, lane.unreported, lane.beyond = {}, 0, 0
         return count
 
 

@@ -207,15 +207,16 @@ class Unicast2(Layer):
         """`run` came early: it waits, bounded, for what is missing before it."""
         config, now, lane = self.env.config, self.env.now, box.lanes[data.lane]
         refusal = lane.refusal(data.seq, data.low, config.unicast_early_max)
-        if refusal is not None:
-            self.env.drop(refusal)
-            return
-        if not lane.early:
+        if not lane.waits():
             lane.find_hole(data.seq, now, config.unicast_period)
             self._look_after(peer, lane.ask_at)
             if lane.next == UNOPENED:
                 self.tell(peer, SendFirst(box.conn, data.lane))
-        lane.early[data.seq] = run
+        if refusal is None:
+            lane.early[data.seq] = run
+        else:
+            self.env.drop(refusal)
+            lane.beyond = max(lane.beyond, data.seq + 1)  # asked for when its turn comes
         lane.fed_at = now
 
     def _accept(self, peer: Address, conn: int) -> Inbox | None:
@@ -358,9 +359,9 @@ class Unicast2(Layer):
         for which, lane in enumerate(box.lanes):
             if lane.unreported:
                 self._report(peer, box, which)
-            if lane.early and lane.ask_at <= self.env.now:
+            if lane.waits() and lane.ask_at <= self.env.now:
                 self._ask(peer, box, which)
-            if lane.early:
+            if lane.waits():
                 self._look_after(peer, lane.ask_at)
 
     def _report(self, peer: Address, box: Inbox, which: int) -> None:
@@ -372,7 +373,7 @@ class Unicast2(Layer):
         lane, config, now = box.lanes[which], self.env.config, self.env.now
         if now - lane.fed_at >= config.connection_age:
             self.env.drop("unicast kept for too long", len(lane.early))
-            lane.early = {}  # not acknowledged: whoever sent it has it, if it still lives
+            lane.early, lane.beyond = {}, 0  # not acknowledged: whoever sent it has it, if it still lives
             return
         for request in lane.requests(box.conn, which, config.unicast_request_runs):
             self.tell(peer, request)
