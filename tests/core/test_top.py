@@ -444,4 +444,5 @@ def test_a_member_that_was_told_the_end_has_no_timer_left() -> None:
     bench.top.down_event(Leave())
     bench.turn()
     bench.top.up_event(Excluded("left", ""))
+    bench.turn()
     assert bench.top.wake == NEVER

@@ -55,6 +55,7 @@ class Top(Layer):
     __slots__ = (
         "cut_bytes",
         "delivered",
+        "ending",
         "flight",
         "flight_ends",
         "freed_bytes",
@@ -84,6 +85,7 @@ class Top(Layer):
         self.leaving = False  # the application asked to leave; Leave goes down when nothing of ours is on its way
         self.leave_at = NEVER  # when it goes whatever the others say
         self.stopped = False
+        self.ending: Excluded | None = None  # why it stopped, until that is told
 
     # -- sending
 
@@ -111,6 +113,7 @@ class Top(Layer):
 
     def end_turn(self) -> None:
         if self.stopped:
+            self._stop()
             return
         self.wake = self.leave_at
         if self.open.payloads and self.env.view is not None and len(self.flight) < self.env.config.runs_in_flight:
@@ -193,7 +196,8 @@ class Top(Layer):
         self.wake = NEVER if self.stopped else self.leave_at
         if self.wake <= self.env.now:
             self.wake = self.leave_at = NEVER
-            self.up_event(Excluded("left", "the others did not decide on a view without this member in time"))
+            self.stopped = True
+            self.ending = Excluded("left", "the others did not decide on a view without this member in time")
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Stability):
@@ -208,13 +212,17 @@ class Top(Layer):
         if isinstance(event, NewView):
             self._install(event)
         elif isinstance(event, Excluded):
-            if self.stopped:
-                return  # it has gone by itself before
-            self._stop(event)
+            if not self.stopped:  # else it has gone by itself before
+                self.stopped, self.ending = True, event
+                self.wake_at(self.env.now)
+            return
         self.above.append(event)
 
-    def _stop(self, event: Excluded) -> None:
-        self.stopped, self.wake = True, NEVER
+    def _stop(self) -> None:
+        """The layers below have said what they had to say of the end: write and tell the last of this life."""
+        event, self.ending, self.wake = self.ending, None, NEVER
+        if event is None:
+            return
         self._tell_reached()  # whoever waits for what did arrive must not hear that its fate is unknown
         env = self.env
         for run in self.flight:
@@ -222,6 +230,7 @@ class Top(Layer):
         env.record_drops()
         env.record("stop", reason=event.reason, detail=event.detail, gauges=env.gauges())
         env.journaling = False  # the last record of this life
+        self.above.append(event)
 
     def _install(self, event: NewView) -> None:
         self.env.view = event.view.id
