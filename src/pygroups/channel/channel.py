@@ -144,6 +144,13 @@ class Channel:
         """
         return await self._opened().sending.send_many(payloads, until, timeout)
 
+    async def wait(self, number: int, *, until: Until = "stable", timeout: float | None = None) -> None:
+        """Wait until own message `number`, which was sent to everyone, has arrived, as `send(until=...)` does.
+
+        Unknown: the time was over, or the channel left its group, before.
+        """
+        await self._opened().sending.wait(number, until, timeout)
+
     # -- reading
 
     def __aiter__(self) -> Self:

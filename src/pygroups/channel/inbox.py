@@ -13,11 +13,9 @@ from contextlib import contextmanager
 from itertools import count, repeat
 from typing import Final, NamedTuple
 
-import msgspec
-
 from pygroups.core import events as core
 from pygroups.core.errors import UsageError, WouldDeadlock
-from pygroups.core.run import Run, unpack
+from pygroups.core.run import Run, payloads_of
 from pygroups.core.top import Delivered
 
 from .happenings import Happening, JournalLost, Left, Message, Suspected, Undelivered, View
@@ -149,12 +147,9 @@ class Inbox:
         self.queue_bytes -= len(run.body)
         if item.position >= 0:
             self.read.append(run)
-        try:
-            payloads = unpack(run.body)
-        except msgspec.DecodeError:
-            payloads = []
-        if len(payloads) != run.count:
-            self.drop("malformed body")  # everybody got the same bytes, and skips them
+        payloads = payloads_of(run)
+        if payloads is None:
+            self.drop("malformed body")
             return None
         positions: Iterator[int | None] = count(item.position) if item.position >= 0 else repeat(None)
         return map(Message, repeat(run.origin), payloads, count(run.first), repeat(item.view), positions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -43,6 +44,7 @@ class Outbox:
         self.limit = top.env.config.run_bytes
         self.window = top.env.config.window
         self.quarter = self.window // 4
+        self.ended: str | None = None  # why nothing arrives any more
         self.waiting: deque[Waiting] = deque()
         self.reserved = 0  # room of senders that were woken and have not run yet
         self.until: dict[Until, deque[tuple[int, asyncio.Future[None]]]] = {"delivered": deque(), "stable": deque()}
@@ -99,6 +101,19 @@ class Outbox:
                 raise Unknown(f"message {numbers[-1]} was not {until} within {timeout} s", numbers[-1]) from None
             raise Timeout(f"the window had no room for all within {timeout} s", len(numbers)) from None
         return numbers
+
+    async def wait(self, number: int, until: Until, timeout: float | None) -> None:
+        """Wait until own multicast `number` has arrived."""
+        _check_how(None, until, timeout)
+        if not 0 < number < self.top.unknown().stop:
+            raise UsageError(
+                f"message {number} was not sent: the numbers so far are 1 to {self.top.unknown().stop - 1}"
+            )
+        try:
+            async with asyncio.timeout(timeout):
+                await self._arrival(number, until)
+        except TimeoutError:
+            raise Unknown(f"message {number} was not {until} within {timeout} s; it may still be", number) from None
 
     def checked(self, payload: Payload) -> bytes:
         """`payload` as bytes that nobody changes any more; UsageError if it is none, or too large."""
@@ -181,8 +196,10 @@ class Outbox:
     async def _arrival(self, number: int, until: Until) -> None:
         if number < getattr(self.reached, until):
             return
+        if self.ended is not None:
+            raise Unknown(f"{self.ended} before message {number} was {until}; it may still be", number)
         arrived = asyncio.get_running_loop().create_future()
-        self.until[until].append((number, arrived))
+        insort(self.until[until], (number, arrived), key=lambda waiting: waiting[0])
         await arrived
 
     def on_reached(self, reached: Reached) -> None:
@@ -214,6 +231,7 @@ class Outbox:
     def give_up(self, why: str) -> None:
         """Nothing arrives any more."""
         self.close(why)
+        self.ended = why
         for until, line in self.until.items():
             while line:
                 number, arrived = line.popleft()

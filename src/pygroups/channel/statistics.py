@@ -23,6 +23,7 @@ def statistics(session: Session) -> dict[str, Any]:
         "members": 0 if view is None else len(view.members),
         "counters": dict(env.counters),
         "gauges": member.stack.gauges(),
+        "payload_max": options.config.run_bytes,
         "window": {"size": options.config.window, "free": session.sending.top.room()},
         "unread": {"items": len(reading.queue), "bytes": reading.queue_bytes},
         "unsent_bytes": session.network.waiting_bytes(),

@@ -1,0 +1,75 @@
+"""Standard input and output beside an event loop: in threads, because a terminal, a pipe or a file may stand still.
+
+While a reader of our output does not read, or nobody types, the member goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+from pygroups.core.errors import UsageError
+
+READ_BYTES: Final = 1 << 16
+
+
+async def lines_of(file: int, limit: int) -> AsyncIterator[list[bytes]]:
+    """The lines of an open file, without their ends, as many at once as there are; UsageError for one over `limit`."""
+    loop = asyncio.get_running_loop()
+    rest, so_far = b"", 0
+    while chunk := await _in_thread(loop, lambda: os.read(file, READ_BYTES)):
+        *lines, rest = (rest + chunk).split(b"\n")
+        _check_sizes([*lines, rest], so_far, limit)
+        so_far += len(lines)
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+def _check_sizes(lines: list[bytes], before: int, limit: int) -> None:
+    for number, line in enumerate(lines, before + 1):
+        if len(line) > limit:
+            raise UsageError(f"line {number} of the input has over {limit:,} bytes, the limit of a message: split it")
+
+
+async def write_all(file: int, data: bytes) -> None:
+    """Write everything; BrokenPipeError when nobody reads any more.  The loop goes on meanwhile."""
+    loop = asyncio.get_running_loop()
+
+    def work() -> bytes:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(file, rest) :]
+        return b""
+
+    await _in_thread(loop, work)
+
+
+async def _in_thread(loop: asyncio.AbstractEventLoop, work: Callable[[], bytes]) -> bytes:
+    """What `work` returns or raises.  Its thread may outlast the loop: nobody can interrupt a read of a terminal."""
+    answer: asyncio.Future[bytes] = loop.create_future()
+
+    def tell(result: bytes, error: OSError | None) -> None:
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(result)
+
+    def thread() -> None:
+        result, error = b"", None
+        try:
+            result = work()
+        except OSError as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile, and nobody waits
+            loop.call_soon_threadsafe(tell, result, error)
+
+    threading.Thread(target=thread, name="pygroups stream", daemon=True).start()
+    return await answer
