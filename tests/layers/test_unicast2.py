@@ -185,6 +185,17 @@ def test_holes_are_what_is_missing_below_the_horizon(early: set[int], horizon: i
     assert all(low < high for low, high in holes)
 
 
+@given(st.sets(st.integers(1, 60)), st.integers(1, 61), st.integers(0, 80))
+def test_what_is_held_is_not_asked_for(early: set[int], horizon: int, beyond: int) -> None:
+    lane = InLane()
+    lane.next, lane.horizon, lane.beyond = 0, horizon, beyond
+    lane.early = dict.fromkeys(sorted(early), Run(Address("A", "01"), None))
+    asked = [seq for low, high in lane.holes(64) for seq in range(low, high)]
+    assert not early & set(asked)
+    if not early:
+        assert asked == list(range(min(beyond, 64)))  # all that came was refused, and it is its turn now
+
+
 @given(st.lists(st.integers(0, 12)))
 def test_what_is_sent_is_what_is_not_acknowledged(marks: list[int]) -> None:
     lane = Outbox(1).lanes[0]

@@ -137,7 +137,7 @@ class InLane:
                 yield low, high
                 most -= high - low
             low = seq + 1
-        if low < self.beyond and most > 0:
+        if not self.early and low < self.beyond:  # before that they would be refused once more
             yield low, min(self.beyond, low + most)
 
     def go_on_at(self, seq: int, most: int) -> int:
