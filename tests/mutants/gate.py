@@ -76,6 +76,11 @@ def read(file: Path) -> Mutant:
     return Mutant(file.stem, entry["bug"], entry["profile"], entry["change"], entry.get("faults"))
 
 
+def copy_source(source: Path) -> None:
+    """Put a copy of the product's source at `source`."""
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__", "data"))
+
+
 def plant(mutant: Mutant, source: Path) -> None:
     """Change the copy of the source at `source`; Misfit if the lines are not there."""
     for change in mutant.changes:
@@ -90,7 +95,7 @@ def hunt(mutant: Mutant, schedules: int, jobs: int) -> Hunt:
     """Look for `mutant` in the first `schedules` seeds."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
-        shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+        copy_source(source)
         plant(mutant, source)
         answer = simulate(source, mutant, schedules, jobs)
     failure = answer["failure"]

@@ -1,0 +1,141 @@
+"""`pygroups simulate` as a user calls it: verdicts, exit codes, repeats, journals, refusals; a seed is a seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pygroups.cli.main import main
+from pygroups.sim.draw import FAULTS, Wish, draw
+from pygroups.sim.runner import play
+from pygroups.sim.schedule import from_json, to_json
+from pygroups.sim.summary import command, parse_seeds
+
+PLANTED = Path(__file__).parents[1] / "mutants"
+
+
+def simulate(*options: str, hash_seed: str = "random", source: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    if source is not None:
+        environment["PYTHONPATH"] = str(source)
+    words = [sys.executable, "-m", "pygroups", "simulate", *options]
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=100, check=False)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = sorted(folder.rglob("*.journal"))
+    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def test_a_few_seeds_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seeds", "0:4", "--profile", "total", "--jobs", "1"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    for word in ("4 schedules (0 empty)", "messages", "deliveries", "views", "crashes", "flush restarts", "dropped:"):
+        assert word in said.out
+
+
+def test_the_numbers_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seeds", "0:3", "--profile", "fifo", "--jobs", "1", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["schedules"] == 3 and answer["failure"] is None and answer["messages"] > 600
+    assert "total-order" not in answer["promises"] and "virtual-synchrony" in answer["promises"]
+    assert {"crashes", "isolations_of_a_coordinator", "flush_restarts", "retransmissions", "drops"} <= answer.keys()
+
+
+def test_a_broken_promise_names_seed_witness_and_how_to_repeat_it(tmp_path: Path) -> None:
+    from tests.mutants import gate
+
+    source = tmp_path / "src"
+    gate.copy_source(source)
+    gate.plant(gate.mutants("M4")[0], source)
+    found = simulate("--seeds", "0:20", "--json", source=source)
+    assert found.returncode == 1, found.stderr
+    failure = json.loads(found.stdout)["failure"]
+    assert failure["promise"] == failure["witness"]["promise"]
+    assert failure["witness"]["member"] and failure["witness"]["message"] and failure["witness"]["view"]
+    words = failure["command"].split()
+    assert words[:2] == ["pygroups", "simulate"]
+    again = simulate(*words[2:], source=source)
+    assert again.returncode == 1
+    assert f"seed {failure['seed']}: {failure['promise']}" in again.stdout
+    assert "view 1:" in again.stdout, "the story of the seed is told"
+    assert again.stderr == ""
+
+
+def test_a_seed_gives_the_same_journals_in_any_process(tmp_path: Path) -> None:
+    for run, (hash_seed, jobs) in enumerate([("1", "1"), ("2", "2")]):
+        done = simulate(
+            "--seeds", "5:8", "--jobs", jobs, "--journal", str(tmp_path / str(run)), "--json", hash_seed=hash_seed
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    first, second = digests(tmp_path / "0"), digests(tmp_path / "1")
+    assert len(first) >= 9 and first == second
+
+
+def test_a_journal_changes_nothing(tmp_path: Path) -> None:
+    schedule = draw(3, Wish("total"))
+    assert play(schedule).counts == play(schedule, journals=tmp_path).counts
+
+
+def test_a_schedule_is_data() -> None:
+    for seed in range(30):
+        schedule = draw(seed, Wish("total"))
+        assert from_json(to_json(schedule)) == schedule
+
+
+def test_schedules_are_what_they_should_be() -> None:
+    """Three to five members, one in twenty has more; nine in ten have a crash, an isolation or a pause."""
+    grave = large = 0
+    for seed in range(400):
+        schedule = draw(seed, Wish("total"))
+        large += len(schedule.names) > 5
+        grave += any(
+            type(action).__name__ in ("Crash", "Pause")
+            or (type(action).__name__ == "Cut" and len(action.side) == 1 and action.others is None)  # type: ignore[union-attr]
+            for action in schedule.actions
+        )
+        assert schedule.heal_at >= 5_000_000
+        assert 3 <= len(schedule.names) <= 12
+        senders = {action.who for action in schedule.actions if type(action).__name__ == "Send"}
+        assert len(senders) >= 2
+    assert grave >= 360
+    assert 8 <= large <= 36
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--seeds", "x"], "is no range"),
+        (["--seeds", "5:5"], "holds no seed"),
+        (["--profile", "nonsense"], "there is no profile 'nonsense'"),
+        (["--profile", "uniform"], "is not built yet"),
+        (["--faults", "rain"], "there is no fault 'rain'"),
+        (["--faults", "swarm"], "not built yet"),
+        (["--shrink", "3"], "not built yet"),
+        (["--schedule", "x.json"], "not built yet"),
+        (["--members", "1"], "--members 1 does not work"),
+        (["--minutes", "0"], "--minutes 0 does not work"),
+        (["--jobs", "0"], "--jobs 0 does not work"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(
+    options: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *options]) == 2
+    said = capsys.readouterr()
+    assert says in said.err and said.err.count("\n") == 1 and said.out == ""
+
+
+def test_the_command_that_repeats_a_seed() -> None:
+    assert command(7, Wish("fifo", 4, 0.5, FAULTS[:2])) == (
+        "pygroups simulate --replay 7 --profile fifo --members 4 --minutes 0.5 --faults crash,isolate"
+    )
+    assert parse_seeds("3:9") == range(3, 9)
+    assert parse_seeds("4") == range(4, 5)
