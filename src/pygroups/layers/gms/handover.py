@@ -43,10 +43,12 @@ class Handover:
         if gms.view is None or self.view != gms.view.id:
             gms.left("left", "")  # this leader leaves with the view it decided, and all who go on have it
             return True
+        if gms.kept is None:
+            return True  # somebody else has handed it over to all, and said so
         joiners = tuple(m for m in self.proposal.view.members if m not in self.proposal.transitional)
         if not self.welcomed:
             self.welcomed = True
-            assert gms.kept is not None and gms.kept.digest is not None
+            assert gms.kept.digest is not None
             for joiner in joiners:
                 if joiner != gms.env.me:
                     gms.tell(joiner, gms.kept)
