@@ -493,6 +493,19 @@ def test_the_coordinator_finds_a_tail_that_it_lacks_itself() -> None:
     quiet(world)
 
 
+@pytest.mark.parametrize("sender", "AB")
+def test_what_stability_sets_free_leaves_at_once(sender: str) -> None:
+    """The top holds the fifth run back until four are stable.  At the coordinator that happens after its turn's end."""
+    world = World("AB")
+    world.install("AB", 1)
+    world.run(SECOND)
+    for number in range(5):
+        world.send(sender, number)
+    assert len(world[sender].top.open.payloads) == 1
+    world.run(world.now + 2_000)
+    assert [process.numbers(sender) for process in world.members.values()] == [list(range(5))] * 2
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
