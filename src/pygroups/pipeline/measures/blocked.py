@@ -8,13 +8,14 @@ from pyspark.sql import functions as F
 from pygroups.pipeline.measures.kinds import LIFE
 
 
-def blocked_spans(records: DataFrame) -> DataFrame:
+def blocked_spans(records: DataFrame, life_rows: DataFrame) -> DataFrame:
     """One row per `block` record: `from_us`, `to_us` (wall clock), `blocked_us` (monotonic), and whether it `ended`.
 
     A span ends at the next `unblock`, `block` or `stop`, or, when none follows, at the life's last record.
+    `life_rows` are the `lives` of the records.
     """
     by_index = Window.partitionBy(*LIFE).orderBy("index")
-    ends = records.groupBy(*LIFE).agg(F.max("time_us").alias("end_us"), F.max("mono_us").alias("end_mono_us"))
+    ends = life_rows.select(*LIFE, F.col("to_us").alias("end_us"), F.col("to_mono_us").alias("end_mono_us"))
     return (
         records.where("kind in ('block', 'unblock', 'stop')")
         .withColumn("next_us", F.lead("time_us").over(by_index))
@@ -32,10 +33,10 @@ def blocked_spans(records: DataFrame) -> DataFrame:
     )
 
 
-def blocked_time(records: DataFrame) -> DataFrame:
+def blocked_time(records: DataFrame, life_rows: DataFrame) -> DataFrame:
     """Per group and member: `times` blocked, `blocked_us` in all and `longest_us`."""
     return (
-        blocked_spans(records)
+        blocked_spans(records, life_rows)
         .groupBy("group", "member")
         .agg(
             F.count("*").alias("times"),

@@ -25,6 +25,11 @@ def how_many(kinds: tuple[str, ...]) -> Column:
     return F.count_if(is_one_of(kinds))
 
 
+def stretch(bucket_us: int | Column) -> Column:
+    """The first microsecond of the stretch of `bucket_us` that a record's wall clock falls into."""
+    return (F.floor(F.col("time_us") / bucket_us) * bucket_us).cast("long").alias("bucket")
+
+
 def address() -> Column:
     """The address of the member that wrote a record."""
     return F.concat_ws("@", "member", "incarnation")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.measures.kinds import DELIVERED, SENT, is_one_of
+from pygroups.pipeline.measures.kinds import DELIVERED, SENT, is_one_of, stretch
 from pygroups.pipeline.measures.percentiles import rounded, weighted_percentile
 
 RUN = ("group", "origin", "origin_incarnation", "first", "receiver")
@@ -55,23 +55,26 @@ def _receiver() -> Column:
     return F.coalesce("peer", F.lit("")).alias("receiver")
 
 
-def latency_counts(latency_rows: DataFrame, bucket_us: int = MINUTE_US) -> DataFrame:
+def latency_counts(latency_rows: DataFrame, bucket_us: int | Column = MINUTE_US) -> DataFrame:
     """How many messages took how long, per group, sender, member and stretch of `bucket_us`: what percentiles need.
 
     `latency_us` is rounded to three significant digits, so the table stays small whatever the number of messages;
     `bucket` is the first microsecond of its stretch.
     """
-    bucket = (F.floor(F.col("time_us") / bucket_us) * bucket_us).cast("long")
-    keys = ("group", F.col("origin").alias("sender"), "member", bucket.alias("bucket"))
+    keys = ("group", F.col("origin").alias("sender"), "member", stretch(bucket_us))
     return latency_rows.groupBy(*keys, rounded(F.col("latency_us")).alias("latency_us")).agg(
         F.sum("messages").alias("messages")
     )
 
 
-def latency_percentiles(counts: DataFrame, *keys: str) -> DataFrame:
-    """`messages`, `p50_us`, `p90_us`, `p99_us` and `max_us` of `latency_counts`, per `keys`."""
+def latency_percentiles(counts: DataFrame, *by: tuple[str, ...]) -> DataFrame:
+    """`messages`, `p50_us`, `p90_us`, `p99_us` and `max_us` of `latency_counts`, per each of these sets of keys.
+
+    The rows of all sets are in one table; a key that is not of a row's set is null.
+    """
     value, weight = F.col("latency_us"), F.col("messages")
-    return counts.groupBy(*keys).agg(
+    keys = dict.fromkeys(key for one in by for key in one)
+    return counts.groupingSets(by, *keys).agg(
         F.sum(weight).alias("messages"),
         weighted_percentile(value, 0.5, weight).alias("p50_us"),
         weighted_percentile(value, 0.9, weight).alias("p90_us"),
@@ -82,7 +85,7 @@ def latency_percentiles(counts: DataFrame, *keys: str) -> DataFrame:
 
 def delivery_latency(records: DataFrame) -> DataFrame:
     """The table kept of an audit: percentiles per group, sender and minute (`bucket`), weighted by messages."""
-    return latency_percentiles(latency_counts(latencies(records)), "group", "sender", "bucket")
+    return latency_percentiles(latency_counts(latencies(records)), ("group", "sender", "bucket"))
 
 
 def clock_difference(latency_rows: DataFrame) -> DataFrame:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.measures.kinds import DELIVERED, LIFE, SENT, amount, how_many, is_one_of
+from pygroups.pipeline.measures.kinds import DELIVERED, LIFE, SENT, amount, how_many, is_one_of, stretch
 
 SECOND_US = 1_000_000
 
 
-def throughput(records: DataFrame, bucket_us: int = SECOND_US) -> DataFrame:
+def throughput(records: DataFrame, bucket_us: int | Column = SECOND_US) -> DataFrame:
     """Per group, member, life and stretch of `bucket_us`: `runs`, `messages`, `bytes`, sent and delivered.
 
     `bucket` is the first microsecond of its stretch, by the wall clock. Stretches without traffic have no row.
     """
-    bucket = (F.floor(F.col("time_us") / bucket_us) * bucket_us).cast("long").alias("bucket")
     return (
         records.where(is_one_of((*SENT, *DELIVERED)))
-        .groupBy(*LIFE, bucket)
+        .groupBy(*LIFE, stretch(bucket_us))
         .agg(
             *_amounts(SENT, "sent"),
             *_amounts(DELIVERED, "delivered"),

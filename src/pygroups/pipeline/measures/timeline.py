@@ -24,6 +24,8 @@ def lives(records: DataFrame) -> DataFrame:
         F.first("host", ignorenulls=True).alias("host"),
         F.min("time_us").alias("from_us"),
         F.max("time_us").alias("to_us"),
+        F.max("mono_us").alias("to_mono_us"),
+        F.collect_set("kind").alias("kinds"),
         amount(SENT, "count").alias("messages_sent"),
         amount(DELIVERED, "count").alias("messages_delivered"),
         amount(SENT, "bytes").alias("bytes_sent"),
@@ -64,7 +66,8 @@ def _with_ending(heard: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def overview(life_rows: DataFrame) -> DataFrame:
-    """One row per group, of `lives`: how many took part, what went through, and from when to when."""
+    """One row per group, of `lives`: how many took part, what went through, from when to when, and in which `kinds` of
+    records it is told."""
     return life_rows.groupBy("group").agg(
         F.count_distinct("member").alias("names"),
         F.count("*").alias("lives"),
@@ -74,15 +77,20 @@ def overview(life_rows: DataFrame) -> DataFrame:
         F.sum("messages_delivered").alias("messages_delivered"),
         F.sum("bytes_sent").alias("bytes_sent"),
         F.array_sort(F.collect_set("profile")).alias("profiles"),
+        F.array_sort(F.array_distinct(F.flatten(F.collect_list("kinds")))).alias("kinds"),
+        F.count_distinct("host").alias("hosts"),
         F.min("from_us").alias("start_us"),
         F.max("to_us").alias("end_us"),
     )
 
 
-def view_spans(records: DataFrame) -> DataFrame:
-    """One row per view that a member installed: from its `view` record to its next one, or to its last record."""
+def view_spans(records: DataFrame, life_rows: DataFrame) -> DataFrame:
+    """One row per view that a member installed: from its `view` record to its next one, or to its last record.
+
+    `life_rows` are the `lives` of the records.
+    """
     by_index = Window.partitionBy(*LIFE).orderBy("index")
-    ends = records.groupBy(*LIFE).agg(F.max("time_us").alias("life_to_us"))
+    ends = life_rows.select(*LIFE, F.col("to_us").alias("life_to_us"))
     return (
         records.where("kind = 'view'")
         .withColumn("next_us", F.lead("time_us").over(by_index))

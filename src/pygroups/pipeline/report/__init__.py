@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pygroups.pipeline.report.gather import gather
-from pygroups.pipeline.report.render import render
+from pygroups.pipeline.report.gather import findings_of
+from pygroups.pipeline.report.render import page_of
 from pygroups.pipeline.verdict import AuditResult
 
 __all__ = ["write_report"]
@@ -19,7 +19,7 @@ def write_report(path: Path, audit: AuditResult) -> None:
 
     Raises OSError if the file cannot be written; then what stood at `path` before is untouched.
     """
-    page = render(gather(audit))
+    page = page_of(findings_of(audit))
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(page, encoding="utf-8")

@@ -56,33 +56,24 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class LatencyPoint:
-    """Delivery latency in one stretch of time that begins at `bucket`."""
+class Latency:
+    """Delivery latency, by `scope` of a `stretch` of time that begins at `bucket`, of one `sender`, or of `all`."""
 
+    scope: str
     bucket: int
-    messages: int
-    p50_us: float
-    p90_us: float
-    p99_us: float
-
-
-@dataclass(frozen=True)
-class SenderLatency:
-    """Delivery latency of one sender's messages, over the whole time."""
-
     sender: str
     messages: int
     p50_us: float
     p90_us: float
     p99_us: float
-    max_us: float
+    max_us: int
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the lives of one name delivered and sent in one stretch of time that begins at `bucket`."""
+    """What the lives of one name, or of all if None, delivered and sent in the stretch of time from `bucket` on."""
 
-    member: str
+    member: str | None
     bucket: int
     delivered_messages: int
     delivered_bytes: int
@@ -193,6 +184,8 @@ class Overview:
     messages_delivered: int
     bytes_sent: int
     profiles: Sequence[str]
+    kinds: Sequence[str]
+    hosts: int
     start_us: int
     end_us: int
 
@@ -207,11 +200,11 @@ class GroupFindings:
     overview: Overview
     bucket_us: int
     lives: Sequence[Life]
-    latency_of_all: LatencyPoint | None = None
+    latency_of_all: Latency | None = None
     views: Sequence[ViewSpan] = ()
     marks: Sequence[Mark] = ()
-    latency: Sequence[LatencyPoint] = ()
-    senders: Sequence[SenderLatency] = ()
+    latency: Sequence[Latency] = ()
+    senders: Sequence[Latency] = ()
     traffic: Sequence[Traffic] = ()
     sent: Sequence[Traffic] = ()
     run_sizes: Sequence[RunSizes] = ()

@@ -5,11 +5,12 @@ This is the only place of the report that runs Spark jobs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from typing import Any, Final, TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.measures.blocked import blocked_time
@@ -27,13 +28,12 @@ from pygroups.pipeline.report.findings import (
     FailoverGap,
     Findings,
     GroupFindings,
-    LatencyPoint,
+    Latency,
     Life,
     Mark,
     Overview,
     Retransmission,
     RunSizes,
-    SenderLatency,
     SizeClass,
     Traffic,
     ViewChange,
@@ -52,14 +52,24 @@ GAPS_SHOWN: Final = 200
 REASONS_SHOWN: Final = 100
 STRETCHES: Final = 240
 SHORTEST_STRETCH_US: Final = 10_000
+JOBS_AT_ONCE: Final = 4
+OCCASIONS: Final = {
+    "gaps": ("fault",),
+    "marks": ("fault", "heal", "quiet"),
+    "blocked": ("block",),
+    "drops": ("drop", "refuse"),
+    "retransmissions": ("retransmit_request", "retransmit"),
+}
 T = TypeVar("T")
+Wanted = tuple[DataFrame, type[Any]]
+ByGroup = dict[str, list[Any]]
 
 
-def gather(audit: AuditResult) -> Findings:
+def findings_of(audit: AuditResult) -> Findings:
     """Everything the report shows; the measures of at most 8 groups, those with the most messages."""
     life_rows = lives(audit.records).cache()
     totals = collect(overview(life_rows).orderBy(F.desc("messages_sent"), "group"), Overview)
-    groups = [_group(audit.records, life_rows, total) for total in totals[:GROUPS_SHOWN]]
+    groups = _groups(audit.records, life_rows, totals[:GROUPS_SHOWN])
     life_rows.unpersist()
     return Findings(
         summary=audit.summary(),
@@ -79,6 +89,14 @@ def collect(frame: DataFrame, kind: type[T]) -> list[T]:
     return [kind(**row.asDict()) for row in frame.select(*names).collect()]
 
 
+def _collect_by_group(frame: DataFrame, kind: type[T]) -> dict[str, list[T]]:
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    found: dict[str, list[T]] = {}
+    for row in frame.select(F.col("group").alias("of_group"), *names).collect():
+        found.setdefault(row["of_group"], []).append(kind(**{name: row[name] for name in names}))
+    return found
+
+
 def stretch_us(start_us: int, end_us: int) -> int:
     """The length of a stretch of time, round to a reader, so that at most `STRETCHES` fill the whole."""
     least = max(SHORTEST_STRETCH_US, (end_us - start_us) / (STRETCHES - 1))
@@ -88,76 +106,132 @@ def stretch_us(start_us: int, end_us: int) -> int:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
 
 
-def _group(all_records: DataFrame, life_rows: DataFrame, total: Overview) -> GroupFindings:
-    records = all_records.where(F.col("group") == total.group)
-    troubled_first = F.when(F.col("ending") == "cut off", 0).otherwise(1)
-    own_lives = life_rows.where(F.col("group") == total.group)
-    shown = _of_few_names(collect(own_lives.orderBy(troubled_first, "from_us").limit(LIVES_SHOWN), Life))
-    names = list({life.member: None for life in shown})
-    bucket_us = stretch_us(total.start_us, total.end_us)
+def _groups(all_records: DataFrame, all_lives: DataFrame, totals: Sequence[Overview]) -> list[GroupFindings]:
+    """All groups at once: the number of jobs does not depend on the number of groups."""
+    if not totals:
+        return []
+    records, life_rows = (
+        frame.where(F.col("group").isin(*(total.group for total in totals))) for frame in (all_records, all_lives)
+    )
+    shown = _lives_shown(life_rows)
+    buckets_us = {total.group: stretch_us(total.start_us, total.end_us) for total in totals}
+    bucket_us = F.create_map(*(F.lit(one) for pair in buckets_us.items() for one in pair))[F.col("group")]
+    wanted = {
+        **_changes(records, life_rows, _is_shown(shown)),
+        **_latency(records, bucket_us),
+        **_traffic(records, bucket_us, _is_shown(shown)),
+        **_losses(records, life_rows),
+    }
+    needed = {name: table for name, table in wanted.items() if _has_occasion(name, totals)}
+    found = _collected(needed)
+    return [_group(total, buckets_us[total.group], shown.get(total.group, []), found) for total in totals]
+
+
+def _has_occasion(name: str, totals: Sequence[Overview]) -> bool:
+    """Whether there is any record that a table is made of; an empty table costs as much as a full one."""
+    if name == "clocks":
+        return any(total.hosts > 1 for total in totals)
+    kinds = OCCASIONS.get(name)
+    return kinds is None or any(kind in total.kinds for kind in kinds for total in totals)
+
+
+def _collected(wanted: Mapping[str, Wanted]) -> dict[str, ByGroup]:
+    """The rows of every table; a few jobs at once, as each is small and mostly waits for its planning."""
+    with ThreadPoolExecutor(JOBS_AT_ONCE) as pool:
+        return dict(zip(wanted, pool.map(lambda pair: _collect_by_group(*pair), wanted.values()), strict=True))
+
+
+def _group(total: Overview, bucket_us: int, shown: Sequence[Life], found: Mapping[str, ByGroup]) -> GroupFindings:
+    own = {name: by_group.get(total.group, []) for name, by_group in found.items()}
+    latency: list[Latency] = own.pop("latencies")
+    traffic: list[Traffic] = own.pop("traffics")
     return GroupFindings(
         overview=total,
         bucket_us=bucket_us,
         lives=shown,
         left_out={"lives": total.lives - len(shown)},
-        **_changes(records, names),
-        **_latency(records, bucket_us),
-        **_traffic(records, names, bucket_us),
-        **_losses(records),
+        latency=[one for one in latency if one.scope == "stretch"],
+        senders=[one for one in latency if one.scope == "sender"][:NAMES_SHOWN],
+        latency_of_all=next((one for one in latency if one.scope == "all"), None),
+        sent=[one for one in traffic if one.member is None],
+        traffic=[one for one in traffic if one.member is not None],
+        **own,
     )
 
 
+def _first(frame: DataFrame, keep: int, *order: str | Column) -> DataFrame:
+    """The first `keep` rows of each group in this order, so ordered."""
+    of_group = Window.partitionBy("group").orderBy(*order)
+    return frame.withColumn("rank", F.row_number().over(of_group)).where(F.col("rank") <= keep).orderBy("group", "rank")
+
+
+def _lives_shown(life_rows: DataFrame) -> dict[str, list[Life]]:
+    """The lives of at most 24 names of a group, those with trouble before the others, in the order of time."""
+    troubled_first = F.when(F.col("ending") == "cut off", 0).otherwise(1)
+    found = _collect_by_group(_first(life_rows, LIVES_SHOWN, troubled_first, "from_us", "address"), Life)
+    return {group: _of_few_names(group_lives) for group, group_lives in found.items()}
+
+
 def _of_few_names(found: Sequence[Life]) -> list[Life]:
-    names = list({life.member: None for life in found})[:NAMES_SHOWN]
+    names = list(dict.fromkeys(life.member for life in found))[:NAMES_SHOWN]
     return sorted((life for life in found if life.member in names), key=lambda life: (life.from_us, life.member))
 
 
-def _changes(records: DataFrame, names: Sequence[str]) -> dict[str, Any]:
-    spans = view_spans(records.where(F.col("member").isin(*names)))
+def _is_shown(shown: Mapping[str, Sequence[Life]]) -> Column:
+    keys = {f"{group}/{life.member}" for group, group_lives in shown.items() for life in group_lives}
+    return F.concat_ws("/", "group", "member").isin(*sorted(keys))
+
+
+def _changes(records: DataFrame, life_rows: DataFrame, is_shown: Column) -> dict[str, Wanted]:
+    spans = view_spans(records.where(is_shown), life_rows)
     changes = view_changes_of_group(view_changes(records))
     gaps = failover_gaps(records)
     return {
-        "views": collect(spans.orderBy("from_us").limit(VIEWS_SHOWN), ViewSpan),
-        "marks": collect(marks(records).orderBy("mark_us", "kind").limit(MARKS_SHOWN), Mark),
-        "changes": collect(changes.orderBy("to_us").limit(CHANGES_SHOWN), ViewChange),
-        "gaps": collect(gaps.orderBy("mark_us", F.desc("gap_us")).limit(GAPS_SHOWN), FailoverGap),
-        "blocked": collect(blocked_time(records).orderBy(F.desc("blocked_us")).limit(REASONS_SHOWN), BlockedTime),
+        "views": (_first(spans, VIEWS_SHOWN, "from_us", "address"), ViewSpan),
+        "marks": (_first(marks(records), MARKS_SHOWN, "mark_us", "kind", "reason"), Mark),
+        "changes": (_first(changes, CHANGES_SHOWN, "to_us", "view_number", "view_creator"), ViewChange),
+        "gaps": (_first(gaps, GAPS_SHOWN, "mark_us", F.desc("gap_us"), "member"), FailoverGap),
     }
 
 
-def _latency(records: DataFrame, bucket_us: int) -> dict[str, Any]:
+def _latency(records: DataFrame, bucket_us: Column) -> dict[str, Wanted]:
     rows = latencies(records)
-    counts = latency_counts(rows, bucket_us).cache()
-    by_sender = latency_percentiles(counts, "sender").orderBy(F.desc("messages"))
-    everything = latency_percentiles(counts).withColumn("bucket", F.lit(0)).where("messages is not null")
-    findings = {
-        "latency": collect(latency_percentiles(counts, "bucket").orderBy("bucket"), LatencyPoint),
-        "latency_of_all": next(iter(collect(everything, LatencyPoint)), None),
-        "senders": collect(by_sender.limit(NAMES_SHOWN), SenderLatency),
-        "clocks": collect(clock_difference(rows).limit(REASONS_SHOWN), ClockDifference),
+    sets = (("group", "bucket"), ("group", "sender"), ("group",))
+    found = latency_percentiles(latency_counts(rows, bucket_us), *sets)
+    scope = F.when(F.col("bucket").isNotNull(), "stretch").when(F.col("sender").isNotNull(), "sender").otherwise("all")
+    in_scope = Window.partitionBy("group", "scope").orderBy(F.desc("messages"), "sender")
+    few = (
+        found.withColumn("scope", scope)
+        .withColumn("rank", F.row_number().over(in_scope))
+        .where(F.col("rank") <= STRETCHES)
+        .orderBy("bucket", "rank")
+        .fillna({"bucket": 0, "sender": ""})
+    )
+    return {
+        "latencies": (few, Latency),
+        "clocks": (_first(clock_difference(rows), REASONS_SHOWN, "host", "other_host"), ClockDifference),
     }
-    counts.unpersist()
-    return findings
 
 
-def _traffic(records: DataFrame, names: Sequence[str], bucket_us: int) -> dict[str, Any]:
+def _traffic(records: DataFrame, bucket_us: Column, is_shown: Column) -> dict[str, Wanted]:
     amounts = ("delivered_messages", "delivered_bytes", "sent_messages", "sent_bytes")
-    series = throughput(records, bucket_us)
     sums = [F.sum(name).alias(name) for name in amounts]
-    of_all = series.groupBy("bucket").agg(*sums).withColumn("member", F.lit(""))
-    of_names = series.where(F.col("member").isin(*names)).groupBy("member", "bucket").agg(*sums)
-    sizes = run_sizes(records).orderBy(F.desc("messages")).limit(NAMES_SHOWN)
+    sets = (("group", "bucket", "member"), ("group", "bucket"))
+    series = throughput(records, bucket_us).groupingSets(sets, "group", "bucket", "member").agg(*sums)
+    shown = series.where(F.col("member").isNull() | is_shown)
+    sizes = _first(run_sizes(records), NAMES_SHOWN, F.desc("messages"), "sender")
     return {
-        "sent": collect(of_all.orderBy("bucket"), Traffic),
-        "traffic": collect(of_names.orderBy("member", "bucket"), Traffic),
-        "run_sizes": collect(sizes, RunSizes),
-        "size_classes": collect(run_size_classes(records).orderBy("at_least"), SizeClass),
+        "traffics": (shown.orderBy("member", "bucket"), Traffic),
+        "run_sizes": (sizes, RunSizes),
+        "size_classes": (run_size_classes(records).orderBy("at_least"), SizeClass),
     }
 
 
-def _losses(records: DataFrame) -> dict[str, Any]:
+def _losses(records: DataFrame, life_rows: DataFrame) -> dict[str, Wanted]:
     repeated = retransmissions(records).where("requests > 0 or repeats > 0")
+    blocked = blocked_time(records, life_rows)
     return {
-        "drops": collect(drops(records).orderBy(F.desc("times"), "member").limit(REASONS_SHOWN), Drop),
-        "retransmissions": collect(repeated.orderBy(F.desc("repeats")).limit(REASONS_SHOWN), Retransmission),
+        "drops": (_first(drops(records), REASONS_SHOWN, F.desc("times"), "member", "kind", "reason"), Drop),
+        "retransmissions": (_first(repeated, REASONS_SHOWN, F.desc("repeats"), "member"), Retransmission),
+        "blocked": (_first(blocked, REASONS_SHOWN, F.desc("blocked_us"), "member"), BlockedTime),
     }

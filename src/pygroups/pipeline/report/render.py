@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from importlib import resources
 from typing import Any, Final
 
@@ -20,13 +20,14 @@ from pygroups.pipeline.report.findings import FailoverGap, Findings, GroupFindin
 from pygroups.pipeline.verdict import Verdict, Violation
 
 VIOLATIONS_SHOWN: Final = 50
+IN_FULL: Final = 3
 ROWS_SHOWN: Final = 200
 MEMBERS_NAMED: Final = 8
 SIGN: Final = {"held": "✓", "broken": "✕", "not judged": "?"}
 PACKAGE: Final = "pygroups.pipeline.report"
 
 
-def render(findings: Findings) -> str:
+def page_of(findings: Findings) -> str:
     """The whole page as text."""
     environment = _environment(findings)
     verdicts = [(verdict.promise, verdict.verdict) for verdict in findings.summary]
@@ -40,7 +41,6 @@ def render(findings: Findings) -> str:
         chapters=list(_chapters(findings.summary)),
         broken=[verdict for verdict in findings.summary if verdict.verdict == "broken"],
         drawn=[_figures(group) for group in findings.groups],
-        violations_shown=VIOLATIONS_SHOWN,
         rows_shown=ROWS_SHOWN,
         style=Markup(_template_text("report.css")),
         script=Markup(script),
@@ -69,6 +69,7 @@ def _environment(findings: Findings) -> jinja2.Environment:
     drawn = {id(diagram.violation): spacetime(diagram) for diagram in findings.diagrams}
     environment.filters.update(_filters())
     environment.filters["diagram_of"] = lambda violation: drawn.get(id(violation))
+    environment.filters["split"] = lambda verdict: _in_full_and_in_brief(verdict, drawn)
     return environment
 
 
@@ -196,6 +197,13 @@ def _fault_in_words(gap: FailoverGap) -> str:
 
 def _size_class(size: SizeClass) -> str:
     return "1" if size.at_least == 1 else f"{scale.count(size.at_least)} to {scale.count(2 * size.at_least - 1)}"
+
+
+def _in_full_and_in_brief(verdict: Verdict, drawn: Container[int]) -> tuple[list[Violation], list[Violation]]:
+    """The violations that get a panel of their own, the first and those with a diagram, and the others listed."""
+    shown = verdict.violations[:VIOLATIONS_SHOWN]
+    in_full = [one for number, one in enumerate(shown) if number < IN_FULL or id(one) in drawn]
+    return in_full, [one for number, one in enumerate(shown) if number >= IN_FULL and id(one) not in drawn]
 
 
 def _place(violation: Violation) -> Iterator[tuple[str, str]]:

@@ -43,13 +43,22 @@ class _Place:
 
 def diagrams(records: DataFrame, verdicts: Sequence[Verdict]) -> list[Diagram]:
     """Surroundings of the first few violations of each broken promise; a violation that names no place has none."""
-    chosen = [violation for verdict in verdicts for violation in verdict.violations[:DIAGRAMS_PER_PROMISE]]
-    placed = [violation for violation in chosen if violation.first is not None or violation.position is not None]
-    if not placed[:DIAGRAMS]:
+    placed = [violation for verdict in verdicts for violation in _worth_drawing(verdict)][:DIAGRAMS]
+    if not placed:
         return []
-    places = [_place(number, violation) for number, violation in enumerate(placed[:DIAGRAMS])]
+    places = [_place(number, violation) for number, violation in enumerate(placed)]
     nearest = _events(records, places)
     return list(_with_events(placed, nearest + _sends_of(records, nearest)))
+
+
+def _worth_drawing(verdict: Verdict) -> list[Violation]:
+    """One violation of each view, pair of members and sender: the next of the same kind would look the same."""
+    apart: dict[tuple[str | None, ...], Violation] = {}
+    for violation in verdict.violations:
+        if violation.first is not None or violation.position is not None:
+            where = (violation.group, violation.view, violation.member, violation.other, violation.origin)
+            apart.setdefault(where, violation)
+    return list(apart.values())[:DIAGRAMS_PER_PROMISE]
 
 
 def _place(number: int, violation: Violation) -> _Place:
@@ -122,7 +131,7 @@ def _distance_in_stream() -> Column:
 
 
 def _with_events(placed: Sequence[Violation], rows: Sequence[dict[str, object]]) -> Iterable[Diagram]:
-    for number, violation in enumerate(placed[:DIAGRAMS]):
+    for number, violation in enumerate(placed):
         own = [{name: row[name] for name in EVENT} for row in rows if row["number"] == number]
         if own:
             yield Diagram(violation, [Event(**event) for event in own])  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ def log_axis(values: Sequence[float]) -> LogAxis:
     positive = [value for value in values if value > 0]
     if not positive:
         return LogAxis(1.0, 10.0, (1.0, 10.0))
-    first, last = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive))) + 1
+    first, last = math.floor(math.log10(min(positive))) - 1, math.ceil(math.log10(max(positive))) + 1
     round_numbers = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
     low = max(number for number in round_numbers if number <= min(positive))
     high = min(number for number in round_numbers if number >= max(positive) and number > low)

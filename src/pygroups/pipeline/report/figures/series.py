@@ -19,7 +19,7 @@ from pygroups.pipeline.report.figures.scale import (
     time_axis,
 )
 from pygroups.pipeline.report.figures.timeline import mark_lines, time_grid
-from pygroups.pipeline.report.findings import GroupFindings, LatencyPoint, Traffic
+from pygroups.pipeline.report.findings import GroupFindings, Latency, Traffic
 
 TOP = 26
 HEIGHT = 220
@@ -63,9 +63,9 @@ def _percentile(group: GroupFindings, name: str, css_class: str, axis: Axis, sca
             yield svg.curve(points, TOP, HEIGHT, class_=f"series {css_class}")
 
 
-def _joined(points: Sequence[LatencyPoint], bucket_us: int) -> list[list[LatencyPoint]]:
+def _joined(points: Sequence[Latency], bucket_us: int) -> list[list[Latency]]:
     """Points in pieces that are drawn as one line: where more than a few stretches had no delivery, the line breaks."""
-    pieces: list[list[LatencyPoint]] = []
+    pieces: list[list[Latency]] = []
     for point in sorted(points, key=lambda point: point.bucket):
         if pieces and point.bucket - pieces[-1][-1].bucket <= JOINED_STRETCHES * bucket_us:
             pieces[-1].append(point)
@@ -75,7 +75,7 @@ def _joined(points: Sequence[LatencyPoint], bucket_us: int) -> list[list[Latency
 
 
 def _pointers(
-    points: Sequence[LatencyPoint], bucket_us: int, axis: Axis, words: Callable[[LatencyPoint], str]
+    points: Sequence[Latency], bucket_us: int, axis: Axis, words: Callable[[Latency], str]
 ) -> Iterable[Markup]:
     """Invisible columns that carry the numbers, for who points at a place in the figure."""
     for point in points:
@@ -84,7 +84,7 @@ def _pointers(
         yield svg.group(column, title=words(point))
 
 
-def _latency_in_words(point: LatencyPoint, words: Callable[[float], str]) -> str:
+def _latency_in_words(point: Latency, words: Callable[[float], str]) -> str:
     return (
         f"{words(point.bucket)}: {count(point.messages)} deliveries, half within {duration(point.p50_us)}, "
         f"90 % within {duration(point.p90_us)}, 99 % within {duration(point.p99_us)}"

@@ -11,12 +11,15 @@ from pygroups.pipeline.report.figures import svg
 from pygroups.pipeline.report.findings import Diagram, Event
 from pygroups.pipeline.verdict import Violation
 
-TOP = 14
-LANE = 54
-LANE_LINE = 34
+TOP = 4
+LANE = 46
+LANE_LINE = 24
 RADIUS = 5
 LABELLED_AT_MOST = 16
-MARGIN = 0.02
+LEFT = 0.22
+RIGHT = 0.03
+CROWDED = 0.09
+LONGEST_LANE = 22
 Place = tuple[float, float]
 
 
@@ -29,7 +32,7 @@ def spacetime(diagram: Diagram) -> Markup:
     bottom = TOP + LANE * len(lanes)
     shapes = [_lane(lane, row) for row, lane in enumerate(lanes)]
     shapes.extend(_arrows(events, places, violation))
-    shapes.extend(_point(event, places[index], violation, len(events)) for index, event in enumerate(events))
+    shapes.extend(_points(events, places, violation))
     return svg.picture(shapes, bottom + 6, _description(violation, events, lanes), "spacetime")
 
 
@@ -46,16 +49,19 @@ def _address(event: Event) -> str:
 
 def _places(events: Sequence[Event], lanes: Sequence[str]) -> list[Place]:
     rows = {lane: row for row, lane in enumerate(lanes)}
-    step = (1 - 2 * MARGIN) / max(1, len(events) - 1)
+    step = (1 - LEFT - RIGHT) / max(1, len(events) - 1)
     return [
-        (MARGIN + step * column, TOP + LANE * rows[_address(event)] + LANE_LINE) for column, event in enumerate(events)
+        (LEFT + step * column, TOP + LANE * rows[_address(event)] + LANE_LINE) for column, event in enumerate(events)
     ]
 
 
 def _lane(lane: str, row: int) -> Markup:
     level = TOP + LANE * row + LANE_LINE
+    shown = lane if len(lane) <= LONGEST_LANE else lane[: LONGEST_LANE - 1] + "…"
     return svg.group(
-        svg.line(0, level, 1, level, class_="lane-line"), svg.text(0, level - 20, lane, class_="lane-name")
+        svg.line(LEFT - 0.02, level, 1, level, class_="lane-line"),
+        svg.text(0, level + 4, shown, class_="lane-name"),
+        title=lane,
     )
 
 
@@ -85,25 +91,31 @@ def _size(event: Event) -> int:
     return max(1, event.count or 1)
 
 
-def _point(event: Event, place: Place, violation: Violation, total: int) -> Markup:
-    concerned = _concerned(event, violation)
-    kind = "send" if event.kind.endswith("send") else "deliver"
-    shapes = [svg.dot(*place, RADIUS + concerned, class_=f"point {kind} {'concerned' if concerned else ''}".strip())]
-    if concerned or total <= LABELLED_AT_MOST:
-        shapes.append(svg.text(place[0], place[1] + 19, _name(event), class_="point-name", text_anchor="middle"))
-    return svg.group(*shapes, title=_in_words(event))
+def _points(events: Sequence[Event], places: Sequence[Place], violation: Violation) -> Iterable[Markup]:
+    """A dot for each record; a name that would touch the one before it on its lane goes above the lane."""
+    last_below: dict[float, float] = {}
+    for event, (x, y) in zip(events, places, strict=True):
+        concerned = _concerned(event, violation)
+        kind = "send" if event.kind.endswith("send") else "deliver"
+        css_class = f"point {kind} {'concerned' if concerned else ''}".strip()
+        shapes = [svg.dot(x, y, RADIUS + concerned, class_=css_class)]
+        if concerned or len(events) <= LABELLED_AT_MOST:
+            crowded = x - last_below.get(y, -1.0) < CROWDED
+            last_below[y] = last_below[y] if crowded else x
+            level = y - 10 if crowded else y + 18
+            shapes.append(svg.text(x, level, _name(event), class_="point-name", text_anchor="middle"))
+        yield svg.group(*shapes, title=_in_words(event))
 
 
 def _name(event: Event) -> str:
-    return f"{event.origin}:{event.first}"
+    last = (event.first or 0) + _size(event) - 1
+    return f"{event.origin}:{event.first}" + (f"–{last}" if last != event.first else "")
 
 
 def _in_words(event: Event) -> str:
     verb = "sends" if event.kind.endswith("send") else "delivers"
-    last = (event.first or 0) + _size(event) - 1
-    what = _name(event) if last == event.first else f"{_name(event)} to {last}"
     where = "" if event.position is None else f" at position {event.position}"
-    return f"{_address(event)} {verb} {what}{where}"
+    return f"{_address(event)} {verb} {_name(event)}{where}"
 
 
 def _description(violation: Violation, events: Sequence[Event], lanes: Sequence[str]) -> str:

@@ -1,0 +1,84 @@
+"""The report in a real browser: the page is whole, its script runs, and nothing is asked of any network."""
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pygroups.pipeline.report.render import page_of
+from tests.pipeline.html_page import Element, read
+from tests.pipeline.test_report import findings, verdict, violation
+
+pytestmark = pytest.mark.slow
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+QUIET = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND"),
+)
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a browser made of a page: the tree after its script ran, what it complained of, what the page asked for."""
+
+    tree: Element
+    complaints: list[str]
+    requests: list[str]
+
+
+def visit(page: str, folder: Path) -> Visit:
+    browser = next(filter(None, map(shutil.which, NAMES)), None)
+    if browser is None:
+        pytest.fail("this test needs a browser: apt-get install chromium")
+    file, log = folder / "page.html", folder / "network.json"
+    file.write_text(page, encoding="utf-8")
+    profile = f"--user-data-dir={folder / 'profile'}"
+    command = [browser, *QUIET, profile, "--enable-logging=stderr", f"--log-net-log={log}", "--dump-dom", file.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
+    complaints = [line.partition(":CONSOLE")[2] for line in done.stderr.splitlines() if ":CONSOLE" in line]
+    return Visit(read(done.stdout), complaints, _asked_by_the_page(log))
+
+
+def _asked_by_the_page(log: Path) -> list[str]:
+    """The addresses that the page asked for; what the browser asks for itself has no origin."""
+    details = [event.get("params", {}) for event in json.loads(log.read_text())["events"]]
+    return [one["url"] for one in details if "url" in one and one.get("initiator", "not an origin") != "not an origin"]
+
+
+@pytest.fixture(scope="module")
+def visited(tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    broken = verdict("total-order", "broken", violations=[violation()], broken=1)
+    return visit(page_of(findings(verdict("fifo"), broken)), tmp_path_factory.mktemp("browser"))
+
+
+def test_the_browser_has_the_verdicts_and_the_timeline(visited: Visit) -> None:
+    rows = visited.tree.one("table", "verdicts").all("td", "word")
+    assert [row.text for row in rows] == ["✕ broken", "✓ held"]
+    assert len(visited.tree.one("svg", "timeline").all("g", "lane")) == 2
+
+
+def test_the_script_of_the_page_runs(visited: Visit) -> None:
+    assert len(visited.tree.all("div", "tip")) == 1
+
+
+def test_the_browser_complains_of_nothing_and_asks_for_nothing(visited: Visit) -> None:
+    assert visited.complaints == []
+    assert visited.requests == []
+
+
+def test_a_planted_request_and_a_planted_error_are_seen(tmp_path: Path) -> None:
+    seen = visit("<p><img src='http://127.0.0.1:9/x.png'><script>missing()</script></p>", tmp_path)
+    assert seen.requests and set(seen.requests) == {"http://127.0.0.1:9/x.png"}
+    assert any("missing is not defined" in complaint for complaint in seen.complaints)
+
+
+def test_the_policy_of_the_page_stops_what_a_journal_could_plant(tmp_path: Path) -> None:
+    planted = "<img src='http://127.0.0.1:9/x.png'><script>document.body.className = 'taken'</script></main>"
+    seen = visit(page_of(findings(verdict("fifo"))).replace("</main>", planted), tmp_path)
+    assert seen.requests == []
+    assert "class" not in seen.tree.one("body").attributes
+    assert len(seen.complaints) == 2
