@@ -1,0 +1,80 @@
+"""What the members send: the records that come with pygroups, or the lines of the user's own files."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from pygroups.core.errors import UsageError
+from pygroups.core.limits import Config
+
+BUNDLED: Final = ("seattle-temps", "sf-temps", "airports", "seattle-weather")
+OVERHEAD: Final = 400  # the feed's name and the line's number travel with its text
+Record = tuple[str, int, str]  # feed, line from 1, text
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+
+
+class Feed(msgspec.Struct, frozen=True):
+    """A file whose lines are records, but for the first one where that names the columns."""
+
+    name: str
+    path: str
+    header: bool
+
+    def records(self) -> list[str]:
+        """The texts of its lines, in order; UsageError when the file is not such a file."""
+        try:
+            data = Path(self.path).read_bytes()
+            text = (gzip.decompress(data) if self.path.endswith(".gz") else data).decode()
+        except OSError as error:
+            raise UsageError(f"the input {self.path} cannot be read: {error.strerror or error}") from error
+        except (EOFError, UnicodeDecodeError) as error:
+            raise UsageError(f"the input {self.path} is not text in UTF-8: {error}") from error
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        if not lines[-1]:
+            lines.pop()
+        return lines[1:] if self.header else lines
+
+
+def bundled_feeds() -> list[Feed]:
+    """The four feeds that come with pygroups."""
+    folder = resources.files("pygroups.cli") / "data"
+    return [Feed(name, str(folder / f"{name}.csv.gz"), header=True) for name in BUNDLED]
+
+
+def input_feeds(paths: Sequence[Path]) -> list[Feed]:
+    """A feed for each file, named after it; UsageError for what cannot be sent."""
+    feeds: dict[str, Feed] = {}
+    for path in paths:
+        feed = Feed(path.name.removesuffix(".gz").rpartition(".")[0] or path.name, str(path.resolve()), header=False)
+        if feed.name in feeds:
+            raise UsageError(f"two input files are named {feed.name!r}, and records are told apart by that: rename one")
+        _check(feed)
+        feeds[feed.name] = feed
+    return list(feeds.values())
+
+
+def _check(feed: Feed) -> None:
+    records, limit = feed.records(), Config().run_bytes - OVERHEAD
+    if not records:
+        raise UsageError(f"the input {feed.path} has no lines: there is nothing to send")
+    for line, text in enumerate(records, 1):
+        if len(text.encode()) > limit:
+            raise UsageError(f"line {line} of {feed.path} has over {limit:,} bytes, the limit of a message")
+
+
+def payload_of(feed: str, line: int, text: str) -> bytes:
+    """A record as it travels."""
+    return _encoder.encode((feed, line, text))
+
+
+def record_in(payload: bytes) -> Record:
+    """The record that travelled in `payload`."""
+    return _decoder.decode(payload)

@@ -1,0 +1,118 @@
+"""What a person sees: sentences about what happens, and on a terminal how far everybody is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from .messages import Joined
+from .outcome import Kill, Outcome
+
+if TYPE_CHECKING:
+    from .director import Hand, Plan
+
+
+class Story:
+    """Sentences with the time since the beginning; bars for the members, if somebody watches."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.began = time.monotonic()
+        self.console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TextColumn("records sent"))
+        self.bars = Progress(*columns, console=self.console, transient=True, disable=not sys.stdout.isatty())
+        self.bar_of: dict[str, TaskID] = {}
+        self.bars.start()
+        self._begin(plan)
+
+    def close(self) -> None:
+        """Nothing moves any more."""
+        self.bars.stop()
+
+    def tell(self, sentence: str) -> None:
+        """One sentence, with the time."""
+        self.console.print(f"{time.monotonic() - self.began:6.1f} s  {sentence}", markup=False)
+
+    def step(self, what: str) -> None:
+        """One step of the audit."""
+        self.tell(f"audit: {what}")
+
+    def _begin(self, plan: Plan) -> None:
+        feeds = ", ".join(f"{feed.name} ({len(feed.records()):,})" for feed in plan.feeds)
+        total = sum(len(feed.records()) for feed in plan.feeds)
+        self.tell(f"{plan.members} members are started, as many processes, on this machine; seed {plan.seed}")
+        self.tell(f"they will send {total:,} records to everyone: {feeds}")
+
+    def together(self, sequencer: str) -> None:
+        """All members have found each other."""
+        self.tell(f"all have found each other; {sequencer} is the sequencer: it gives all messages one order")
+        self.tell("each sends its feed, and writes everybody's records into a SQLite table of its own")
+
+    def progressed(self, hand: Hand) -> None:
+        """A member has sent more."""
+        if hand.name not in self.bar_of:
+            feeds = ", ".join(hand.progress.totals) or "no feed"
+            self.bar_of[hand.name] = self.bars.add_task(f"{hand.name} {feeds}"[:28], total=None)
+        total = sum(hand.progress.totals.values())
+        self.bars.update(self.bar_of[hand.name], total=total, completed=hand.sent)
+
+    def killed(self, victim: Hand, kill: Kill, others: Sequence[Hand]) -> None:
+        """The sequencer was killed, and the others have gone on."""
+        total = sum(victim.progress.totals.values())
+        self.tell(
+            f"kill -9 of {victim.name}, the sequencer: {kill.sent:,} of its {total:,} records were sent, "
+            f"{kill.runs} runs on the wire were not acknowledged by everybody"
+        )
+        names = ", ".join(hand.name for hand in others)
+        self.tell(
+            f"{names} agreed on a view without it {kill.view_ms:.0f} ms after the kill; "
+            f"the next record was delivered {kill.gap_ms:.0f} ms after it"
+        )
+
+    def starts_again(self, name: str) -> None:
+        """A new process under the old name."""
+        self.tell(f"{name} is started again, with an empty table")
+
+    def is_back(self, joined: Joined, kill: Kill) -> None:
+        """It has joined."""
+        going_on = ", ".join(f"line {line:,} of {feed}" for feed, line in joined.lines.items()) or "nothing of its own"
+        self.tell(
+            f"{joined.address.partition('@')[0]} is back as a new member after {kill.back_seconds * 1000:.0f} ms: "
+            f"it was given the {joined.records:,} records so far, and goes on with {going_on}"
+        )
+
+    def all_applied(self, total: int) -> None:
+        """Everything was sent and applied."""
+        self.tell(f"everybody has all {total:,} records; the members leave")
+        self.bars.stop()
+
+    def compared(self, outcome: Outcome) -> None:
+        """The replicas, side by side."""
+        for name, digest in outcome.digests.items():
+            self.tell(f"{name}: {outcome.held[name]:,} records, digest {digest[:16]}")
+            if outcome.wrong[name]:
+                self.tell(f"{name} is NOT complete: {outcome.wrong[name]}")
+        if outcome.identical and outcome.complete:
+            self.tell("the tables are identical and complete: every record once, in the same order everywhere")
+        elif not outcome.identical:
+            self.tell("the tables are NOT identical")
+
+    def audited(self, outcome: Outcome, report: Path) -> None:
+        """The verdicts."""
+        for name, verdict in outcome.verdicts.items():
+            skipped = f", {verdict['skipped']:,} skipped" if verdict["skipped"] else ""
+            self.tell(f"  {name:<22} {verdict['verdict']:<10} {verdict['judged']:,} facts judged{skipped}")
+        self.tell(f"what the members wrote down, judged and drawn: {report}")
+
+    def last_word(self, outcome: Outcome, result: Path) -> None:
+        """Whether all is well."""
+        if outcome.kill is not None and not outcome.kill.all_had_lines:
+            self.tell("NOT all members had records left when the sequencer was killed: give longer input")
+        if outcome.broken:
+            self.tell(f"BROKEN: {', '.join(outcome.broken)}")
+        self.tell(f"{'all is well' if outcome.ok else 'NOT all is well'}; the numbers stand in {result}")

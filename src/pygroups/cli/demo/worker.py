@@ -1,0 +1,174 @@
+"""One member of the demo, in a process of its own: sends its feeds, applies what comes, and does what it is told.
+
+Orders come as JSON lines on standard input, the first one being the task; answers go as JSON lines to standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from pygroups import Channel, Left, Message, View
+from pygroups.cli.streams import lines_of
+
+from .feeds import Feed, payload_of, record_in
+from .messages import Busy, Delivered, End, Go, Joined, Leave, Mark, Marked, Order, Progress, Task, TellBusy, Views
+from .replica import Replica, digest_of
+
+TICK_SECONDS: Final = 0.005  # the shortest pause between two looks at what is due
+REPORT_SECONDS: Final = 0.1
+ORDER_BYTES: Final = 1 << 16
+
+
+class Worker:
+    """The member and everything it does."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.replica = Replica(Path(task.replica))
+        self.channel = Channel(
+            task.group, name=task.name, discovery=task.discovery, journal=task.journal, state=self.replica
+        )
+        self.sent = {feed.name: 0 for feed in task.feeds}
+        self.totals = {feed.name: 0 for feed in task.feeds}
+        self.ready = asyncio.Event()  # the first view was applied, and with it the state
+        self.go = asyncio.Event()
+        self.seconds = 0.0
+        self.watching = False  # the first delivery after a view is to be told
+
+    async def run(self, orders: Orders) -> None:
+        """Be a member until told to leave."""
+        async with self.channel, asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(self._read())
+            others = [tasks.create_task(job) for job in (self._report(), *map(self._feed, self.task.feeds))]
+            await self._obey(orders)
+            await self.channel.leave()
+            await reading
+            for task in others:
+                task.cancel()
+        self.replica.close()
+        say(End(self.replica.count, digest_of(self.replica.path)))
+
+    # -- reading
+
+    async def _read(self) -> None:
+        async for events in self.channel.batches():
+            records = [record_in(event.payload) for event in events if isinstance(event, Message)]
+            if records:
+                self.replica.apply(records)
+                if self.watching:
+                    self.watching = False
+                    say(Delivered(now_us()))
+            for event in events:
+                if isinstance(event, View):
+                    self._on_view(event)
+                elif isinstance(event, Left):
+                    assert event.reason == "left", f"the group goes on without this member: {event.reason}"
+
+    def _on_view(self, view: View) -> None:
+        if not self.ready.is_set():
+            self.ready.set()
+            lines = {feed.name: self.replica.next_line(feed.name) for feed in self.task.feeds}
+            say(Joined(str(self.channel.address), self.replica.count, lines))
+        self.watching = bool(view.left)
+        say(Views(now_us(), [str(member) for member in view.members]))
+
+    # -- sending
+
+    async def _feed(self, feed: Feed) -> None:
+        """Send the lines of `feed` that the state does not hold, spread over the time that the task gives to all."""
+        lines = feed.records()
+        self.totals[feed.name] = len(lines)
+        await self.ready.wait()
+        line = self.replica.next_line(feed.name)
+        self.sent[feed.name] = line - 1
+        await self.go.wait()
+        began, pause = time.monotonic(), self.seconds / (len(lines) + 1)
+        first = line
+        while line <= len(lines):
+            due = min(len(lines) + 1, first + int((time.monotonic() - began) / pause))
+            await self.channel.send_many([payload_of(feed.name, n, lines[n - 1]) for n in range(line, due)])
+            line = max(line, due)
+            self.sent[feed.name] = line - 1
+            await asyncio.sleep(max(TICK_SECONDS, began + (line - first + 1) * pause - time.monotonic()))
+
+    # -- orders and reports
+
+    async def _obey(self, orders: Orders) -> None:
+        async for order in orders:
+            if isinstance(order, Go):
+                self.seconds = order.seconds
+                self.go.set()
+            elif isinstance(order, Mark):
+                members = [member for member in self.channel.view.members if str(member) in order.members]
+                self.channel.mark(order.kind, reason=order.reason, members=members)
+                say(Marked(order.kind))
+            elif isinstance(order, TellBusy):
+                await self._tell_when_busy()
+            elif isinstance(order, Leave):
+                return
+
+    async def _tell_when_busy(self) -> None:
+        """Say so as soon as runs of the sequencer are on the wire that not everybody has acknowledged."""
+        while not (runs := self._unacknowledged()):
+            await asyncio.sleep(0)
+        say(Busy(now_us(), runs, dict(self.sent)))
+
+    def _unacknowledged(self) -> int:
+        held: dict[str, int] = self.channel.stats()["gauges"]
+        return held["nakack.stored"]
+
+    async def _report(self) -> None:
+        await self.ready.wait()
+        while True:
+            held = sum(self.channel.stats()["gauges"].values())
+            say(Progress(dict(self.sent), dict(self.totals), self.replica.count, held))
+            await asyncio.sleep(REPORT_SECONDS)
+
+
+class Orders:
+    """What the director wants, one after the other; its end is the order to leave."""
+
+    def __init__(self, file: int) -> None:
+        self.lines = lines_of(file, ORDER_BYTES)
+        self.waiting: list[bytes] = []
+
+    async def task(self) -> Task:
+        """The first line."""
+        self.waiting = await anext(self.lines)
+        return msgspec.json.decode(self.waiting.pop(0), type=Task)
+
+    def __aiter__(self) -> Orders:
+        return self
+
+    async def __anext__(self) -> Order:
+        while not self.waiting:
+            self.waiting = await anext(self.lines)
+        order: Order = msgspec.json.decode(self.waiting.pop(0), type=Order)
+        return order
+
+
+def say(word: Any) -> None:
+    """Tell the director."""
+    sys.stdout.buffer.write(msgspec.json.encode(word) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def now_us() -> int:
+    """The machine's monotonic clock, which all processes share."""
+    return time.monotonic_ns() // 1_000
+
+
+async def main() -> None:
+    """Read the task, and do it."""
+    orders = Orders(sys.stdin.fileno())
+    await Worker(await orders.task()).run(orders)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
