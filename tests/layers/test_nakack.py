@@ -464,7 +464,7 @@ def test_those_who_fetch_to_one_cut_leave_with_the_same(seed: int) -> None:
     ballot = Ballot(2, world["B"].address)
     for name in "BC":
         world.happened(name, Stop(ballot))
-        world[name].stack.layers[1].down_event(HeldQuery("Flush"))
+        world[name].stack.asked(HeldQuery("Flush"), world.now)
         world.run(world.now + world.rng.randint(0, 20_000))
         world.end_turn(world[name])
     held = {name: next(e.held for e in world[name].told if isinstance(e, Held)) for name in "BC"}
@@ -472,7 +472,7 @@ def test_those_who_fetch_to_one_cut_leave_with_the_same(seed: int) -> None:
     for name in "BC":
         for stream, high in cut.items():
             holder = "B" if held["B"][stream] >= held["C"][stream] else "C"
-            world[name].stack.layers[1].down_event(Fetch(stream, 0, high, world[holder].address))
+            world[name].stack.asked(Fetch(stream, 0, high, world[holder].address), world.now)
         world.end_turn(world[name])
     world.run(world.now + 20 * SECOND)
     for name in "BC":

@@ -69,9 +69,11 @@ class Stack:
         self.layers = list(layers)
         self.codec = codec
         self.outlet = Outlet(env)
-        self._downward = list(zip(self.layers, [*self.layers[1:], self.outlet], strict=True))
-        self._upward = list(zip(reversed(self.layers[1:]), reversed(self.layers[:-1]), strict=True))
-        self._enders = [layer for layer in self.layers if type(layer).end_turn is not Layer.end_turn]
+        self._places: list[Layer] = [*self.layers, self.outlet]
+        self._bottom = len(self.layers) - 1
+        self._enders = [
+            (place, layer) for place, layer in enumerate(self.layers) if type(layer).end_turn is not Layer.end_turn
+        ]
 
     def receive(self, frame: bytes | memoryview, now: int) -> None:
         """A frame came in.  What a peer did wrong is counted and dropped, never raised."""
@@ -84,28 +86,28 @@ class Stack:
         bottom = self.layers[-1]
         for run in runs:
             bottom.up(run)
-        self._settle()
+        self._settle(self._bottom)
 
     def happened(self, event: Event, now: int) -> None:
         """Something happened in the world below: Found, Answered, Ended or Dead."""
         self.env.now = now
         self.layers[-1].up_event(event)
-        self._settle()
+        self._settle(self._bottom)
 
     def asked(self, event: Event, now: int) -> None:
         """The application asks for something: Join, Leave, Consumed or a part of a state."""
         self.env.now = now
         self.layers[0].down_event(event)
-        self._settle()
+        self._settle(0)
 
     def advance(self, now: int) -> None:
         """It is `now`: call the layers whose time has come."""
         self.env.now = now
-        for layer in self.layers:
+        for place, layer in enumerate(self.layers):
             if layer.wake <= now:
                 layer.timer()
                 assert layer.wake > now, f"{type(layer).__name__} did not set its timer anew"
-                self._settle()
+                self._settle(place)
 
     def wake(self) -> int:
         """When advance must be called next; NEVER if nothing waits."""
@@ -114,11 +116,14 @@ class Stack:
     def end_turn(self, now: int) -> Output:
         """Let the layers send what they gathered, and take everything that leaves the member."""
         self.env.now = now
-        for layer in self._enders:
+        self._settle(0)  # what the application sent since anything was called
+        for place, layer in self._enders:
             layer.end_turn()
-            self._settle()
+            if layer.below or layer.above:
+                self._settle(place)
         env, outlet, top = self.env, self.outlet, self.layers[0]
-        env.record_drops()
+        if env.drops:
+            env.record_drops()
         frames = [(dests, self.codec.encode(env.me, dest, runs)) for (dest, dests), runs in outlet.sent.items()]
         output = Output(env.records, frames, outlet.commands, top.above)
         env.records, outlet.sent, outlet.commands, top.above = [], {}, [], []
@@ -132,29 +137,51 @@ class Stack:
             for name, value in layer.gauges().items()
         }
 
-    def _settle(self) -> None:
-        """Sweep down, then up, until nothing moves.  Between two layers everything arrives in the order it was left."""
-        moved = True
-        while moved:
-            moved = False
-            for layer, lower in self._downward:
-                if layer.below:
-                    moved = True
-                    items, layer.below = layer.below, []
-                    for item in items:
-                        if isinstance(item, Run):
-                            lower.down(item)
-                        else:
-                            lower.down_event(item)
-            for layer, upper in self._upward:
+    def _settle(self, first: int) -> None:
+        """Move what the layer at place `first` has left, and what comes of it: down, then up, until nothing is left.
+
+        Between two layers everything arrives in the order it was left.  Only the layers from `first` to `last` were
+        called since all was still, so nobody else can have left anything.
+        """
+        layers, last = self._places, first
+        down, up = bool(layers[first].below), bool(layers[first].above)
+        while down or up:
+            if down:
+                last = self._sweep_down(first, last)
+            place, down, up = last, False, False
+            while place >= first and place:
+                layer = layers[place]
+                place -= 1
                 if layer.above:
-                    moved = True
                     items, layer.above = layer.above, []
+                    upper = layers[place]
                     for item in items:
-                        if isinstance(item, Run):
+                        if type(item) is Run:
                             upper.up(item)
                         else:
                             upper.up_event(item)
+                    if upper.below:
+                        down = True
+                    if place < first:
+                        first = place
+
+    def _sweep_down(self, first: int, last: int) -> int:
+        """From the layer at `first` to the one at `last`, or as far as there is anything; how far it was."""
+        layers, bottom, place = self._places, self._bottom, first
+        while place <= last:
+            layer = layers[place]
+            place += 1
+            if layer.below:
+                items, layer.below = layer.below, []
+                lower = layers[place]
+                for item in items:
+                    if type(item) is Run:
+                        lower.down(item)
+                    else:
+                        lower.down_event(item)
+                if last < place <= bottom:
+                    last = place
+        return last
 
 
 def check_fit(layers: Sequence[type[Layer]]) -> None:
