@@ -118,8 +118,9 @@ def test_schedules_are_what_they_should_be() -> None:
         (["--profile", "uniform"], "is not built yet"),
         (["--faults", "rain"], "there is no fault 'rain'"),
         (["--faults", "swarm"], "not built yet"),
-        (["--shrink", "3"], "not built yet"),
-        (["--schedule", "x.json"], "not built yet"),
+        (["--shrink", "3"], "seed 3 breaks no promise"),
+        (["--schedule", "no-such-file.json"], "cannot be read: No such file"),
+        (["--schedule", "pyproject.toml"], "is no schedule of the simulator"),
         (["--members", "1"], "--members 1 does not work"),
         (["--minutes", "0"], "--minutes 0 does not work"),
         (["--jobs", "0"], "--jobs 0 does not work"),
@@ -139,3 +140,20 @@ def test_the_command_that_repeats_a_seed() -> None:
     )
     assert parse_seeds("3:9") == range(3, 9)
     assert parse_seeds("4") == range(4, 5)
+
+
+@pytest.mark.slow
+def test_a_failure_is_made_small_and_played_from_its_file(tmp_path: Path) -> None:
+    from tests.mutants import gate
+
+    source, file = tmp_path / "src", tmp_path / "small.json"
+    gate.copy_source(source)
+    gate.plant(gate.mutants("M38")[0], source)
+    failure = json.loads(simulate("--seeds", "0:50", "--json", source=source).stdout)["failure"]
+    small = simulate("--shrink", str(failure["seed"]), "--schedule", str(file), source=source)
+    assert small.returncode == 1 and failure["promise"] in small.stdout, small.stderr
+    schedule = from_json(file.read_bytes())
+    assert len(schedule.actions) < 20 < len(draw(failure["seed"], Wish("total")).actions)
+    again = simulate("--schedule", str(file), source=source)
+    assert again.returncode == 1 and f": {failure['promise']}: " in again.stdout
+    assert simulate("--schedule", str(file)).returncode == 0, "without the bug it holds"

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pygroups.cli.refusals import FAILED
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pygroups.sim.draw import Wish
     from pygroups.sim.runner import Outcome, Totals
+    from pygroups.sim.schedule import Schedule
 
 
 def simulate(
@@ -55,22 +56,24 @@ def simulate(
     replay
         Play this one seed and print what happens.
     shrink
-        Not built yet.
+        Make the schedule of this seed, which breaks a promise, as small as it goes; write it to the file that
+        --schedule names, and print what happens in it.
     schedule
-        Not built yet.
+        Play the schedule in this file and print what happens; with --shrink, where to write it.
     json
         Print one JSON object instead of text.
     """
-    if shrink is not None:
-        raise NotBuilt("--shrink is not built yet; --replay prints what happens in a seed")
-    if schedule is not None:
-        raise NotBuilt("--schedule is not built yet; schedules are drawn from --seeds")
+    from pygroups.sim.draw import draw
     from pygroups.sim.summary import parse_seeds
 
     wish = _wish(profile, members, minutes, faults)
     workers = _workers(jobs)
+    if shrink is not None:
+        return _shrink(shrink, wish, schedule)
+    if schedule is not None:
+        return _play(_read(schedule), wish, journal, json)
     if replay is not None:
-        return _replay(replay, wish, journal, json)
+        return _play(draw(replay, wish), wish, journal, json)
     return _run(parse_seeds(seeds), wish, workers, journal, json)
 
 
@@ -94,16 +97,51 @@ def _workers(jobs: int | None) -> int:
     return cores if jobs is None else jobs
 
 
-def _replay(seed: int, wish: Wish, journal: Path | None, json: bool) -> int:
-    from pygroups.sim.draw import draw
+def _read(file: Path) -> Schedule:
+    from pygroups.sim.schedule import from_json
+
+    try:
+        return from_json(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"the schedule {file} cannot be read: {error.strerror}") from error
+
+
+def _play(schedule: Schedule, wish: Wish, journal: Path | None, json: bool) -> int:
+    """One schedule, with its story."""
     from pygroups.sim.runner import Totals, play
 
     started = time.monotonic()
-    folder = None if journal is None else journal / f"seed-{seed}"
-    outcome = play(draw(seed, wish), journals=folder, tell=None if json else print)
+    folder = None if journal is None else journal / f"seed-{schedule.seed}"
+    outcome = play(schedule, journals=folder, tell=None if json else print)
     totals = Totals()
     totals.add(outcome)
+    wish = wish._replace(profile=schedule.profile)
     return _close(totals, outcome if outcome.witness else None, wish, time.monotonic() - started, json)
+
+
+def _shrink(seed: int, wish: Wish, file: Path | None) -> int:
+    """Find a small schedule that breaks the same promise as `seed`."""
+    from pygroups.sim.draw import draw
+    from pygroups.sim.runner import play
+    from pygroups.sim.schedule import to_json
+    from pygroups.sim.shrink import shrink
+
+    schedule = draw(seed, wish)
+    witness = play(schedule).witness
+    if witness is None:
+        raise UsageError(f"seed {seed} breaks no promise: there is nothing to shrink")
+    promise = witness.promise
+
+    def fails(candidate: Schedule) -> bool:
+        found = play(candidate).witness
+        return found is not None and found.promise == promise
+
+    small = shrink(schedule, fails, tell=_say)
+    _say("")
+    if file is not None:
+        file.write_bytes(to_json(small))
+        print(f"wrote {file}: repeat it with `pygroups simulate --schedule {file}`")
+    return _play(small, wish, None, False)
 
 
 def _run(seeds: range, wish: Wish, jobs: int, journal: Path | None, json: bool) -> int:
@@ -138,10 +176,12 @@ def _close(totals: Totals, failed: Outcome | None, wish: Wish, seconds: float, j
 
 
 def _progress(totals: Totals, of: int, started: float) -> None:
-    """One line that is written over, on a terminal only; `of` 0 takes it away."""
-    if not sys.stderr.isatty():
-        return
     rate = totals.schedules / max(time.monotonic() - started, 0.001)
-    text = f"{totals.schedules:,} of {of:,} schedules, {rate:,.0f} a second" if of else ""
-    sys.stderr.write(f"\r\x1b[K{text}")
-    sys.stderr.flush()
+    _say(f"{totals.schedules:,} of {of:,} schedules, {rate:,.0f} a second" if of else "")
+
+
+def _say(text: str) -> None:
+    """One line that is written over, on a terminal only; no text takes it away."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()

@@ -105,7 +105,7 @@ def _config(rng: Random) -> dict[str, int]:
     if rng.random() < 0.3:
         config |= {"run_bytes": 2 << 10, "window": rng.choice([4, 8, 32]) << 10, "stable_bytes": 2 << 10}
     if rng.random() < 0.1:
-        config |= {"nakack_early_max": 8, "unicast_early_max": 64, "nakack_request_runs": 3, "unicast_request_runs": 3}
+        config |= {"nakack_early_max": 8, "unicast_early_max": 8, "nakack_request_runs": 3, "unicast_request_runs": 3}
     if rng.random() < 0.7:
         config |= {"connection_age": rng.choice([1, 3]) * SECOND}
     return config

@@ -147,4 +147,7 @@ def from_json(text: bytes) -> Schedule:
         raise UsageError(f"this is no schedule of the simulator: {error}") from error
     if schedule.format != FORMAT:
         raise UsageError(f"the schedule has format {schedule.format}, this version reads {FORMAT}")
+    for name in schedule.names:
+        if name not in schedule.habits:
+            raise UsageError(f"the schedule says nothing of the habits of {name!r}")
     return schedule
