@@ -120,6 +120,14 @@ def test_any_holder_answers_also_for_what_it_has_beyond_a_hole() -> None:
     assert sent(nakack) == [(B, Data(VIEW.id, A, 2))]
 
 
+def test_one_request_is_answered_with_each_run_once() -> None:
+    nakack = layer()
+    for seq in range(3):
+        nakack.up(data(seq))
+    nakack.up(Run(B, C, (XmitReq(VIEW.id, A, ((0, 2), (1, 3), (0, UNLIMITED), (2, 1))),)))
+    assert [head for _, head in sent(nakack)] == [Data(VIEW.id, A, seq) for seq in range(3)]
+
+
 def test_who_is_no_member_gets_nothing() -> None:
     nakack = layer()
     nakack.up(data(0))

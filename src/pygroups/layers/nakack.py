@@ -86,8 +86,7 @@ class Stream(Window):
 
 
 class Nakack(Layer):
-    """FIFO multicast by negative acknowledgement.  It answers the four questions of a layer with numbered streams:
-    HeldQuery, Fetch, and what is stable or known to exist, by Stability."""
+    """See the module.  As a layer with numbered streams it answers HeldQuery, Fetch and Stability."""
 
     __slots__ = ("announce_at", "announce_pause", "future", "own", "stopped", "streams", "suspects", "view")
 
@@ -281,12 +280,13 @@ class Nakack(Layer):
         if run.src not in self.streams:
             self.env.drop("request of no member")
             return
-        end = stream.next + self.env.config.nakack_early_max
+        floor, end = stream.low, stream.next + self.env.config.nakack_early_max
         for low, high in req.ranges:
-            for seq in range(max(low, stream.low), min(high, end)):
+            for seq in range(max(low, floor), min(high, end)):
                 stored = stream.runs.get(seq)
                 if stored is not None:
                     self._send_again(req.stream, seq, stored, run.src)
+            floor = max(floor, high)  # ranges ascend; whoever repeats one is answered once
 
     def _send_again(self, name: Address, seq: int, stored: Run, asker: Address) -> None:
         self.below.append(stored.readdressed(self.env.me, asker))
