@@ -156,7 +156,7 @@ class Stack:
                     items, layer.above = layer.above, []
                     upper = layers[place]
                     for item in items:
-                        if type(item) is Run:
+                        if isinstance(item, Run):
                             upper.up(item)
                         else:
                             upper.up_event(item)
@@ -175,7 +175,7 @@ class Stack:
                 items, layer.below = layer.below, []
                 lower = layers[place]
                 for item in items:
-                    if type(item) is Run:
+                    if isinstance(item, Run):
                         lower.down(item)
                     else:
                         lower.down_event(item)
