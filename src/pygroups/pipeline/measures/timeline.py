@@ -9,13 +9,15 @@ from pygroups.pipeline.measures.kinds import DELIVERED, LIFE, SENT, address, amo
 
 MARKS = ("fault", "heal", "quiet")
 MARK_APART_US = 1_000_000
+ENDS_A_LIFE = "(?i)kill|crash"
 
 
 def lives(records: DataFrame) -> DataFrame:
     """One row per life of a member: when it was heard of, what it did, and how it ended.
 
-    `ending` is `stopped` (it wrote why, in `stop_reason`), `cut off` (its journal ends without a last word, and a fault
-    mark names it, its name came back, or the group's last view is without it) or `open` (it may still be running).
+    `ending` is `stopped` (it wrote why, in `stop_reason`), `cut off` (its journal ends without a last word, and a mark
+    says that it was killed or crashed, its name came back, or a last view of the group that is younger than its last
+    record is without it) or `open` (it may still be running).
     `life` counts the lives of one name from 1.
     """
     kind = F.col("kind")
@@ -40,19 +42,18 @@ def lives(records: DataFrame) -> DataFrame:
 def _with_ending(heard: DataFrame, records: DataFrame) -> DataFrame:
     of_name = Window.partitionBy("group", "member").orderBy("from_us", "incarnation")
     named = (
-        records.where("kind = 'fault'")
+        records.where((F.col("kind") == "fault") & F.col("reason").rlike(ENDS_A_LIFE))
         .select("group", F.explode("members").alias("address"))
         .distinct()
         .withColumn("named", F.lit(True))
     )
     last_view = (
-        records.where("kind = 'view'").groupBy("group").agg(F.max_by("members", "time_us").alias("last_members"))
+        records.where("kind = 'view'")
+        .groupBy("group")
+        .agg(F.max_by("members", "time_us").alias("last_members"), F.max("time_us").alias("last_view_us"))
     )
-    gone = (
-        F.coalesce(F.col("named"), F.lit(False))
-        | F.col("came_back")
-        | F.coalesce(~F.array_contains("last_members", F.col("address")), F.lit(False))
-    )
+    left_behind = (F.col("to_us") < F.col("last_view_us")) & ~F.array_contains("last_members", F.col("address"))
+    gone = F.coalesce(F.col("named"), F.lit(False)) | F.col("came_back") | F.coalesce(left_behind, F.lit(False))
     ending = F.when(F.col("stopped"), "stopped").when(gone, "cut off").otherwise("open")
     return (
         heard.withColumn("address", address())
@@ -61,7 +62,7 @@ def _with_ending(heard: DataFrame, records: DataFrame) -> DataFrame:
         .join(named, ["group", "address"], "left")
         .join(F.broadcast(last_view), ["group"], "left")
         .withColumn("ending", ending)
-        .drop("named", "last_members", "stopped", "came_back")
+        .drop("named", "last_members", "last_view_us", "stopped", "came_back")
     )
 
 

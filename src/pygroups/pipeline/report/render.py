@@ -21,6 +21,7 @@ from pygroups.pipeline.verdict import Verdict, Violation
 
 VIOLATIONS_SHOWN: Final = 50
 IN_FULL: Final = 3
+LONGEST_SHOWN: Final = 12
 ROWS_SHOWN: Final = 200
 MEMBERS_NAMED: Final = 8
 SIGN: Final = {"held": "✓", "broken": "✕", "not judged": "?"}
@@ -144,6 +145,8 @@ def _figures(group: GroupFindings) -> dict[str, Any]:
         "latency": series.latency(group) if group.latency else None,
         "throughput": series.throughput(group) if group.sent else None,
         "most_runs": max((size.runs for size in group.size_classes), default=1),
+        "gaps": sorted(group.gaps, key=lambda gap: -gap.gap_us)[:LONGEST_SHOWN],
+        "changes": sorted(group.changes, key=lambda change: -(change.flush_max_us or 0))[:LONGEST_SHOWN],
         "longest_gap_us": max([1, *(gap.gap_us for gap in group.gaps)]),
         "longest_change_us": max([1.0, *(change.flush_max_us or 0 for change in group.changes)]),
     }
@@ -181,8 +184,9 @@ def _latency_in_words(group: GroupFindings) -> str:
     if total is None:
         return ""
     return (
-        f"From the moment a member sent a message to the moment another had it, over {scale.count(total.messages)} "
-        f"deliveries: half within {scale.duration(total.p50_us)}, 99 of 100 within {scale.duration(total.p99_us)}."
+        f"From the moment a member sent a message to the moment each member had it, the sender too. Of "
+        f"{scale.count(total.messages)} deliveries half took at most {scale.duration(total.p50_us)}, 99 of 100 at "
+        f"most {scale.duration(total.p99_us)}."
     )
 
 

@@ -64,7 +64,7 @@ def log_axis(values: Sequence[float]) -> LogAxis:
     high = min(number for number in round_numbers if number >= max(positive) and number > low)
     inside = [number for number in round_numbers if low <= number <= high]
     decades = [number for number in inside if f"{number:e}".startswith("1.")]
-    return LogAxis(low, high, tuple(decades if len(decades) > FEW_TICKS else inside))
+    return LogAxis(low, high, tuple(decades if len(decades) >= FEW_TICKS else inside))
 
 
 def time_axis(start_us: int, end_us: int, about: int = 6) -> Axis:

@@ -55,6 +55,12 @@ def dot(x: float, y: float, radius: float, **attributes: object) -> Markup:
     return element("circle", cx=percent(x), cy=f"{y:g}", r=f"{radius:g}", **attributes)
 
 
+def pill(x: float, y: float, width: float, height: float, **attributes: object) -> Markup:
+    """A rectangle with round ends around a place; `x` is a share of the width, all else is in pixels."""
+    place = {"x": percent(x), "y": f"{y:g}", "width": f"{width:g}", "height": f"{height:g}", "rx": f"{height / 2:g}"}
+    return element("rect", **place, transform=f"translate({-width / 2:g} 0)", **attributes)
+
+
 def curve(
     points: Sequence[tuple[float, float]], top: float, height: float, *, filled: bool = False, **attributes: object
 ) -> Markup:

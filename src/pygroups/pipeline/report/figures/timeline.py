@@ -17,6 +17,10 @@ BAR = 16
 AXIS = 30
 LABEL_NEEDS = 0.035
 LONGEST_NAME = 24
+MARK_HEIGHT = 18
+MARK_LETTER = 6
+MARKS_APART = 0.025
+ROOM_FOR_WORDS = 0.14
 Words = Callable[[float], str]
 
 
@@ -50,16 +54,35 @@ def time_grid(axis: Axis, words: Words, top: float, bottom: float) -> Iterable[M
 
 
 def mark_lines(marks: Sequence[Mark], axis: Axis, words: Words, top: float, bottom: float) -> Iterable[Markup]:
-    """A line for each mark, with the number under which the list below the timeline explains it."""
-    for number, mark in enumerate(marks, start=1):
-        share = axis.share(mark.mark_us)
+    """A line for each mark, with the number under which the list below the timeline explains it.
+
+    Marks whose numbers would cover each other share one: `4–6`.
+    """
+    for together in _close(marks, axis):
+        shares = [axis.share(mark.mark_us) for _, mark in together]
+        first, last = together[0][0], together[-1][0]
+        label = str(first) if first == last else f"{first}–{last}"
+        width = MARK_HEIGHT + MARK_LETTER * (len(label) - 1)
+        explained = (f"{number}: {mark_in_words(mark)} at {words(mark.mark_us)}" for number, mark in together)
         yield svg.group(
-            svg.line(share, top, share, bottom, class_="mark-line"),
-            svg.dot(share, top - 11, 9, class_="mark-dot"),
-            svg.text(share, top - 7, str(number), class_="mark-number", text_anchor="middle"),
-            title=f"{number}: {mark_in_words(mark)} at {words(mark.mark_us)}",
-            class_=f"mark mark-{mark.kind}",
+            *(svg.line(share, top, share, bottom, class_="mark-line") for share in shares),
+            svg.pill(shares[0], top - 20, width, MARK_HEIGHT, class_="mark-dot"),
+            svg.text(shares[0], top - 7, label, class_="mark-number", text_anchor="middle"),
+            title="; ".join(explained),
+            class_=f"mark mark-{together[0][1].kind}",
         )
+
+
+def _close(marks: Sequence[Mark], axis: Axis) -> list[list[tuple[int, Mark]]]:
+    """Marks with their numbers, those of one kind that stand close to each other together."""
+    groups: list[list[tuple[int, Mark]]] = []
+    for number, mark in enumerate(marks, start=1):
+        before = groups[-1][0][1] if groups else None
+        if before and before.kind == mark.kind and axis.share(mark.mark_us) - axis.share(before.mark_us) < MARKS_APART:
+            groups[-1].append((number, mark))
+        else:
+            groups.append([(number, mark)])
+    return groups
 
 
 def mark_in_words(mark: Mark) -> str:
@@ -101,7 +124,7 @@ def _life(group: GroupFindings, life: Life, top: float, axis: Axis, words: Words
         bar,
         *(_view(view, top, axis, words) for view in mine),
         *(_return(start, top) if life.life > 1 else ()),
-        *_ending(life, end, top, words),
+        *_ending(life, start, end, top),
     )
 
 
@@ -125,11 +148,12 @@ def _return(start: float, top: float) -> Iterable[Markup]:
     yield svg.text(start, top - 4, "▸ back", class_="returned")
 
 
-def _ending(life: Life, end: float, top: float, words: Words) -> Iterable[Markup]:
+def _ending(life: Life, start: float, end: float, top: float) -> Iterable[Markup]:
     if life.ending == "cut off":
         anchor = "end" if end > 0.85 else "start"
+        cramped = anchor == "end" and end - start < ROOM_FOR_WORDS
         yield svg.line(end, top - 2, end, top + BAR + 2, class_="cut")
-        yield svg.text(end, top - 4, "✕ cut off", class_="cut-word", text_anchor=anchor)
+        yield svg.text(end, top - 4, "✕" if cramped else "✕ cut off", class_="cut-word", text_anchor=anchor)
     elif life.ending == "stopped":
         yield svg.group(
             svg.line(end, top - 2, end, top + BAR + 2, class_="stopped"), title=f"stopped: {life.stop_reason}"
