@@ -13,6 +13,7 @@ from pygroups.journal.schema import COLUMNS, VIOLATION_COLUMNS
 from pygroups.pipeline import tables as silver
 from pygroups.pipeline.findings import Rule, collapsed
 from pygroups.pipeline.journals import journals_of
+from pygroups.pipeline.linked import linked_of
 from pygroups.pipeline.order import blocks_of
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.runs import irregular_of, runs_of
@@ -99,6 +100,7 @@ def prepare(bronze: DataFrame, store: Store) -> Tables:
             "silver/runs": lambda: runs_of(messages, deliveries, connections, views),
             "silver/irregular": lambda: irregular_of(deliveries, events, views),
             "silver/blocks": lambda: blocks_of(deliveries),
+            "silver/linked": lambda: linked_of(views),
         }
     )
     return Tables(journals, views, messages, deliveries, connections, events, *late.values())

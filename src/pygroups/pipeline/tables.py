@@ -10,7 +10,7 @@ from pygroups.pipeline.keys import address, life_key, life_key_of, view_key
 
 EVENT_KINDS: Final = (
     *("start", "gap", "undelivered", "stats", "purge", "state_get", "state_set", "leave", "stop"),
-    *("fault", "heal", "quiet"),
+    *("fault", "heal", "quiet", "block", "unblock"),
 )
 
 
@@ -30,6 +30,7 @@ class Tables:
     - runs: one row per run that anybody sent or delivered (`runs.py`)
     - irregular: the deliveries and gaps that do not continue their sender's numbers (`runs.py`)
     - blocks: the order in a view, as digests of blocks, compared between its members (`order.py`)
+    - linked: which lives belong together (`linked.py`)
     """
 
     journals: DataFrame
@@ -41,6 +42,7 @@ class Tables:
     runs: DataFrame
     irregular: DataFrame
     blocks: DataFrame
+    linked: DataFrame
 
     def of_profiles(self, profiles: frozenset[str]) -> "Tables":
         """Only what members of these profiles wrote (`blocks` holds the ordered profiles only)."""

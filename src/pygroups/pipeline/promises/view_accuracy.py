@@ -1,0 +1,90 @@
+"""view-accuracy: before the first fault a view loses only who began to leave, and only views born apart merge.
+
+At quiet there is one view, with exactly those that reach quiet. Histories without marks are not judged.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pygroups.pipeline.findings import GROUPS, Rule, findings, view_name, words
+from pygroups.pipeline.keys import life_key_of
+from pygroups.pipeline.tables import Tables
+
+
+def judge(tables: Tables) -> DataFrame:
+    """A fact is one view at one member."""
+    faults = tables.events.where("kind = 'fault'").groupBy("life").agg(F.min("index").alias("fault"))
+    marked = tables.journals.where("marked").select("life")
+    calm = tables.views.join(F.broadcast(marked), "life", "left_semi").join(F.broadcast(faults), "life", "left")
+    calm = calm.where("fault is null or index < fault")
+    return _lost(tables, calm).unionAll(_merged(calm)).unionAll(_at_quiet(tables))
+
+
+def _lost(tables: Tables, calm: DataFrame) -> DataFrame:
+    """Members of the view before that are not in this one, against who began to leave."""
+    member = Window.partitionBy("life").orderBy("index")
+    rows = calm.withColumn("lost", F.array_except(F.lag("members").over(member), "members"))
+    gone = rows.select("group", "life", "index", F.explode("lost").alias("lost"))
+    gone = gone.withColumn("lost_life", life_key_of(F.col("lost")))
+    lives = tables.journals.select(F.col("life").alias("lost_life"), "leave_index", "whole")
+    known = gone.join(F.broadcast(lives), "lost_life", "left").where("leave_index is null")
+    silent = known.groupBy("life", "index").agg(
+        F.min(F.when(F.col("whole"), F.col("lost"))).alias("other"), F.count(F.lit(1)).alias("stayed")
+    )
+    rows = rows.join(silent, ["life", "index"], "left")
+    unknown = F.col("stayed").isNotNull() & F.col("other").isNull()
+    return findings(
+        rows,
+        judged=F.when(unknown, 0).otherwise(1),
+        skipped=F.when(unknown, 1),
+        reason="the journal of a member that a view lost is missing or ends early",
+        broken=F.col("other").isNotNull(),
+        view=view_name(),
+        member=F.col("address"),
+        other=F.col("other"),
+        detail=words("lost ", F.col("other"), ", which had not begun to leave, before any fault"),
+    )
+
+
+def _merged(calm: DataFrame) -> DataFrame:
+    """Merged views before any fault: nobody of another subgroup may have been in an earlier view of this member."""
+    own = F.expr("flatten(filter(subgroups, members -> array_contains(members, address)))")
+    merges = calm.where("size(subgroups) > 0").withColumn("outside", F.array_except("members", own))
+    earlier = calm.select("life", F.col("index").alias("before"), F.col("members").alias("known"))
+    met = merges.join(earlier, "life").where("before < index and arrays_overlap(known, outside)")
+    return findings(
+        met.dropDuplicates(["life", "index"]),
+        broken=F.lit(True),
+        view=view_name(),
+        member=F.col("address"),
+        detail=words("merged views that had been one before, before any fault"),
+    )
+
+
+def _at_quiet(tables: Tables) -> DataFrame:
+    """The view in force at the mark, against all that reached quiet among those linked with it by views."""
+    quiet = tables.journals.where("marked and quiet_index is not null").select("group", "life", "address", "quiet_view")
+    linked = tables.linked.select("life", "linked")
+    quiet = quiet.join(F.broadcast(linked), "life", "left").withColumn("linked", F.coalesce("linked", "life"))
+    everybody = quiet.groupBy("linked").agg(F.array_sort(F.collect_set("address")).alias("settled"))
+    held = tables.views.select(
+        "life", F.col("view").alias("quiet_view"), "view_number", "view_creator", "members", "history"
+    )
+    rows = quiet.join(everybody, "linked").join(
+        F.broadcast(held.dropDuplicates(["life", "quiet_view"])), ["life", "quiet_view"], "left"
+    )
+    return findings(
+        rows,
+        judged=1,
+        broken=F.coalesce(F.array_sort("members") != F.col("settled"), F.lit(True)),
+        view=view_name(),
+        member=F.col("address"),
+        detail=words("at quiet in a view of ", _list("members"), "; quiet was reached by ", _list("settled")),
+    )
+
+
+def _list(name: str) -> Column:
+    return F.concat_ws(", ", name)
+
+
+RULE = Rule("view-accuracy", GROUPS, "views", "the journals have no marks of faults and quiet", judge)
