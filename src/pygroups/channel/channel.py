@@ -210,11 +210,12 @@ class Channel:
             raise UsageError(f"mark {kind!r} is not known: use {', '.join(MARKS)}")
         if self._options.journal is None:
             raise UsageError("mark() needs a journal: open the channel with journal=DIR")
-        member = self._opened().member
+        session = self._opened()
         fields = {"reason": reason or None, "members": tuple(members) or None, "detail": detail or None}
-        member.record(kind, {name: value for name, value in fields.items() if value is not None})
+        session.member.record(kind, {name: value for name, value in fields.items() if value is not None})
         if kind == "quiet":
-            member.write_statistics()
+            session.quiet = True
+            session.member.write_statistics()
 
 
 class Batches:

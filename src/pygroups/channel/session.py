@@ -42,6 +42,7 @@ class Session:
         self.me = Address(options.name, secrets.token_hex(INCARNATION_DIGITS // 2))
         self.view: View | None = None
         self.leaving = False
+        self.quiet = False  # all was declared to be at rest: others may leave now, which is none
         self.crash: BaseException | None = None
         self.joined: asyncio.Future[None] = loop.create_future()
         self.left: asyncio.Future[Left] = loop.create_future()
@@ -92,7 +93,8 @@ class Session:
             self.leaving = True
             self.sending.close("the channel is leaving its group")
             self.reading.be_generous()
-            self.member.write_statistics()
+            if not self.quiet:
+                self.member.write_statistics()
             self.member.ask(core.Leave())
         try:
             left = await asyncio.shield(self.left)

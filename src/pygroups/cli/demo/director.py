@@ -19,7 +19,7 @@ from pygroups.core.errors import Error
 
 from . import messages as say
 from .feeds import Feed
-from .outcome import Kill, Outcome, judge, write_outcome
+from .outcome import Kill, Outcome, check_audit, judge, write_outcome
 from .place import Place
 from .replica import digest_of, what_is_wrong
 from .story import Story
@@ -54,6 +54,8 @@ class DemoFailed(Error):
 
 def direct(plan: Plan) -> int:
     """Run the demo and return its exit code."""
+    if plan.audit:
+        check_audit()
     place = Place(plan.out)
     story = Story(plan)
     try:
@@ -77,7 +79,9 @@ class Hand:
         self.view: list[str] = []
         self.view_at_us = 0
         self.heard: asyncio.Queue[msgspec.Struct] = asyncio.Queue()
+        self.reported_at = 0.0
         self.end: say.End | None = None
+        self.ended = asyncio.Event()
         self.expected_to_end = False
         self.reading = asyncio.create_task(self._read())
 
@@ -91,7 +95,7 @@ class Hand:
 
     def _hear(self, word: say.Report) -> None:
         if isinstance(word, say.Progress):
-            self.progress = word
+            self.progress, self.reported_at = word, time.monotonic()
             self.progressed(self)
         elif isinstance(word, say.Views):
             self.view, self.view_at_us = word.members, word.at_us
@@ -99,6 +103,7 @@ class Hand:
             self.joined = word
         elif isinstance(word, say.End):
             self.end = word
+            self.ended.set()
         else:
             self.heard.put_nowait(word)
 
@@ -173,7 +178,10 @@ class Director:
 
     async def _course(self) -> Outcome:
         began = time.monotonic()
-        for name in self.names:
+        first, *rest = self.names
+        await self._start(first)  # alone, so that it founds the group and gives the order: the seed repeats that too
+        await self._until(lambda: self.hands[first].joined is not None, JOIN_SECONDS, f"{first} did not start")
+        for name in rest:
             await self._start(name)
         await self._until(self._all_in_one_view, JOIN_SECONDS, "the members did not find each other")
         self.story.together(self.hands[self._sequencer()].name)
@@ -280,13 +288,23 @@ class Director:
         self.story.all_applied(self.total)
 
     async def _be_quiet(self) -> None:
-        quiet = lambda: all(hand.progress.held == 0 for hand in self.hands.values())  # noqa: E731
-        await self._until(quiet, QUIET_SECONDS, "the members did not come to rest")
+        await self._until_all_are_at_rest()
         await self._mark(self.hands.values(), "quiet", "everything was sent and applied", [])
+
+    async def _until_all_are_at_rest(self) -> None:
+        since = time.monotonic()  # what was reported before may not be true any more
+
+        def at_rest(hand: Hand) -> bool:
+            return hand.reported_at > since and hand.progress.held == 0
+
+        await self._until(
+            lambda: all(map(at_rest, self.hands.values())), QUIET_SECONDS, "the members did not come to rest"
+        )
 
     async def _leave(self) -> None:
         for hand in self.hands.values():
             hand.tell(say.Leave())
-        await self._until(
-            lambda: all(hand.end is not None for hand in self.hands.values()), LEAVE_SECONDS, "not all members left"
-        )
+            try:
+                await asyncio.wait_for(hand.ended.wait(), LEAVE_SECONDS)
+            except TimeoutError:
+                raise DemoFailed(f"{hand.name} did not leave within {LEAVE_SECONDS:.0f} seconds") from None

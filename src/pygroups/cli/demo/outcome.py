@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -14,6 +15,8 @@ from .place import Place
 if TYPE_CHECKING:
     from .director import Plan
     from .story import Story
+
+WITHOUT_AUDIT: Final = "--no-audit leaves the audit out"
 
 
 @dataclass
@@ -71,21 +74,30 @@ def judge(outcome: Outcome, plan: Plan, place: Place, story: Story) -> None:
         story.audited(outcome, place.report)
 
 
-def _audited(place: Place, story: Story) -> dict[str, dict[str, Any]]:
-    from pygroups.journal.reader import NotAJournal
+def check_audit() -> None:
+    """UsageError, before anything is started, when the audit at the end could not run."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise UsageError(f"the audit needs Spark: pip install 'pygroups[spark]'; {WITHOUT_AUDIT}")
+    from pygroups.pipeline.session import NoSpark, check_java
 
     try:
-        from pygroups.pipeline.audit import audit
-        from pygroups.pipeline.report import write_report
-        from pygroups.pipeline.session import NoSpark
-    except ImportError as error:
-        raise UsageError(f"the audit needs Spark ({error}): pip install 'pygroups[spark]', or --no-audit") from error
+        check_java()
+    except NoSpark as error:
+        raise UsageError(f"{error}; {WITHOUT_AUDIT}") from error
+
+
+def _audited(place: Place, story: Story) -> dict[str, dict[str, Any]]:
+    from pygroups.journal.reader import NotAJournal
+    from pygroups.pipeline.audit import audit
+    from pygroups.pipeline.report import write_report
+    from pygroups.pipeline.session import NoSpark
+
     try:
         result = audit([place.journal], progress=story.step)
         story.step("writing the report")
         write_report(place.report, result)
     except (NotAJournal, NoSpark) as error:
-        raise UsageError(f"{error}; --no-audit leaves the audit out") from error
+        raise UsageError(f"{error}; {WITHOUT_AUDIT}") from error
     result.session.stop()
     return {
         verdict.promise: {"verdict": verdict.verdict, "judged": verdict.judged, "skipped": verdict.skipped}
