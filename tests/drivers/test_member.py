@@ -211,11 +211,10 @@ def test_a_broken_assertion_crashes_the_member_and_nothing_is_swallowed() -> Non
         await joined(world)
         tiny = cast(Tiny, world.stack.layers[1])
 
-        def broken() -> None:
-            assert not "a fault of ours"
+        def broken(run: Run) -> None:
+            assert not run, "a fault of ours"
 
-        tiny.end_turn = broken  # type: ignore[method-assign]
-        world.stack._enders.append(tiny)
+        tiny.down = broken  # type: ignore[method-assign]
         world.top.accept(b"x")
         world.member.schedule()
         await settled()

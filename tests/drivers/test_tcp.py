@@ -192,6 +192,16 @@ def test_a_living_peer_answers_a_probe_and_the_connection_is_used() -> None:
     run(main)
 
 
+def test_a_member_that_is_to_probe_itself_knows_the_answer() -> None:
+    async def main() -> None:
+        async with nodes(A) as (a,):
+            a.net.probe(A)
+            assert a.events == [Answered(A)]
+            assert a.net.links == {}
+
+    run(main)
+
+
 def test_a_probe_beside_an_open_connection_replaces_it_and_nobody_takes_it_for_an_end() -> None:
     async def main() -> None:
         async with nodes(A, B) as (a, b):

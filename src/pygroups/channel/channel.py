@@ -120,7 +120,8 @@ class Channel:
         `"stable"` until every member of the view has it; at most `timeout` seconds in all.  What raises NotSent
         (Timeout, WouldDeadlock) was certainly not sent; Unknown says that it may still be delivered.
         """
-        if to is None and until is None and type(payload) is bytes and self._session is not None:
+        plain = to is None and until is None and timeout is None and type(payload) is bytes
+        if plain and self._session is not None:
             out = self._out
             left = out.credit - len(payload) - ENTRY_BYTES
             if left >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from typing import Final, Literal, NamedTuple
 
@@ -35,8 +35,11 @@ class Outbox:
     a sender waits for: the task that reads the events must not wait for itself.
     """
 
-    def __init__(self, top: Top, schedule: Callable[[], None], guard: Guard) -> None:
+    def __init__(
+        self, top: Top, schedule: Callable[[], None], guard: Guard, members: Callable[[], Collection[Address]]
+    ) -> None:
         self.top = top
+        self.members = members
         self.schedule = schedule
         self.guard = guard
         self.credit = SHUT
@@ -153,6 +156,8 @@ class Outbox:
             raise ChannelClosed(self.closed)
         if to is not None and not isinstance(to, Address):
             raise UsageError(f"to={to!r} is no address: take one from channel.view.members or from a message's sender")
+        if to is not None and to not in self.members():
+            raise NotSent(f"{to} is not in the view: the message was not sent")
 
     async def _room(self, size: int) -> None:
         """Wait in line for so much of the window.  Whoever is cancelled here has not sent."""

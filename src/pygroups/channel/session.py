@@ -57,7 +57,7 @@ class Session:
         self._connect()
         self.states = States(options.state, self.member, config, self._broke)
         self.reading = Inbox(self.states, config.queue_max, self.member.schedule, stack.env.drop)
-        self.sending = Outbox(_top(stack), self.member.schedule, self.reading.guard)
+        self.sending = Outbox(_top(stack), self.member.schedule, self.reading.guard, self._members)
 
     def _stack(self) -> Stack:
         options = self.options
@@ -71,6 +71,9 @@ class Session:
         network.receive, network.happened, network.crashed = member.receive, member.happened, member.crash
         directory.happened = member.happened
         network.count = directory.count = member.stack.env.count
+
+    def _members(self) -> tuple[Address, ...]:
+        return () if self.view is None else self.view.members
 
     # -- coming and going
 

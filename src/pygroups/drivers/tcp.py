@@ -13,7 +13,7 @@ from typing import Final
 
 from pygroups.core.address import Address
 from pygroups.core.errors import PeerError, UsageError
-from pygroups.core.events import Ended, Event
+from pygroups.core.events import Answered, Ended, Event
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX, SECOND, Config
 from pygroups.wire.frame import VERSION
 
@@ -131,7 +131,10 @@ class TcpNetwork:
 
     def probe(self, peer: Address) -> None:
         """Dial `peer` anew; Answered, Dead or nothing follows."""
-        self._link(peer).probe()
+        if peer == self.me:
+            self.happened(Answered(peer))  # a newcomer wants this member's own name
+        else:
+            self._link(peer).probe()
 
     def disconnect(self, peer: Address) -> None:
         """Nobody here needs `peer` any more."""

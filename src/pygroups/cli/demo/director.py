@@ -57,6 +57,7 @@ def direct(plan: Plan) -> int:
     if plan.audit:
         check_audit()
     place = Place(plan.out)
+    place.prepare(names_of(plan))
     story = Story(plan)
     try:
         outcome = asyncio.run(Director(plan, place, story).run())
@@ -65,6 +66,11 @@ def direct(plan: Plan) -> int:
         story.close()
     write_outcome(outcome, plan, place, story)
     return 0 if outcome.ok else FAILED
+
+
+def names_of(plan: Plan) -> list[str]:
+    """The members' names: A, B, C ..."""
+    return [chr(ord("A") + number) for number in range(plan.members)]
 
 
 class Hand:
@@ -137,7 +143,7 @@ class Director:
         self.place = place
         self.story = story
         self.chance = random.Random(plan.seed)
-        self.names = [chr(ord("A") + number) for number in range(plan.members)]
+        self.names = names_of(plan)
         self.feeds_of = {name: list(plan.feeds[number :: plan.members]) for number, name in enumerate(self.names)}
         self.total = sum(len(feed.records()) for feed in plan.feeds)
         self.hands: dict[str, Hand] = {}
@@ -146,7 +152,6 @@ class Director:
 
     async def run(self) -> Outcome:
         """From the first process to the last digest."""
-        self.place.prepare(self.names)
         with tempfile.TemporaryDirectory(prefix="pygroups-demo-") as folder:
             self.discovery = f"dir:{folder}"
             try:
