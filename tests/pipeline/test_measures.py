@@ -24,6 +24,7 @@ from pygroups.pipeline.measures.throughput import throughput, throughput_of_grou
 from pygroups.pipeline.measures.timeline import lives, marks, overview, view_spans
 from tests.pipeline.measure_rows import MS, SECOND, WALL, Diary, rows_of, table
 
+pytest_plugins = ["tests.pipeline.spark_session"]
 pytestmark = pytest.mark.slow
 
 
@@ -333,6 +334,17 @@ def test_a_life_without_a_last_word_is_cut_off_only_with_a_reason(spark: SparkSe
     a.view(20 * MS, 2, [a, b])
     endings = rows_of(lives(table(spark, *everyone)), "member", "ending")
     assert endings == [("A", "open"), ("B", "open"), ("C", "cut off"), ("D", "cut off")]
+
+
+def test_who_was_only_cut_off_from_the_others_for_a_while_was_not_cut_off(spark: SparkSession) -> None:
+    a, b = Diary("A"), Diary("B")
+    for member in (a, b):
+        member.view(0, 1, [a, b])
+        member("fault", 10 * MS, reason="isolation", members=[b.address])
+    b.view(20 * MS, 2, [b])
+    a.view(30 * MS, 2, [a])  # the last view of the group is without B
+    b("stats", 90 * MS)
+    assert rows_of(lives(table(spark, a, b)), "member", "ending") == [("A", "open"), ("B", "open")]
 
 
 def test_views_last_until_the_next_or_the_last_record(spark: SparkSession) -> None:

@@ -182,7 +182,7 @@ def test_words_in_figures_are_escaped() -> None:
 
 def test_the_timeline_shows_lives_views_and_marks() -> None:
     drawn = read(timeline(group()))
-    assert [lane.one("text", "lane-name").text for lane in drawn.all("g", "lane")] == ["A", "B"]
+    assert [name.text for name in drawn.all("text", "lane-name")] == ["A", "B"]
     assert len(drawn.all("rect", "life")) == 3
     assert len(drawn.all("rect", "minority")) == 1
     assert len(drawn.all("text", "cut-word")) == 1 and len(drawn.all("text", "returned")) == 1
@@ -197,6 +197,22 @@ def test_a_life_stands_where_it_was_lived() -> None:
         ("70.000%", "30.000%"),
         ("0.000%", "100.000%"),
     ]
+
+
+def test_marks_that_stand_close_share_a_number() -> None:
+    times = (1 * SECOND, 1_010 * MS, 1_020 * MS, 5 * SECOND)
+    marks = [Mark(START + at_us, "fault", f"number {at_us}", []) for at_us in times]
+    drawn = read(timeline(group(marks=marks))).all("g", "mark")
+    assert [mark.one("text").text for mark in drawn] == ["1–3", "4"]
+    assert [len(mark.all("line")) for mark in drawn] == [3, 1]
+    assert drawn[0].one("title").text.count("number") == 3
+
+
+def test_a_long_table_shows_the_longest_first_and_all_on_demand() -> None:
+    gaps = [FailoverGap(f"m{n:02}", "1", START, "kill", [], (n + 1) * MS) for n in range(20)]
+    text = page(verdict("fifo"), groups=[group(gaps=gaps)]).one("section", "group").text
+    assert "The 12 longest:" in text
+    assert text.count("m00") == 1 and text.count("m19") == 2 and text.index("m19") < text.index("m00")
 
 
 def test_the_line_of_latency_breaks_where_nothing_was_delivered() -> None:

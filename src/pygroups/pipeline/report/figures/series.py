@@ -38,19 +38,21 @@ def latency(group: GroupFindings) -> Markup:
     values = [value for point in group.latency for value in (point.p50_us, point.p90_us, point.p99_us)]
     scale = log_axis(values)
     bottom = TOP + HEIGHT
-    shapes = [*time_grid(axis, words, TOP, bottom), *_levels(scale)]
+    shapes = [*time_grid(axis, words, TOP, bottom), *(_level(scale, tick) for tick in scale.ticks)]
     for name, css_class in reversed(PERCENTILES):
         shapes.extend(_percentile(group, name, css_class, axis, scale))
     shapes.extend(mark_lines(group.marks, axis, words, TOP, bottom))
+    shapes.extend(svg.text(0, _height(scale, tick) - 4, duration(tick), class_="tick") for tick in scale.ticks)
     shapes.extend(_pointers(group.latency, group.bucket_us, axis, lambda point: _latency_in_words(point, words)))
     return svg.picture(shapes, bottom + AXIS, _latency_description(group), "latency")
 
 
-def _levels(scale: LogAxis) -> Iterable[Markup]:
-    for tick in scale.ticks:
-        level = TOP + (1 - scale.share(tick)) * HEIGHT
-        yield svg.line(0, level, 1, level, class_="grid level")
-        yield svg.text(0, level - 4, duration(tick), class_="tick")
+def _height(scale: LogAxis, value: float) -> float:
+    return TOP + (1 - scale.share(value)) * HEIGHT
+
+
+def _level(scale: LogAxis, tick: float) -> Markup:
+    return svg.line(0, _height(scale, tick), 1, _height(scale, tick), class_="grid level")
 
 
 def _percentile(group: GroupFindings, name: str, css_class: str, axis: Axis, scale: LogAxis) -> Iterable[Markup]:
@@ -115,6 +117,8 @@ def throughput(group: GroupFindings) -> Markup:
     for row, (name, series, kind) in enumerate(strips):
         shapes.extend(_strip(name, series, kind, TOP + STRIP * row, group, axis, scale))
     shapes.extend(mark_lines(group.marks, axis, words, TOP, bottom))
+    for row, (name, series, _) in enumerate(strips):
+        shapes.extend(_label(name, series, TOP + STRIP * row, per_second))
     return svg.picture(shapes, bottom + AXIS, _throughput_description(group, highest), "throughput")
 
 
@@ -134,12 +138,7 @@ def _strip(
     scale: Axis,
 ) -> Iterable[Markup]:
     per_second = US_PER_SECOND / group.bucket_us
-    total, size = (sum(amount[part] for amount in series.values()) for part in (0, 1))
-    peak = max((messages for messages, _ in series.values()), default=0) * per_second
     area_top = top + STRIP - STRIP_AREA
-    yield svg.text(0, top + 20, name, class_="lane-name")
-    facts = f"{count(total)} messages, {size_in_bytes(size)}, at most {short(peak)}/s"
-    yield svg.text(1, top + 20, facts, class_="lane-facts", text_anchor="end")
     for outline in _outlines(series, group, axis, scale):
         yield svg.curve(outline, area_top, STRIP_AREA, filled=True, class_=f"area {kind}")
     yield svg.line(0, area_top + STRIP_AREA, 1, area_top + STRIP_AREA, class_="base")
@@ -148,6 +147,14 @@ def _strip(
         column = svg.box(start, area_top, axis.share(bucket + group.bucket_us) - start, STRIP_AREA, class_="pointer")
         words = f"{since(group.start_us)(bucket)}: {name}, {short(messages * per_second)} messages a second"
         yield svg.group(column, title=f"{words}, {size_in_bytes(amount * per_second)} a second")
+
+
+def _label(name: str, series: dict[int, tuple[int, int]], top: float, per_second: float) -> Iterable[Markup]:
+    total, size = (sum(amount[part] for amount in series.values()) for part in (0, 1))
+    peak = max((messages for messages, _ in series.values()), default=0) * per_second
+    facts = f"{count(total)} messages, {size_in_bytes(size)}, at most {short(peak)}/s"
+    yield svg.text(0, top + 20, name, class_="lane-name")
+    yield svg.text(1, top + 20, facts, class_="lane-facts", text_anchor="end")
 
 
 def _outlines(

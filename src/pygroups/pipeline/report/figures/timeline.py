@@ -30,7 +30,8 @@ def timeline(group: GroupFindings) -> Markup:
     words = since(group.start_us)
     bottom = TOP + LANE * len(group.names)
     lanes = [_lane(group, name, TOP + LANE * row, axis, words) for row, name in enumerate(group.names)]
-    shapes = [*time_grid(axis, words, TOP, bottom), *lanes, *mark_lines(group.marks, axis, words, TOP, bottom)]
+    names = (_name(name, TOP + LANE * row) for row, name in enumerate(group.names))
+    shapes = [*time_grid(axis, words, TOP, bottom), *lanes, *mark_lines(group.marks, axis, words, TOP, bottom), *names]
     return svg.picture(shapes, bottom + AXIS, _description(group, words), "timeline")
 
 
@@ -108,9 +109,12 @@ def life_in_words(life: Life, words: Words) -> str:
 
 def _lane(group: GroupFindings, name: str, top: float, axis: Axis, words: Words) -> Markup:
     lives = [life for life in group.lives if life.member == name]
+    return svg.group(*(_life(group, life, top + BAR_TOP, axis, words) for life in lives), class_="lane")
+
+
+def _name(name: str, top: float) -> Markup:
     shown = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-    label = svg.text(0, top + 12, shown, class_="lane-name")
-    return svg.group(label, *(_life(group, life, top + BAR_TOP, axis, words) for life in lives), class_="lane")
+    return svg.group(svg.text(0, top + 12, shown, class_="lane-name"), title=name)
 
 
 def _life(group: GroupFindings, life: Life, top: float, axis: Axis, words: Words) -> Markup:
