@@ -51,8 +51,9 @@ class Life:
 class History:
     """A group over time. `alive` are the members of the view in force."""
 
-    def __init__(self, group: str, profile: str = "total", names: str = "ABCD") -> None:
+    def __init__(self, group: str, profile: str = "total", names: str = "ABCD", bound_us: int = 10_000_000) -> None:
         self.group = group
+        self.bound_us = bound_us
         self.profile = profile
         self.lives: list[Life] = []
         self.alive: list[Life] = []
@@ -65,7 +66,7 @@ class History:
         """A new life: the incarnation counts the lives of this name."""
         again = sum(life.name == name for life in self.lives)
         life = Life(name, f"{ord(name):x}{again:x}")
-        life.log("start", gauges={"bound_us": 10_000_000})
+        life.log("start", gauges={"bound_us": self.bound_us})
         self.lives.append(life)
         return life
 
@@ -129,6 +130,19 @@ class History:
         for name in names:
             self.deliver(self.send(name, count), "".join(life.name for life in self.alive))
 
+    def unicast(self, origin: str, to: str, connection: int = 1) -> Run:
+        """`origin` sends one message to `to` alone; nobody delivers it yet."""
+        life = self[origin]
+        run = Run(life, life.next_number, 1, crc32(f"{life.address}>{life.next_number}".encode()))
+        life.next_number += 1
+        life.log("unicast_send", **fields_of(run), peer=self[to].address, connection=connection)
+        return run
+
+    def arrives(self, run: Run, to: str, connection: int = 1, at: str | None = None, **changes: object) -> None:
+        """`to` delivers a unicast run (or somebody else, `at`, does)."""
+        fields = fields_of(run) | {"peer": self[to].address, "connection": connection}
+        self[at or to].log("unicast_deliver", **(fields | changes))
+
     def mark(self, kind: str, **fields: object) -> None:
         """A mark in every journal that runs."""
         for life in self.alive:
@@ -160,9 +174,7 @@ class History:
                 self._save(root, life)
 
     def _save(self, root: Path, life: Life) -> None:
-        writer = JournalWriter(
-            root, self.group, life.name, life.incarnation, self.profile, host="here", boot_id="boot"
-        )
+        writer = JournalWriter(root, self.group, life.name, life.incarnation, self.profile, host="here", boot_id="boot")
         for at, record in enumerate(life.records):
             if at == life.hole_at:
                 writer._encoder.index += 1  # as when a full disk swallowed it

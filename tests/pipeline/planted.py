@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.pipeline.histories import History, Run, fields_of
+from tests.pipeline.histories import History, Run
 
 Plant = Callable[[History], None]
 
@@ -103,9 +103,8 @@ def repeated(history: History, at: str) -> None:
 
 
 def forged(history: History, at: str) -> None:
-    """Delivered by one, never sent by its origin."""
-    origin = history["B"]
-    history.deliver(Run(origin, origin.next_number, 1, 7), at)
+    """Delivered by one, never sent by its origin, whose numbers are not that high."""
+    history.deliver(Run(history["B"], 1000, 1, 7), at)
 
 
 def unsent(history: History, at: str) -> None:
@@ -134,6 +133,56 @@ def lacking_at_the_end(history: History, at: str) -> None:
     history.deliver(run, others(history, at))
 
 
+def one_view_late(history: History, at: str) -> None:
+    """All go on together, but one delivers the last run of the old view in the new one."""
+    run = history.send("B")
+    history.deliver(run, others(history, at))
+    history.view("".join(life.name for life in history.alive))
+    history.deliver(run, at)
+
+
+def other_list(history: History, at: str) -> None:
+    """One has the members in another order."""
+    history.number += 1
+    before = {life.address: life.view for life in history.alive}
+    for life in history.alive:
+        members = history.alive[::-1] if life.name == at else history.alive
+        history.install(life, (history.number, history["A"].address), members, before)
+
+
+def lower_view(history: History, at: str) -> None:
+    """One goes through a view of its own whose number is below that of the one before."""
+    life = history[at]
+    history.install(life, (0, life.address), [life], {life.address: life.view})
+
+
+def without_itself(history: History, at: str) -> None:
+    """A view without a member that installs it all the same."""
+    history.number += 1
+    before = {life.address: life.view for life in history.alive}
+    members = [life for life in history.alive if life.name != at]
+    for life in history.alive:
+        history.install(life, (history.number, history["A"].address), members, before)
+
+
+def companion_forgotten(history: History, at: str) -> None:
+    """One does not name a member that came with it from the same view."""
+    history.number += 1
+    before = {life.address: life.view for life in history.alive}
+    for life in history.alive:
+        named = [other.address for other in history.alive if life.name != at or other.name != "D"]
+        view = (history.number, history["A"].address)
+        history.install(life, view, history.alive, before, transitional=named)
+
+
+def purged_too_early(history: History, at: str) -> None:
+    """Votes let a run go that one never delivers; the run is the last of its view."""
+    run = history.send("B")
+    history.deliver(run, others(history, at))
+    voter = history["D"]
+    voter.log("purge", digest={history["A"].address: voter.seq})
+
+
 VARIANTS = [("A", False), ("C", False), ("A", True), ("C", True)]
 
 
@@ -150,19 +199,3 @@ def variants(name: str, plant: Callable[[History, str], None], living: str, dead
 
         breaks = dead if dies else living
         yield Planted(f"{name}-{at}-{'dead' if dies else 'living'}", make, frozenset(breaks.split()))
-
-
-def all_planted() -> list[Planted]:
-    """Every planted history and the promises it breaks."""
-    return [
-        *(Planted(f"clean-{p}", lambda g, p=p: clean(g, p), frozenset()) for p in ("fifo", "total", "total1999", "uniform")),
-        *variants("skipped", skipped, "fifo gap-free-prefix virtual-synchrony", "fifo gap-free-prefix"),
-        *variants("swapped", swapped, "total-order", "total-order"),
-        *variants("late", late, "fifo total-order", "fifo total-order"),
-        *variants("repeated", repeated, "fifo no-duplication", "fifo no-duplication"),
-        *variants("forged", forged, "integrity virtual-synchrony fifo", "integrity"),
-        *variants("unsent", unsent, "integrity", "integrity"),
-        *variants("altered", altered, "run-identity integrity", "run-identity integrity"),
-        *variants("resized", resized, "run-identity integrity", "run-identity integrity"),
-        *variants("lacking", lacking_at_the_end, "fifo virtual-synchrony", ""),
-    ]

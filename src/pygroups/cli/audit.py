@@ -81,7 +81,6 @@ def audit(
         print(json.dumps(as_object(result)))
     else:
         show(result, report)
-    result.session.stop()
     return FAILED if result.broken or (strict and result.doubtful) else 0
 
 

@@ -1,6 +1,7 @@
 """What an audit answers: a verdict per promise and history, with the violations that prove it."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -39,7 +40,8 @@ class Verdict:
     `judged` and `skipped` count facts: one message at one member for rules over messages, one view at one member for
     rules over views. `reason` says why facts were skipped or why nothing was judged; "" if there is nothing to say.
     `excused` is True if nothing was judged because the profile does not promise it or the history had no occasion:
-    `--strict` forgives that. `broken` counts all violations, `violations` holds the first of them.
+    `--strict` forgives that. `broken` counts all violations, `violations` holds the first of them; `skips` says
+    how many facts were skipped for which reason.
     """
 
     promise: str
@@ -52,6 +54,7 @@ class Verdict:
     history: str | None = None
     excused: bool = False
     broken: int = 0
+    skips: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,15 +105,24 @@ def _worst_of(same: Sequence[Verdict]) -> Verdict:
     """A group that had no occasion does not spoil the verdict of one that had."""
     relevant = [verdict for verdict in same if not verdict.excused] or same
     worst = max((verdict.verdict for verdict in relevant), key=WORST_LAST.index)
-    reasons = dict.fromkeys(verdict.reason for verdict in relevant if verdict.reason)
+    skips: Counter[str] = Counter()
+    for verdict in relevant:
+        skips.update(verdict.skips)
+    unskipped = dict.fromkeys(verdict.reason for verdict in relevant if verdict.reason and not verdict.skips)
     return Verdict(
         promise=same[0].promise,
         group=", ".join(dict.fromkeys(verdict.group for verdict in relevant)),
         verdict=worst,
         judged=sum(verdict.judged for verdict in same),
         skipped=sum(verdict.skipped for verdict in same),
-        reason="; ".join(reasons),
+        reason="; ".join([*skip_reasons(skips), *unskipped]),
         violations=[violation for verdict in relevant for violation in verdict.violations],
         excused=all(verdict.excused for verdict in same),
         broken=sum(verdict.broken for verdict in same),
+        skips=dict(skips),
     )
+
+
+def skip_reasons(skips: Mapping[str, int]) -> list[str]:
+    """How many facts were skipped and why, a phrase for each reason."""
+    return [f"{count} skipped: {why}" for why, count in sorted(skips.items())]

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from pygroups.journal.schema import VIOLATION_COLUMNS
 from pygroups.pipeline.findings import Rule
-from pygroups.pipeline.verdict import VIOLATIONS_SHOWN, Verdict, Violation
+from pygroups.pipeline.verdict import VIOLATIONS_SHOWN, Verdict, Violation, skip_reasons
 
 _KEY: Final = ("promise", "group", "history")
 _LOST: Final = {"messages": "lost_messages", "views": "lost_views", "unicasts": "lost_unicasts"}
@@ -85,7 +85,7 @@ def _of_rule(rule: Rule, group: str, groups: dict[str, _Group], tallies: dict[Ke
 def _verdict(rule: Rule, key: Key, tally: _Tally) -> Verdict:
     skipped = sum(tally.skipped.values())
     nothing = tally.judged == 0 and tally.broken == 0
-    reason = "; ".join(f"{count} skipped: {why}" for why, count in sorted(tally.skipped.items()))
+    reason = "; ".join(skip_reasons(tally.skipped))
     return Verdict(
         promise=rule.promise,
         group=key[1],
@@ -97,4 +97,5 @@ def _verdict(rule: Rule, key: Key, tally: _Tally) -> Verdict:
         history=key[2],
         excused=nothing and not skipped,
         broken=tally.broken,
+        skips=dict(tally.skipped),
     )

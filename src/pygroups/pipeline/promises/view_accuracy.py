@@ -70,17 +70,27 @@ def _at_quiet(tables: Tables) -> DataFrame:
     held = tables.views.select(
         "life", F.col("view").alias("quiet_view"), "view_number", "view_creator", "members", "history"
     )
-    rows = quiet.join(everybody, "linked").join(
-        F.broadcast(held.dropDuplicates(["life", "quiet_view"])), ["life", "quiet_view"], "left"
-    )
+    known = quiet.join(everybody, "linked").join(F.broadcast(held), ["life", "quiet_view"], "left")
+    rows = known.join(_without_journal(tables, known), "life", "left")
+    hidden = F.col("hidden").isNotNull() & (F.size(F.array_except("settled", "members")) == 0)
     return findings(
         rows,
-        judged=1,
-        broken=F.coalesce(F.array_sort("members") != F.col("settled"), F.lit(True)),
+        judged=F.when(hidden, 0).otherwise(1),
+        skipped=F.when(hidden, 1),
+        reason="the journal of a member of the last view is missing or ends early",
+        broken=~hidden & F.coalesce(F.array_sort("members") != F.col("settled"), F.lit(True)),
         view=view_name(),
         member=F.col("address"),
         detail=words("at quiet in a view of ", _list("members"), "; quiet was reached by ", _list("settled")),
     )
+
+
+def _without_journal(tables: Tables, at_quiet: DataFrame) -> DataFrame:
+    """Lives whose last view names a member that may have reached quiet without our knowing."""
+    unsettled = at_quiet.select("group", "life", F.explode(F.array_except("members", "settled")).alias("named"))
+    lives = tables.journals.where("whole").select(F.col("life").alias("named_life"))
+    named = unsettled.withColumn("named_life", life_key_of(F.col("named")))
+    return named.join(F.broadcast(lives), "named_life", "left_anti").groupBy("life").agg(F.min("named").alias("hidden"))
 
 
 def _list(name: str) -> Column:

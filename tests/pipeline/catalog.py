@@ -1,0 +1,127 @@
+"""All planted histories, each with every promise that it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.pipeline import planted as p
+from tests.pipeline import stories as s
+from tests.pipeline.histories import History
+from tests.pipeline.planted import Planted, variants
+
+
+def all_planted() -> list[Planted]:
+    """Every planted history and the promises it breaks; nothing outside that list may fire."""
+    return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *_unicasts()]
+
+
+def _one(group: str, make: Callable[[str], History], breaks: str = "") -> Planted:
+    return Planted(group, make, frozenset(breaks.split()))
+
+
+def _ordinary() -> list[Planted]:
+    """One fault planted into an ordinary history, at A and at C, living and dead."""
+    profiles = ("fifo", "total", "total1999", "uniform")
+    return [
+        *(_one(f"clean-{profile}", lambda g, profile=profile: p.clean(g, profile)) for profile in profiles),  # type: ignore[misc]
+        *variants("skipped", p.skipped, "fifo gap-free-prefix virtual-synchrony", "fifo gap-free-prefix"),
+        *variants("swapped", p.swapped, "total-order", "total-order"),
+        *variants("late", p.late, "fifo total-order", "fifo total-order"),
+        *variants("repeated", p.repeated, "fifo no-duplication", "fifo no-duplication"),
+        *variants("forged", p.forged, "integrity virtual-synchrony fifo", "integrity fifo"),
+        *variants("unsent", p.unsent, "integrity", "integrity"),
+        *variants("altered", p.altered, "run-identity integrity", "run-identity integrity"),
+        *variants("resized", p.resized, "run-identity integrity", "run-identity integrity"),
+        *variants("lacking", p.lacking_at_the_end, "fifo virtual-synchrony", ""),
+        *variants(
+            "one-view-late",
+            p.one_view_late,
+            "same-view-delivery virtual-synchrony",
+            "same-view-delivery virtual-synchrony",
+        ),
+        *variants("purged-early", p.purged_too_early, "stability-safety fifo virtual-synchrony", "stability-safety"),
+    ]
+
+
+def _members() -> list[Planted]:
+    """Views that are wrong."""
+    return [
+        *variants("other-list", p.other_list, "view-agreement", "view-agreement"),
+        *variants("lower-view", p.lower_view, "view-monotonic view-accuracy", "view-monotonic view-accuracy"),
+        *variants(
+            "without-itself",
+            p.without_itself,
+            "self-inclusion view-accuracy transitional-set",
+            "self-inclusion view-accuracy transitional-set",
+        ),
+        *variants("companion-forgotten", p.companion_forgotten, "transitional-set", "transitional-set"),
+        _one("sends-before-its-view", s.sends_before_its_view, "initial-view"),
+        _one("merged", s.merged),
+        _one("merged-without-gap", lambda g: s.merged(g, forgets="C"), "fifo"),
+        _one("reunited-without-fault", lambda g: s.merged(g, apart=False), "view-accuracy"),
+        _one("slow-to-heal", lambda g: s.slow_to_heal(g, 500), "liveness"),
+        _one("quick-to-heal", lambda g: s.slow_to_heal(g, 5000)),
+    ]
+
+
+def _endings() -> list[Planted]:
+    return [
+        *(_one(f"own-lost-{at}", lambda g, at=at: s.own_lost(g, at), "self-delivery liveness") for at in "AC"),  # type: ignore[misc]
+        *(
+            _one(f"differ-at-quiet-{at}", lambda g, at=at: s.differ_at_quiet(g, at), "agreement liveness")
+            for at in "AC"
+        ),  # type: ignore[misc]
+        *(_one(f"full-at-quiet-{at}", lambda g, at=at: s.full_at_quiet(g, at), "buffers-drain") for at in "AC"),  # type: ignore[misc]
+        *(_one(f"gap-over-own-{at}", lambda g, at=at: s.gap_over_own(g, at), "self-delivery") for at in "AC"),  # type: ignore[misc]
+        _one("left-unlisted", lambda g: s.left_without_report(g, listed=False), "multicast-reported"),
+        _one("left-listed", lambda g: s.left_without_report(g, listed=True)),
+    ]
+
+
+def _order() -> list[Planted]:
+    """What broke a checker of order before."""
+    return [
+        *(_one(f"ahead-total-{at}", lambda g, at=at: s.ahead_and_resent(g, "total", at)) for at in "AC"),  # type: ignore[misc]
+        *(
+            _one(f"ahead-uniform-{at}", lambda g, at=at: s.ahead_and_resent(g, "uniform", at), "same-view-delivery")  # type: ignore[misc]
+            for at in "AC"
+        ),
+        _one("unseen-by-reference", s.unseen_by_reference, "total-order"),
+        _one("cycle", s.cycle, "gap-free-prefix"),
+        *(_one(f"cut-block-{at}", lambda g, at=at: s.cut_block(g, at, swap=False)) for at in "AC"),  # type: ignore[misc]
+        *(
+            _one(f"cut-block-swapped-{at}", lambda g, at=at: s.cut_block(g, at, swap=True), "total-order")
+            for at in "AC"
+        ),  # type: ignore[misc]
+        *(_one(f"behind-a-hole-{at}", lambda g, at=at: s.behind_a_hole(g, at)) for at in "AC"),  # type: ignore[misc]
+        *(_one(f"without-journal-{of}", lambda g, of=of: s.without_journal(g, of)) for of in "AC"),  # type: ignore[misc]
+    ]
+
+
+def _given() -> list[Planted]:
+    """Newcomers and states."""
+    return [
+        _one("joined", lambda g: s.joined(g, "right")),
+        _one("joined-covered", lambda g: s.joined(g, "covered"), "no-duplication fifo agreement gap-free-prefix"),
+        _one("joined-hole", lambda g: s.joined(g, "hole"), "fifo agreement gap-free-prefix"),
+        *(_one(f"state-{wrong}", lambda g, wrong=wrong: s.given_state(g, wrong)) for wrong in ("right", "missing")),  # type: ignore[misc]
+        *(
+            _one(f"state-{wrong}", lambda g, wrong=wrong: s.given_state(g, wrong), "state-cut")  # type: ignore[misc]
+            for wrong in ("claim", "digest", "bytes")
+        ),
+    ]
+
+
+def _unicasts() -> list[Planted]:
+    broken = {
+        "right": "",
+        "reported": "unicast-fifo",
+        "missing": "",
+        "swapped": "unicast-fifo",
+        "lost": "unicast-fifo unicast-reported",
+        "repeated": "unicast-once unicast-fifo",
+        "elsewhere": "unicast-fifo unicast-reported",
+        "altered": "run-identity integrity",
+        "falls": "unicast-fifo",
+    }
+    return [_one(f"unicast-{wrong}", lambda g, wrong=wrong: s.unicasts(g, wrong), b) for wrong, b in broken.items()]  # type: ignore[misc]

@@ -1,0 +1,232 @@
+"""Whole histories, right and wrong, that are more than one fault planted into an ordinary one."""
+
+from __future__ import annotations
+
+from tests.pipeline.histories import History
+from tests.pipeline.planted import closed, opened, others
+
+
+def ahead_and_resent(group: str, profile: str, at: str) -> History:
+    """`at` alone delivers B's run and dies; the others deliver it one view later. For `total` that is right."""
+    history = opened(group, profile)
+    run = history.send("B")
+    history.deliver(run, at)
+    history.crash(at)
+    history.view("".join(life.name for life in history.alive))
+    history.deliver(run, "".join(life.name for life in history.alive))
+    return closed(history)
+
+
+def unseen_by_reference(group: str) -> History:
+    """A and B are gone when C and D deliver two messages in opposite orders."""
+    history = opened(group)
+    history.crash("AB")
+    one, two = history.send("C"), history.send("D")
+    for run, name in ((one, "C"), (two, "C"), (two, "D"), (one, "D")):
+        history.deliver(run, name)
+    return closed(history)
+
+
+def cycle(group: str) -> History:
+    """A: a b, B: b c, C: c a. No pair is in opposite order at two members, and yet there is no order."""
+    history = opened(group)
+    a, b, c = history.send("A"), history.send("B"), history.send("C")
+    for run, name in ((a, "A"), (b, "A"), (b, "B"), (c, "B"), (c, "C"), (a, "C")):
+        history.deliver(run, name)
+    history.crash("ABC")
+    return closed(history)
+
+
+def cut_block(group: str, dead: str, swap: bool) -> History:
+    """`dead` dies in the middle of a block, far behind the others; just before, two runs may be swapped at it."""
+    history = opened(group)
+    history.multicast("BD", count=2500)  # the second block begins
+    one, two = history.send("B"), history.send("D")
+    order = (two, one) if swap else (one, two)
+    for run in (one, two):
+        history.deliver(run, others(history, dead))
+    for run in order:
+        history.deliver(run, dead)
+    history.crash(dead)
+    history.multicast("BD", count=2000)
+    return closed(history)
+
+
+def own_lost(group: str, at: str) -> History:
+    """The last message of one is delivered by nobody."""
+    history = opened(group)
+    history.send(at)
+    history.settle()
+    return history
+
+
+def differ_at_quiet(group: str, at: str) -> History:
+    """The last message of B comes to all but one."""
+    history = opened(group)
+    run = history.send("B")
+    history.deliver(run, others(history, at))
+    history.settle()
+    return history
+
+
+def sends_before_its_view(group: str) -> History:
+    history = opened(group)
+    history.start("E")
+    run = history.send("E")
+    history.view("ABCDE")
+    history.deliver(run, "ABCDE")
+    return closed(history)
+
+
+def full_at_quiet(group: str, at: str) -> History:
+    history = closed(opened(group))
+    history[at].log("stats", gauges={"window": 0, "queue": 3})
+    return history
+
+
+def left_without_report(group: str, listed: bool) -> History:
+    """B leaves with a run that nobody delivered; it is listed to it or not."""
+    history = opened(group)
+    run = history.send("B", 2)
+    if listed:
+        history["B"].log(
+            "undelivered", origin="B", origin_incarnation=run.origin.incarnation, first=run.first, count=2, bytes=200
+        )
+    history.leave("B")
+    return closed(history)
+
+
+def slow_to_heal(group: str, bound_us: int) -> History:
+    """The view comes 1,000 us after `heal`."""
+    history = History(group, "total", "ABC", bound_us)
+    history.view("ABC")
+    history.mark("heal")
+    history.view("ABC")
+    history.multicast("ABC")
+    history.mark("quiet")
+    return history
+
+
+def joined(group: str, first_delivered: str) -> History:
+    """E joins with a digest; what it delivers next is right, or covered by the digest, or behind a hole."""
+    history = opened(group)
+    old = history.send("B")
+    history.deliver(old, "ABCD")
+    history.start("E")
+    history.view("ABCDE")
+    if first_delivered == "covered":
+        history.deliver(old, "E")
+    new = history.send("B")
+    history.deliver(new, "ABCD" if first_delivered == "hole" else "ABCDE")
+    history.multicast("BE")
+    history.settle()
+    return history
+
+
+def given_state(group: str, wrong: str) -> History:
+    """E joins and A gives it the state; `wrong` says what does not fit."""
+    history = opened(group)
+    newcomer = history.start("E")
+    history.view("ABCDE")
+    digest = dict(newcomer.marks)
+    given = digest | {history["B"].address: 5} if wrong == "claim" else digest
+    taken = digest | {history["B"].address: 3} if wrong == "digest" else given
+    checksum = 78 if wrong == "bytes" else 77
+    history["A"].log("state_get", bytes=10, checksum=77, position=0, peer=newcomer.address, digest=given)
+    newcomer.log("state_set", bytes=10, checksum=checksum, position=0, peer=history["A"].address, digest=taken)
+    history.multicast("ABE")
+    history.settle()
+    if wrong == "missing":
+        history["A"].missing = True
+    return history
+
+
+def merged(group: str, forgets: str = "", apart: bool = True) -> History:
+    """AB and CD are two views and become one; what the other side had is announced as gaps, but not at `forgets`."""
+    history = History(group)
+    if not apart:
+        history.view("ABCD")
+    history.view("AB")
+    history.multicast("AB", count=2)
+    ab = list(history.alive)
+    history.view("CD")
+    history.multicast("CD", count=3)
+    cd = list(history.alive)
+    subgroups = [[life.address for life in side] for side in (ab, cd)]
+    history.view("ABCD", subgroups=subgroups)
+    for mine, theirs in ((ab, cd), (cd, ab)):
+        for life in mine:
+            for origin in theirs:
+                if life.name != forgets:
+                    life.log(
+                        "gap",
+                        origin=origin.name,
+                        origin_incarnation=origin.incarnation,
+                        first=1,
+                        count=origin.next_number - 1,
+                    )
+    history.multicast("ABCD")
+    history.settle()
+    return history
+
+
+def gap_over_own(group: str, at: str) -> History:
+    history = closed(opened(group))
+    life = history[at]
+    life.log("gap", origin=life.name, origin_incarnation=life.incarnation, first=1, count=1)
+    return history
+
+
+def behind_a_hole(group: str, at: str) -> History:
+    """A record of `at` is lost; what stands behind it, wrong as it is, accuses nobody."""
+    history = opened(group)
+    history[at].log("stable", digest={})
+    history[at].hole_at = len(history[at].records) - 1
+    run = history.send("B", 2)
+    history.deliver(run, others(history, at))
+    history.multicast("BD")
+    return closed(history)
+
+
+def without_journal(group: str, of: str) -> History:
+    history = closed(opened(group))
+    history[of].missing = True
+    return history
+
+
+def unicasts(group: str, wrong: str) -> History:
+    """P sends five messages to Q on two connections; `wrong` says what happens to the third."""
+    history = History(group, "unicast", "PQ")
+    history.alive = history.lives
+    history.start("R")
+    for number in range(1, 6):
+        connection = 1 if number < 3 else 2
+        _one_unicast(history, number, connection, wrong if number == 3 else "")
+    if wrong == "falls":
+        history.arrives(history.unicast("P", "Q", 1), "Q", 1)
+    history.settle()
+    if wrong == "missing":
+        history["P"].missing = True
+    return history
+
+
+def _one_unicast(history: History, number: int, connection: int, wrong: str) -> None:
+    run = history.unicast("P", "Q", connection)
+    if wrong in ("lost", "reported"):
+        if wrong == "reported":
+            history["P"].log(
+                "undelivered",
+                origin="P",
+                origin_incarnation=run.origin.incarnation,
+                first=number,
+                count=1,
+                peer=history["Q"].address,
+            )
+        return
+    if wrong == "swapped":
+        history.arrives(history.unicast("P", "Q", connection), "Q", connection)
+    history.arrives(
+        run, "Q", connection, "R" if wrong == "elsewhere" else None, **({"checksum": 1} if wrong == "altered" else {})
+    )
+    if wrong == "repeated":
+        history.arrives(run, "Q", connection)
