@@ -120,8 +120,7 @@ class Channel:
         `"stable"` until every member of the view has it; at most `timeout` seconds in all.  What raises NotSent
         (Timeout, WouldDeadlock) was certainly not sent; Unknown says that it may still be delivered.
         """
-        plain = to is None and until is None and timeout is None and type(payload) is bytes
-        if plain and self._session is not None:
+        if type(payload) is bytes and to is None and until is None and timeout is None and self._session is not None:
             out = self._out
             left = out.credit - len(payload) - ENTRY_BYTES
             if left >= 0:

@@ -1,0 +1,190 @@
+"""Who may send when: the outbox over a top whose room is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+
+from pygroups.channel.outbox import Outbox
+from pygroups.core.address import Address
+from pygroups.core.errors import ChannelClosed, NotSent, Unknown, WouldBlock
+from pygroups.core.limits import ENTRY_BYTES, Config
+from pygroups.core.top import Reached, Top
+
+WINDOW = 1_000
+
+
+class GivenTop:
+    """Room as the test wants it; what is accepted uses it up."""
+
+    def __init__(self) -> None:
+        self.free = WINDOW
+        self.accepted: list[bytes] = []
+
+        class Env:
+            config = Config(window=WINDOW, run_bytes=WINDOW)
+
+        self.env = Env()
+
+    def room(self) -> int:
+        return self.free
+
+    def accept(self, payload: bytes, to: Address | None = None) -> int:
+        self.accepted.append(payload)
+        self.free -= len(payload) + ENTRY_BYTES
+        return len(self.accepted)
+
+    def unknown(self) -> range:
+        return range(1, len(self.accepted) + 1)
+
+
+@contextmanager
+def unguarded(waiting: asyncio.Future[None]) -> Iterator[None]:
+    yield
+
+
+def in_a_loop(story: Callable[[Outbox, GivenTop], Awaitable[None]]) -> None:
+    async def main() -> None:
+        top = GivenTop()
+        outbox = Outbox(cast(Top, top), lambda: None, unguarded, lambda: ())
+        outbox.open()
+        await story(outbox, top)
+
+    asyncio.run(main())
+
+
+def sending(outbox: Outbox, payload: bytes, **how: Any) -> asyncio.Task[int]:
+    return asyncio.create_task(outbox.send(payload, None, how.get("until"), how.get("timeout")))
+
+
+async def turn(outbox: Outbox) -> None:
+    outbox.turned()
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+def test_nobody_is_woken_before_a_quarter_is_free() -> None:
+    async def story(outbox: Outbox, top: GivenTop) -> None:
+        top.free = 0
+        await turn(outbox)
+        waiting = sending(outbox, b"x")
+        await asyncio.sleep(0)
+        for top.free in (10, 100, WINDOW // 4 - 1):
+            await turn(outbox)
+            assert not waiting.done()
+        top.free = WINDOW // 4
+        await turn(outbox)
+        assert waiting.done()
+        assert top.accepted == [b"x"]
+
+    in_a_loop(story)
+
+
+def test_a_payload_above_a_quarter_waits_for_its_own_size() -> None:
+    async def story(outbox: Outbox, top: GivenTop) -> None:
+        top.free = 0
+        await turn(outbox)
+        waiting = sending(outbox, bytes(600))
+        await asyncio.sleep(0)
+        top.free = 604
+        await turn(outbox)
+        assert not waiting.done()
+        top.free = 605
+        await turn(outbox)
+        assert waiting.done()
+
+    in_a_loop(story)
+
+
+def test_a_payload_as_large_as_the_window_can_be_sent() -> None:
+    async def story(outbox: Outbox, top: GivenTop) -> None:
+        waiting = sending(outbox, bytes(WINDOW))  # with its length it is larger than the window
+        await turn(outbox)
+        await turn(outbox)
+        assert waiting.done()
+
+    in_a_loop(story)
+
+
+def test_no_more_are_woken_than_there_is_room_for() -> None:
+    async def story(outbox: Outbox, top: GivenTop) -> None:
+        top.free = 0
+        await turn(outbox)
+        tasks = [sending(outbox, bytes([number]) * 295) for number in range(4)]
+        await asyncio.sleep(0)
+        top.free = 620
+        await turn(outbox)
+        assert [task.done() for task in tasks] == [True, True, False, False]
+        assert outbox.credit < 0  # whoever comes now stands in line
+        with pytest.raises(WouldBlock):
+            outbox.send_nowait(b"x", None)
+        top.free = WINDOW
+        await turn(outbox)
+        assert [payload[0] for payload in top.accepted] == [0, 1, 2, 3]
+        await turn(outbox)
+        assert outbox.credit == top.free
+
+    in_a_loop(story)
+
+
+def test_room_of_one_that_was_woken_and_cancelled_goes_to_the_next() -> None:
+    async def story(outbox: Outbox, top: GivenTop) -> None:
+        top.free = 0
+        await turn(outbox)
+        first, second = sending(outbox, bytes(500)), sending(outbox, bytes(600))
+        await asyncio.sleep(0)
+        top.free = 700
+        outbox.turned()  # wakes the first, which has not run when it is cancelled
+        first.cancel()
+        await turn(outbox)
+        await turn(outbox)
+        assert first.cancelled()
+        assert second.done()
+        assert [len(payload) for payload in top.accepted] == [600]
+        assert outbox.reserved == 0
+
+    in_a_loop(story)
+
+
+def test_waiting_for_arrival_ends_with_what_is_reached() -> None:
+    async def story(outbox: Outbox, top: GivenTop) -> None:
+        here = [sending(outbox, b"x", until="delivered") for _ in range(3)]
+        await asyncio.sleep(0)
+        stable = asyncio.create_task(outbox.wait(2, "stable", None))
+        await asyncio.sleep(0)
+        outbox.on_reached(Reached(3, 1))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [task.done() for task in (*here, stable)] == [True, True, False, False]
+        outbox.on_reached(Reached(3, 3))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [task.done() for task in (*here, stable)] == [True, True, False, True]
+        here[2].cancel()
+
+    in_a_loop(story)
+
+
+def test_the_end_tells_each_what_is_known_of_its_message() -> None:
+    async def story(outbox: Outbox, top: GivenTop) -> None:
+        accepted = sending(outbox, bytes(900), until="stable")
+        await turn(outbox)
+        waiting = sending(outbox, bytes(500))
+        await asyncio.sleep(0)
+        outbox.give_up("the end")
+        with pytest.raises(Unknown, match="the end before message 1 was stable"):
+            await accepted
+        with pytest.raises(NotSent, match="the end: the message was not sent"):
+            await waiting
+        with pytest.raises(ChannelClosed, match="the end"):
+            await outbox.send(b"x", None, None, None)
+        with pytest.raises(Unknown):
+            await outbox.wait(1, "stable", None)
+        outbox.turned()
+        assert outbox.credit < 0
+
+    in_a_loop(story)
