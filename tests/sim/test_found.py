@@ -14,7 +14,6 @@ from pygroups.sim.schedule import from_json
 
 FOUND = sorted(Path(__file__).with_name("found").glob("*.json"))
 OPEN: dict[str, str] = {
-    "joiner-never-told": "GMS: who hears the Join of a member that lacks the installation it has does not give it",
 }
 
 

@@ -88,7 +88,10 @@ class Sequencer(Layer):
     def up(self, run: Run) -> None:
         head = run.head
         if isinstance(head, Data):
-            self._deliver(run.pop())
+            if run.origin is None or run.dest is not None:
+                self.env.drop("order of nothing")
+            else:
+                self._deliver(run.pop())
         elif isinstance(head, Forward):
             self._on_forward(head, run)
         else:

@@ -183,10 +183,17 @@ class Gms(Layer):
         if self.view is None:
             return
         leader = decide.leader(self.view, self.suspects)
-        if leader == self.env.me:
+        if self._joined_with(head.joiner):
+            self.give_installation(head.joiner, None)  # whoever was to tell it may be gone; all who stayed have it
+        elif leader == self.env.me:
             self.leader.on_join(head)
         elif leader is not None and src == head.joiner:  # handed on once: two who disagree who leads do not play ball
             self.tell(leader, head)
+
+    def _joined_with(self, joiner: Address) -> bool:
+        """Whether it came into this view as this member did, and perhaps has not heard of it."""
+        stayed = self.kept.proposal.transitional if self.kept is not None else (self.env.me,)
+        return self.view is not None and joiner in self.view.members and self.env.me not in stayed
 
     def on_refuse(self, src: Address, head: Refuse) -> None:
         if self.phase is Phase.JOINING:
