@@ -58,7 +58,7 @@ def test_a_crash_leaves_a_view_that_is_wrong() -> None:
 @pytest.mark.parametrize("leaves", ["nothing", "some"])
 def test_a_crash_between_journal_and_network(leaves: str) -> None:
     """The first member orders, delivers, and dies before all of it is on the wire."""
-    crash = Crash(at=300_000, who="coordinator", leaves="nothing" if leaves == "nothing" else "some")
+    crash = Crash(at=300_000, who="coordinator", moment="sends", leaves="nothing" if leaves == "nothing" else "some")
     lines: list[str] = []
     outcome = play(with_actions(crash), build=toy_builder(3), tell=lines.append)
     assert outcome.counts["crash of a coordinator"] == 1

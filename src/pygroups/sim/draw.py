@@ -18,6 +18,7 @@ from .schedule import (
     Habits,
     Leave,
     Leaving,
+    Moment,
     Pause,
     Schedule,
     Send,
@@ -36,6 +37,7 @@ FORMATION: Final = 500 * MILLISECOND  # most of the first members have started b
 # Faults with how often each is drawn; the first three are what nine schedules in ten have at least one of.
 GRAVE: Final = {"crash": 4, "isolate": 5, "pause": 3}
 OTHERS: Final = {"halves": 2, "oneway": 2, "pair": 1, "leave": 2, "break": 2, "join": 1}
+MOMENTS: Final[tuple[Moment, ...]] = ("sends", "delivers", "stops", "installs")
 LEAVINGS: Final[tuple[Leaving, ...]] = ("all", "some", "nothing")
 WEATHERS: Final = ("loss", "burst", "repeat", "reorder", "tail", "late")
 FAULTS: Final = (*GRAVE, *OTHERS, *WEATHERS)
@@ -199,18 +201,37 @@ class _Plan:
     def add(self, fault: str) -> None:
         getattr(self, f"add_{fault}")(self.when())
 
+    def moment(self, at: int) -> Moment:
+        """Some faults wait for what their victim does next; where that is a view change, something begins one."""
+        if self.rng.random() < 0.6:
+            return "now"
+        moment = self.rng.choice(MOMENTS)
+        if moment in ("stops", "installs") and self.rng.random() < 0.8:
+            self.add_change(at + self.rng.randrange(0, 20 * MILLISECOND))
+        return moment
+
+    def add_change(self, at: int) -> None:
+        """Something that changes the view, done to anybody."""
+        changes = [
+            change for change in (Leave(at=at, who=self.who()), Crash(at=at, who=self.who())) if self.may(change)
+        ]
+        if changes:
+            self.actions.append(self.rng.choice(changes))
+            self._return(at)
+
+    def may(self, change: Leave | Crash) -> bool:
+        return ("leave" if isinstance(change, Leave) else "crash") in self.faults
+
     def add_crash(self, at: int) -> None:
-        who = self.rng.choice(self.names)
-        aimed = self.rng.random() < 0.5
-        leaves = self.rng.choice(LEAVINGS)
-        self.actions.append(Crash(at=at, who=COORDINATOR if aimed else who, leaves=leaves))
+        moment, leaves = self.moment(at), self.rng.choice(LEAVINGS)
+        self.actions.append(Crash(at=at, who=self.who(), moment=moment, leaves=leaves))
         self._return(at)
 
     def add_isolate(self, at: int) -> None:
-        self.actions.append(Cut(at=at, side=(self.who(),), lasts=self.span()))
+        self.actions.append(Cut(at=at, side=(self.who(),), lasts=self.span(), moment=self.moment(at)))
 
     def add_pause(self, at: int) -> None:
-        self.actions.append(Pause(at=at, who=self.who(), lasts=self.span()))
+        self.actions.append(Pause(at=at, who=self.who(), lasts=self.span(), moment=self.moment(at)))
 
     def add_halves(self, at: int) -> None:
         side = self.rng.sample(self.names, self.rng.randint(1, len(self.names) - 1))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from pygroups.core.events import Block, NewView
+from pygroups.core.stack import Output
+from pygroups.core.top import Delivered
 
 from .member import Member
-from .schedule import Action, Break, Crash, Cut, Leave, Pause, Send, Start
-from .world import World
+from .schedule import Action, Break, Crash, Cut, Leave, Pause, Send, Start, stream
+from .world import Sending, World
 
 
 def apply(world: World, action: Action) -> None:
@@ -16,7 +20,7 @@ def apply(world: World, action: Action) -> None:
     elif isinstance(action, Send):
         _send(world, action)
     elif isinstance(action, Cut):
-        _cut(world, action)
+        _aim_cut(world, action)
     elif isinstance(action, Break):
         one, other = world.named(action.who), world.named(action.other)
         if one is not None and other is not None and one is not other:
@@ -33,26 +37,64 @@ def _to_one(world: World, member: Member, action: Crash | Pause | Leave) -> None
         world.tell(member.address.name, "begins to leave")
         world.count("leaves")
         member.leave()
+    elif action.moment != "now":
+        member.armed.append((action.moment, action))
     elif isinstance(action, Pause):
-        _note(world, "pause", [member])
-        member.pause()
-        world.agenda.after(action.lasts, member.resume)
+        _pause(world, member, action)
     else:
-        _crash(world, member, action)
-
-
-def _crash(world: World, member: Member, action: Crash) -> None:
-    _note(world, "crash", [member])
-    if action.leaves == "all":
+        _note(world, "crash", [member])
         world.crash(member)
-    else:
-        member.doomed = action.leaves
 
 
-def _cut(world: World, cut: Cut) -> None:
-    side = [member.address.name if (member := world.named(who)) else who for who in cut.side]
+def _pause(world: World, member: Member, action: Pause) -> None:
+    _note(world, "pause", [member])
+    member.pause()
+    world.agenda.after(action.lasts, member.resume)
+
+
+# -- faults that wait for a moment
+
+
+def at_moments(world: World, member: Member, output: Output) -> list[Sending]:
+    """`member` did all this in a turn: let what waited for it happen.  What of the turn's frames leaves."""
+    frames = output.frames
+    done = {
+        "sends": bool(frames),
+        "delivers": any(isinstance(event, Delivered) for event in output.events),
+        "stops": any(isinstance(event, Block) for event in output.events),
+        "installs": any(isinstance(event, NewView) for event in output.events),
+    }
+    due = [action for moment, action in member.armed if done[moment]]
+    member.armed = [(moment, action) for moment, action in member.armed if not done[moment]]
+    for action in due:
+        if isinstance(action, Crash) and not member.ended:
+            frames = _last_words(world, member, action, frames)
+        elif isinstance(action, Pause):
+            _pause(world, member, action)
+        elif isinstance(action, Cut):
+            _cut(world, action, (member.address.name, *action.side[1:]))
+    return frames
+
+
+def _last_words(world: World, member: Member, crash: Crash, frames: list[Sending]) -> list[Sending]:
+    """`member` crashes between its journal and the network, or behind it."""
+    _note(world, "crash", [member])
+    _note(world, f"crash when it {crash.moment}", [])
+    world.agenda.at(world.agenda.now, world.crash, member)
+    if crash.leaves == "nothing":
+        return []
+    if crash.leaves == "some":
+        chance = stream(world.schedule.seed, "last words", *member.address)
+        frames = [(tuple(dest for dest in dests if chance.random() < 0.5), batch) for dests, batch in frames]
+    return frames
+
+
+# -- cuts
+
+
+def _cut(world: World, cut: Cut, names: Sequence[str]) -> None:
     hosts = world.schedule.names
-    side = [name for name in side if name in hosts]
+    side = [name for name in names if name in hosts]
     others = [name for name in cut.others or hosts if name not in side]
     links: list[tuple[str, str]] = []
     if cut.way in ("both", "out"):
@@ -64,6 +106,14 @@ def _cut(world: World, cut: Cut) -> None:
     _note(world, kind, [world.running[name] for name in side if name in world.running])
     world.network.cut(links)
     world.agenda.after(cut.lasts, _mend, world, links)
+
+
+def _aim_cut(world: World, cut: Cut) -> None:
+    first = world.named(cut.side[0])
+    if cut.moment == "now":
+        _cut(world, cut, [first.address.name if first else cut.side[0], *cut.side[1:]])
+    elif first is not None:
+        first.armed.append((cut.moment, cut))
 
 
 def _mend(world: World, links: list[tuple[str, str]]) -> None:

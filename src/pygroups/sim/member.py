@@ -23,7 +23,7 @@ from pygroups.core.top import Delivered, Reached, Top
 from pygroups.core.view import View
 from pygroups.journal.writer import MemoryJournal
 
-from .schedule import Habits, stream
+from .schedule import Action, Habits, Moment, stream
 from .state import StateKeeper
 from .workload import Application, Order
 
@@ -52,7 +52,7 @@ class Member:
         self.ended = ""  # why, once it has
         self.leaving = False
         self.blocked = False
-        self.doomed: str | None = None  # it crashes in its next turn that sends, and leaves so much of it
+        self.armed: list[tuple[Moment, Action]] = []  # faults that wait for what this member does next
         self.paused = 0  # how many pauses lie on it
         self.routes: dict[Address, None] = {}  # who can be reached: told of, or heard
         self.rng = stream(world.schedule.seed, "process", address.name, address.incarnation)
@@ -149,9 +149,8 @@ class Member:
             elif isinstance(event, Reached):
                 self.world.judge.reached(self.address, event.delivered, event.stable)
         frames = output.frames
-        if frames and self.doomed is not None:
-            self.world.last_words(self, frames)
-            return
+        if self.armed:
+            frames = self.world.at_moments(self.world, self, output)
         for dests, batch in frames:
             for dest in dests:
                 self.world.send(self, dest, batch)

@@ -81,6 +81,7 @@ def play(
         schedule,
         build or stack_builder(schedule.profile),
         judge,
+        at_moments=faults.at_moments,
         journals=journals is not None,
         story=Story(tell) if tell is not None else None,
     )

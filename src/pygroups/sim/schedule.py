@@ -24,6 +24,8 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 Way = Literal["both", "out", "in"]
 Leaving = Literal["all", "some", "nothing"]
+# When a fault hits that was aimed at an instant: then, or in the next turn in which its victim does this.
+Moment = Literal["now", "sends", "delivers", "stops", "installs"]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,18 +51,20 @@ class Send(Step, frozen=True, tag="send"):
 
 
 class Crash(Step, frozen=True, tag="crash"):
-    """The process ends without a word: between two turns, or in its next turn that sends something, after the journal
-    was written and with `nothing` or only `some` of the frames on the wire."""
+    """The process ends without a word: between two turns, or, at a `moment`, after the turn's journal was written and
+    with all, some or nothing of its frames on the wire."""
 
     who: str
+    moment: Moment = "now"
     leaves: Leaving = "all"
 
 
 class Pause(Step, frozen=True, tag="pause"):
-    """The process does not run for a time; what arrives waits."""
+    """The process does not run for a time; what arrives waits.  At a `moment`: after that turn."""
 
     who: str
     lasts: Time
+    moment: Moment = "now"
 
 
 class Leave(Step, frozen=True, tag="leave"):
@@ -71,12 +75,14 @@ class Leave(Step, frozen=True, tag="leave"):
 
 class Cut(Step, frozen=True, tag="cut"):
     """The network between `side` and `others` (all the rest, if not given) is cut for a time: both ways, or only what
-    goes out of the side, or only what comes in.  A side of one, cut off from all the rest, is isolated."""
+    goes out of the side, or only what comes in.  A side of one, cut off from all the rest, is isolated.  At a `moment`
+    of the side's first member: before what that turn sends."""
 
     side: tuple[str, ...]
     lasts: Time
     others: tuple[str, ...] | None = None
     way: Way = "both"
+    moment: Moment = "now"
 
 
 class Break(Step, frozen=True, tag="break"):

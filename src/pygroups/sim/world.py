@@ -10,7 +10,7 @@ from pygroups.core.events import Announce, Answered, Contacts, Dead, Ended, Even
 from pygroups.core.layer import Env, Record
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.records import plain_records
-from pygroups.core.stack import Stack
+from pygroups.core.stack import Output, Stack
 from pygroups.journal.writer import MemoryJournal
 
 from .agenda import Agenda
@@ -25,11 +25,13 @@ from .story import Story, event_text
 
 GROUP: Final = "simulated"
 POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
+Sending = tuple[tuple[Address, ...], list[bytes]]  # who gets which frames
 CALM_FOR: Final = 1 * SECOND  # so long must it stay settled
 
 
 class World:
-    """Plays one schedule.  `build` makes the stack of a member from its env."""
+    """Plays one schedule.  `build` makes the stack of a member from its env; `at_moments` is faults.at_moments, which
+    knows this module and is not known by it."""
 
     def __init__(
         self,
@@ -37,12 +39,14 @@ class World:
         build: Callable[[Env], Stack],
         judge: Judge,
         *,
+        at_moments: Callable[[World, Member, Output], list[Sending]],
         journals: bool = False,
         story: Story | None = None,
     ) -> None:
         self.schedule = schedule
         self.build = build
         self.judge = judge
+        self.at_moments = at_moments
         self.journals = journals
         self.story = story
         self.agenda = Agenda()
@@ -109,16 +113,6 @@ class World:
         self.tell(member.address.name, "crashes")
         self.judge.crashed(member.address)
         self.gone(member)
-
-    def last_words(self, member: Member, frames: Sequence[tuple[tuple[Address, ...], list[bytes]]]) -> None:
-        """`member` crashes between its journal and the network."""
-        if member.doomed == "some":
-            chance = stream(self.schedule.seed, "last words", *member.address)
-            for dests, batch in frames:
-                for dest in dests:
-                    if chance.random() < 0.5:
-                        self.send(member, dest, batch)
-        self.crash(member)
 
     def _mourn(self, member: Member, dead: Address) -> None:
         """`member`'s connection with `dead` ends, if the news can reach it; once."""
@@ -248,6 +242,7 @@ class World:
         self.network.set_weather(CALM)
         self.mark_all("heal")
         for member in list(self.running.values()):
+            member.armed = []
             while member.paused:
                 member.resume()
 
