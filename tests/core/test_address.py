@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import INCARNATION_DIGITS, Address, checked_name, parse_address
@@ -14,11 +14,13 @@ incarnations = st.text("0123456789abcdef", min_size=1, max_size=32)
 addresses = st.builds(Address, names, incarnations)
 
 
+@settings(deadline=None)
 @given(addresses)
 def test_what_is_written_is_read(address: Address) -> None:
     assert parse_address(str(address)) == address
 
 
+@settings(deadline=None)
 @given(addresses, addresses)
 def test_addresses_compare_by_name_then_incarnation_each_by_bytes(one: Address, other: Address) -> None:
     by_bytes = [(a.name.encode(), a.incarnation.encode()) for a in (one, other)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
@@ -54,6 +54,7 @@ def test_a_run_says_what_it_is() -> None:
     assert repr(Run(A, None, ("word",))) == "Run(A@0000000000000000>* - ['word'])"
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=300), max_size=40))
 def test_payloads_come_out_as_they_went_in(payloads: list[bytes]) -> None:
     body = pack(payloads)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
@@ -97,6 +97,7 @@ class Talker(Layer):
         self._talk()
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 6),
     st.lists(st.integers(0, 7), max_size=120),

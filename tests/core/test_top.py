@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
@@ -145,6 +145,7 @@ def test_without_a_view_multicasts_wait_and_go_with_the_first_one() -> None:
     assert [run.first for run in bench.cut()] == [1]
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 400), st.none(), st.just(-1)), max_size=80), st.integers(1, 5))
 def test_numbers_count_from_one_without_holes_and_nothing_is_lost(script: list[int | None], in_flight: int) -> None:
     """A number is a payload of that size, None ends the turn, -1 lets the oldest run in flight arrive."""
@@ -294,6 +295,7 @@ def test_a_malformed_body_ends_nobody_who_archives(body: bytes) -> None:
     assert bench.env.drops == {"malformed body": 1}
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_checksums_are_signed_longs(body: bytes) -> None:
     assert -(1 << 63) <= checksum(body) < 1 << 63

@@ -32,9 +32,7 @@ def a_codec(group: str = GROUP) -> Codec:
 
 def sealed(packet: bytes, sender: Address = A, group: str = GROUP) -> bytes:
     """A frame around `packet` whose checksum is right, whatever the packet is."""
-    frame = bytearray(HEADER.size) + packet
-    Checksum(group).seal(frame, sender, 0)
-    return bytes(frame)
+    return Checksum(group).sealed([packet], sender, 0)
 
 
 def packet_of(frame: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Every length and count of the wire at its limit, one below, one above, and where numbers end; and what decoding costs."""
+"""Every length and count of the wire at its limit, one below and one above; and what decoding costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
@@ -211,11 +211,12 @@ def test_nesting_costs_no_more_than_other_bytes() -> None:
 def full_frame() -> bytes:
     """A frame of data as it is under load."""
     body = pack([bytes(100)] * 600)
-    batch = [Run(A, None, (), A, 1 + 600 * n, 0, 600, body) for n in range(4)]
+    batch = [Run(A, None, (), A, 1 + 600 * n, 0, 600, body) for n in range(2)]
     (frame,) = a_codec().encode(A, None, batch)
     return frame
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=4))
 def test_a_damaged_frame_costs_no_more_than_its_size(damage: list[tuple[float, int]]) -> None:
     packet = bytearray(packet_of(full_frame()))

@@ -11,7 +11,7 @@ from .errors import UsageError
 # -- limits of the wire: the same for everybody, part of the wire version
 
 FRAME_MAX: Final = 16 << 20  # one frame, header included
-FRAME_FILL: Final = 256 << 10  # a frame that has reached this takes no further run
+FRAME_FILL: Final = 128 << 10  # a frame that has reached this takes no further run: it fits what is read at once
 BODY_MAX: Final = 128 << 10  # one run's body: a full run and its lengths
 RUN_MESSAGES_MAX: Final = 1 << 16
 RUNS_PER_FRAME_MAX: Final = 1 << 12  # as small as they may be: a run of no bytes costs a few hundred here

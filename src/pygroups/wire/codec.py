@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Final, Union
 
 import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address, Name
 from pygroups.core.errors import PeerError
-from pygroups.core.limits import BODY_MAX, FRAME_FILL, FRAME_MAX, HEADS_MAX, RUN_MESSAGES_MAX, RUNS_PER_FRAME_MAX
+from pygroups.core.limits import BODY_MAX, FRAME_FILL, HEADS_MAX, RUN_MESSAGES_MAX, RUNS_PER_FRAME_MAX
 from pygroups.core.run import Run
 
-from .frame import HEADER, Checksum
+from .frame import Checksum
 
 _Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 _Count = Annotated[int, Meta(ge=0, le=RUN_MESSAGES_MAX)]
 _Body = Annotated[bytes, Meta(max_length=BODY_MAX)]
 _Dest = Annotated[str, Meta(max_length=32)]  # the receiver's incarnation, or nothing for a multicast
+
+# A packet's outer parts are written by hand: an encoder would copy each body into a buffer that it grows as it goes.
+_PACKET: Final = b"\x93"  # an array of 3: sender, dest, runs
+_RUN: Final = b"\x96"  # an array of 6: origin, first, index, count, heads, body
+_ARRAY16: Final = 0xDC  # in front of its length
+_ARRAY: Final = struct.Struct(">BH")
+_BIN32: Final = 0xC6
+_BINARY: Final = struct.Struct(">BI")
 
 
 class Codec:
@@ -50,35 +59,32 @@ class Codec:
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(self._packet)
         self._seal = Checksum(group)
         self._sent = 0
-        self._buffer = bytearray()
 
     def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]:
         """As few frames as FRAME_FILL allows; those of a multicast (no `dest`) are the same for every receiver."""
+        encode = self._encoder.encode
         frames: list[bytes] = []
-        batch: list[Any] = []
-        size = 0
+        pieces: list[bytes] = []
+        size = count = 0
         for run in runs:
-            batch.append(self._wire_run(run.origin, run.first, run.index, run.count, run.heads, run.body))
-            size += len(run.body)
-            if size >= FRAME_FILL or len(batch) == RUNS_PER_FRAME_MAX:
-                frames += self._frames(me, dest, batch)
-                batch, size = [], 0
-        if batch:
-            frames += self._frames(me, dest, batch)
+            body = run.body
+            head = encode((run.origin, run.first, run.index, run.count, run.heads))
+            pieces += (_RUN, head[1:], _BINARY.pack(_BIN32, len(body)), body)
+            size += len(head) + len(body)
+            count += 1
+            if size >= FRAME_FILL or count == RUNS_PER_FRAME_MAX:
+                frames.append(self._frame(me, dest, count, pieces))
+                pieces, size, count = [], 0, 0
+        if count:
+            frames.append(self._frame(me, dest, count, pieces))
         return frames
 
-    def _frames(self, me: Address, dest: Address | None, batch: list[Any]) -> list[bytes]:
-        """One frame; more only when heads, which FRAME_FILL does not count, have made it too large to be taken."""
-        packet = self._packet(me.name, "" if dest is None else dest.incarnation, batch)
-        self._encoder.encode_into(packet, self._buffer, HEADER.size)
-        if len(self._buffer) > FRAME_MAX:
-            assert len(batch) > 1, "a run that no frame can hold"
-            self._buffer = bytearray()  # or it would stay that large
-            half = len(batch) // 2
-            return self._frames(me, dest, batch[:half]) + self._frames(me, dest, batch[half:])
-        self._seal.seal(self._buffer, me, self._sent)
+    def _frame(self, me: Address, dest: Address | None, count: int, runs: list[bytes]) -> bytes:
+        """A frame around so many runs, which are encoded: bodies are copied once, into the frame."""
+        names = self._encoder.encode((me.name, "" if dest is None else dest.incarnation))
+        pieces = [_PACKET, names[1:], _ARRAY.pack(_ARRAY16, count), *runs]
         self._sent += 1
-        return [bytes(self._buffer)]
+        return self._seal.sealed(pieces, me, self._sent - 1)
 
     def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]:
         """The runs of a frame that is for `me`; PeerError on anything else.

@@ -14,6 +14,7 @@ The group's name goes into the tag and is not sent: a frame of another group doe
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 from xxhash import xxh3_64_intdigest, xxh3_128
@@ -25,7 +26,7 @@ from pygroups.core.limits import FRAME_MAX
 VERSION: Final = 1
 SEAL_CHECKSUM: Final = 0
 HEADER: Final = struct.Struct(">cBBB8sQ16s")
-_OPEN_PART: Final = HEADER.size - 16  # the header without its tag
+_OPEN_PART: Final = struct.Struct(">cBBB8sQ")  # the header without its tag
 _MAGIC: Final = b"P"
 
 
@@ -36,11 +37,11 @@ class Checksum:
     def __init__(self, group: str) -> None:
         self.seed = xxh3_64_intdigest(group.encode())
 
-    def seal(self, frame: bytearray, sender: Address, counter: int) -> None:
-        """Write the header of `frame`, whose packet stands behind HEADER.size bytes of room."""
+    def sealed(self, packet: Sequence[bytes], sender: Address, counter: int) -> bytes:
+        """The frame around a packet, which comes in pieces."""
         incarnation = int(sender.incarnation, 16).to_bytes(INCARNATION_DIGITS // 2, "big")
-        HEADER.pack_into(frame, 0, _MAGIC, VERSION, SEAL_CHECKSUM, 0, incarnation, counter, b"")
-        frame[_OPEN_PART : HEADER.size] = self._tag(memoryview(frame))
+        header = _OPEN_PART.pack(_MAGIC, VERSION, SEAL_CHECKSUM, 0, incarnation, counter)
+        return b"".join([header, self._tag([header, *packet]), *packet])
 
     def open(self, frame: memoryview) -> tuple[str, memoryview]:
         """The sender's incarnation and the packet.  PeerError says why a frame does not hold up."""
@@ -53,12 +54,13 @@ class Checksum:
             raise PeerError("wire version")
         if seal != SEAL_CHECKSUM or epoch != 0:
             raise PeerError("seal")
-        if self._tag(frame) != tag:
+        packet = frame[HEADER.size :]
+        if self._tag((frame[: _OPEN_PART.size], packet)) != tag:
             raise PeerError("checksum")
-        return incarnation.hex(), frame[HEADER.size :]
+        return incarnation.hex(), packet
 
-    def _tag(self, frame: memoryview) -> bytes:
+    def _tag(self, pieces: Sequence[bytes | memoryview]) -> bytes:
         tag = xxh3_128(seed=self.seed)
-        tag.update(frame[:_OPEN_PART])
-        tag.update(frame[HEADER.size :])
+        for piece in pieces:
+            tag.update(piece)
         return tag.digest()
