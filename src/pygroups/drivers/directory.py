@@ -132,7 +132,8 @@ class Directory:
         """Locked before it has its name: nobody sees a living process's entry without a lock."""
         if self.place.private:
             _own_folder(self.place.root)
-        self.place.root.mkdir(0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            self.place.root.mkdir(0o700, parents=True)
         _own_folder(self.folder)
         nameless = self.folder / f".{self.me}"
         self.entry = os.open(nameless, os.O_RDWR | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)

@@ -1,0 +1,235 @@
+"""`pygroups join`: what it prints, what it sends, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+JOIN = [sys.executable, "-m", "pygroups", "join"]
+
+
+class Shell:
+    """A running `pygroups join`."""
+
+    def __init__(self, folder: Path, *arguments: str, stdin: Any = subprocess.PIPE) -> None:
+        self.process = subprocess.Popen(
+            [*JOIN, *arguments, "--discovery", f"dir:{folder}"],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def type(self, text: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+
+    def event(self, kind: str) -> dict[str, Any]:
+        """The next event of this kind; others are skipped."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            event: dict[str, Any] = json.loads(line)
+            if event["event"] == kind:
+                return event
+        raise AssertionError(f"no {kind!r} any more; it said {self.process.stderr.read()!r}")  # type: ignore[union-attr]
+
+    def view_of(self, *names: str) -> dict[str, Any]:
+        while sorted((view := self.event("view"))["members"]) != sorted(names):
+            pass
+        return view
+
+    def end(self, *, send: int | None = None) -> tuple[int, list[dict[str, Any]], str]:
+        """Exit code, the events that were not read, and what it said on standard error."""
+        if send is not None:
+            self.process.send_signal(send)
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
+
+
+@pytest.fixture
+def shells(tmp_path: Path) -> Iterator[Any]:
+    running: list[Shell] = []
+
+    def start(*arguments: str, **options: Any) -> Shell:
+        running.append(Shell(tmp_path / "groups", *arguments, **options))
+        return running[-1]
+
+    yield start
+    for shell in running:
+        if shell.process.poll() is None:
+            shell.process.kill()
+        shell.process.communicate()
+
+
+def refused(*arguments: str) -> str:
+    """The one line that a wrong call is answered with."""
+    done = subprocess.run([*JOIN, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=30)
+    assert (done.returncode, done.stdout) == (2, b"")
+    (line,) = done.stderr.decode().splitlines()
+    return line
+
+
+@pytest.mark.slow
+def test_lines_become_messages_and_events_become_json(shells: Any) -> None:
+    a = shells("g", "--name", "A")
+    own = a.event("view")
+    assert list(own) == [
+        *("event", "id", "members", "addresses", "coordinator", "primary", "joined", "left", "transitional")
+    ]
+    b = shells("g", "--name", "B")
+    view = a.view_of("A", "B")
+    assert b.event("view") == {**view, "transitional": ["B"]}
+    assert view["joined"] == ["B"]
+    assert view["addresses"][0] == own["addresses"][0]
+    assert view["id"][1] == own["addresses"][0]
+    a.type("grüße\n\n".encode() + b"\xff\xfe\r\n")
+    expected = [{"text": "grüße"}, {"text": ""}, {"base64": "//4N"}]
+    for position, content in enumerate(expected):
+        message = {"event": "message", "from": "A", "number": position + 1, "view": view["id"], "position": position}
+        assert b.event("message") == {**message, **content}
+        assert a.event("message") == {**message, **content}
+    code, events, err = b.end(send=signal.SIGTERM)
+    assert (code, events, err) == (0, [{"event": "left", "reason": "left", "unknown": []}], "")
+    assert a.view_of("A")["left"] == ["B"]
+    code, events, err = a.end(send=signal.SIGINT)
+    assert (code, events[-1]["event"], err) == (0, "left", "")
+
+
+@pytest.mark.slow
+def test_at_the_end_of_input_it_stays_or_leaves(shells: Any) -> None:
+    staying = shells("g", "--name", "A", stdin=subprocess.DEVNULL)
+    staying.event("view")
+    leaving = shells("g", "--name", "B", "--leave-at-eof", "--timeout", "20")
+    code_of = leaving.process.communicate(b"one\ntwo\nthree without an end", timeout=30)
+    assert leaving.process.returncode == 0
+    assert [json.loads(line)["event"] for line in code_of[0].splitlines()] == ["view", *["message"] * 3, "left"]
+    assert [staying.event("message")["text"] for _ in range(3)] == ["one", "two", "three without an end"]
+    assert staying.process.poll() is None
+
+
+@pytest.mark.slow
+def test_a_line_to_one_member_alone(shells: Any) -> None:
+    a = shells("g", "--name", "A")
+    a.event("view")
+    b = shells("g", "--name", "B")
+    b.event("view")
+    c = shells("g", "--name", "C", "--to", "B", "--stats", "0.2")
+    c.view_of("A", "B", "C")
+    c.type(b"psst\n")
+    message = b.event("message")
+    assert (message["from"], message["text"], message["number"], message["position"]) == ("C", "psst", 1, None)
+    assert c.event("stats")["stats"]["members"] == 3
+    b.end(send=signal.SIGTERM)
+    c.view_of("A", "C")
+    c.type(b"anybody?\n")
+    code, _, err = c.end()
+    assert (code, err) == (1, "pygroups: there is no member 'B' in the group: the line was not sent\n")
+    assert [event["event"] for event in a.end(send=signal.SIGTERM)[1] if event["event"] == "message"] == []
+
+
+@pytest.mark.slow
+def test_quiet_prints_no_events(shells: Any) -> None:
+    shell = shells("g", "--name", "A", "--quiet", "--leave-at-eof")
+    out, err = shell.process.communicate(b"x\n" * 1_000, timeout=30)
+    assert (shell.process.returncode, out, err) == (0, b"", b"")
+
+
+@pytest.mark.slow
+def test_a_taken_name_and_another_profile_are_refused_with_2(shells: Any) -> None:
+    shells("g", "--name", "A").event("view")
+    for arguments, word in ((("--name", "A"), "which is alive"), (("--name", "B", "--profile", "fifo"), "fifo")):
+        code, events, err = shells("g", *arguments).end()
+        assert (code, events) == (2, [])
+        assert word in err
+        assert len(err.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_whoever_is_killed_leaves_the_others_a_view_without_it(shells: Any) -> None:
+    a = shells("g", "--name", "A")
+    a.event("view")
+    b = shells("g", "--name", "B")
+    b.view_of("A", "B")
+    a.process.kill()
+    assert b.event("suspected") == {"event": "suspected", "member": "A"}
+    assert b.view_of("B")["coordinator"] == "B"
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_ends_it_quietly(shells: Any) -> None:
+    shell = shells("g", "--name", "A")
+    shell.event("view")
+    shell.process.stdout.close()
+    deadline = time.monotonic() + 20
+    while shell.process.poll() is None and time.monotonic() < deadline:
+        shell.type(b"x\n")
+        time.sleep(0.05)
+    assert shell.process.wait(5) == 141
+    assert shell.process.stderr.read() == b""
+    shell.process.stdout = None
+
+
+@pytest.mark.slow
+def test_a_reader_that_does_not_read_does_not_stop_the_member(shells: Any) -> None:
+    a = shells("g", "--name", "A")
+    b = shells("g", "--name", "B")
+    b.view_of("A", "B")
+    b.type(b"".join(b"%0100d\n" % number for number in range(3_000)))  # more than a pipe holds; nobody reads A's
+    messages = [b.event("message")["number"] for _ in range(3_000)]
+    assert messages == list(range(1, 3_001))
+    code, events, _ = b.end(send=signal.SIGTERM)
+    assert (code, events[-1]["event"]) == (0, "left")
+    code, events, _ = a.end(send=signal.SIGTERM)
+    assert code == 0
+    assert sum(event["event"] == "message" for event in events) == 3_000
+
+
+@pytest.mark.slow
+def test_a_journal_is_written_and_a_signal_while_joining_ends_it(shells: Any, tmp_path: Path) -> None:
+    shell = shells("g", "--name", "A", "--journal", str(tmp_path / "journal"), "--journal-payloads")
+    address = shell.event("view")["addresses"][0]
+    assert (tmp_path / "journal" / "g" / address / "000000.journal").stat().st_size > 100
+    os.kill(shell.process.pid, signal.SIGSTOP)  # it lives, and answers nobody
+    waiting = shells("g", "--name", "B")
+    time.sleep(1)
+    code, events, err = waiting.end(send=signal.SIGTERM)
+    assert (code, events, err) == (0, [], "")
+    os.kill(shell.process.pid, signal.SIGCONT)
+
+
+@pytest.mark.slow
+def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
+    shell = shells("g", "--name", "A", "--leave-at-eof")
+    _, err = shell.process.communicate(b"fine\n" + b"x" * 70_000 + b"\n", timeout=30)
+    assert shell.process.returncode == 2
+    assert err == b"pygroups: line 2 of the input has over 65,536 bytes, the limit of a message: split it\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--expect", "3"), "--expect is not built yet"),
+        (("--rejoin",), "--rejoin is not built yet"),
+        (("--secret-file", "x"), "--secret-file is not built yet"),
+        (("--trace",), "--trace is not built yet"),
+        (("--transport", "udp"), "transport 'udp' is not built yet"),
+        (("--stats", "0"), "--stats 0.0 must be"),
+        (("--leave-at-eof", "--timeout", "-1"), "--timeout -1.0 must be"),
+        (("--timeout", "5"), "--leave-at-eof"),
+        (("a/b",), "'a/b' cannot name a group"),
+        (("--bind", "0.0.0.0:1"), "insecure"),
+        (("--discovery", "dns:x:1"), "not built yet"),
+        (("--profile", "uniform"), "profile 'uniform' is not built yet"),
+    ],
+)
+def test_wrong_calls_are_one_line(arguments: tuple[str, ...], sentence: str) -> None:
+    assert sentence in refused(*arguments)

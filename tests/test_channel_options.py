@@ -1,0 +1,164 @@
+"""What a channel is told: each refusal is one sentence that says what to do; and what the journal holds of it all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pygroups
+from pygroups import Channel, Config, Message, NotBuilt, UsageError
+from pygroups.channel.options import default_name
+from tests.channel_world import Group, in_a_group, until
+from tests.test_channel_state import records
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"group": ""}, "cannot name a group"),
+        ({"group": "a/b"}, "cannot name a group"),
+        ({"group": ".."}, "cannot name a group"),
+        ({"group": None}, "needs a group"),
+        ({"group": 5}, "cannot name a group"),
+        ({"name": "A B"}, "cannot name a member"),
+        ({"name": ""}, "cannot name a member"),
+        ({"name": "x" * 65}, "cannot name a member"),
+        ({"profile": "totally"}, "there is no profile 'totally'; there are: fifo, total"),
+        ({"bind": "nowhere"}, "write it as host:port"),
+        ({"bind": "0.0.0.0:0"}, "insecure=True"),
+        ({"bind": "0.0.0.0:0", "insecure": True}, "advertise='host:port'"),
+        ({"advertise": "nowhere"}, "write it as host:port"),
+        ({"transport": "pigeon"}, "there is no transport 'pigeon'"),
+        ({"discovery": "dir:"}, "names no folder"),
+        ({"journal_payloads": True}, "need journal=DIR"),
+        ({"journal_fsync": True}, "need journal=DIR"),
+        ({"state": object()}, "get_state"),
+        ({"config": {"window": 5}}, "pygroups.Config"),
+    ],
+)
+def test_what_is_wrong_is_refused_at_the_call(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence) as caught:
+        Channel(**{"group": "g", **options})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"profile": "uniform"},
+        {"profile": "unicast"},
+        {"transport": "udp"},
+        {"transport": "udp:239.1.2.3:4"},
+        {"discovery": "dns:name:1"},
+        {"expect": 3},
+        {"rejoin": True},
+        {"on_merge": "primary"},
+        {"secret": b"s"},
+    ],
+)
+def test_what_is_not_built_is_refused_and_not_ignored(options: dict[str, Any]) -> None:
+    with pytest.raises(NotBuilt, match="not built yet"):
+        Channel("g", **options)
+
+
+def test_a_place_or_a_folder_that_cannot_be_had_is_one_clear_error(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(UsageError, match=f"cannot listen at 127.0.0.1:{port}: Address already in use"):
+                async with group.channel("A", bind=f"127.0.0.1:{port}"):
+                    pass
+        file = tmp_path / "a file"
+        file.write_text("")
+        with pytest.raises(UsageError, match=r"the journal in .* cannot be opened: Not a directory"):
+            async with group.channel("A", journal=file):
+                pass
+        with pytest.raises(UsageError, match=r"members cannot find each other in .*: Not a directory"):
+            async with Channel("g", discovery=f"dir:{file}"):
+                pass
+        await group.read("A")  # and nothing of all that is in the way
+
+    in_a_group(tmp_path, story)
+
+
+def test_names_by_default_differ_and_are_names() -> None:
+    names = {default_name() for _ in range(3)}
+    assert len(names) == 3
+    assert all(str(os.getpid()) in name for name in names)
+    assert [Channel("g", name=name) for name in names]
+
+
+def test_members_find_each_other_without_any_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+    async def main() -> None:
+        async with Channel("orders") as first, Channel("orders") as second:
+            async with asyncio.timeout(20):
+                while len(first.view.members) < 2:
+                    await asyncio.sleep(0.01)
+            assert set(first.view.members) == {first.address, second.address}
+
+    asyncio.run(main())
+
+
+def test_a_fixed_port_and_an_advertised_name_are_used(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        first = await group.read("A", bind=f"127.0.0.1:{port}", advertise="localhost:0")
+        session = first.channel._session
+        assert session is not None
+        assert session.network.contact == f"localhost:{port}"
+        second = await group.read("B")
+        await second.channel.send(b"x", until="stable")
+        await until(lambda: first.payloads == [b"x"])
+
+    in_a_group(tmp_path, story)
+
+
+def test_the_journal_holds_the_life_the_marks_and_the_payloads(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        folder = tmp_path / "journal"
+        async with group.channel("A", journal=folder, journal_payloads=True, journal_fsync=True) as channel:
+            await channel.send_many([b"one", b"two"], until="stable")
+            channel.mark("fault", reason="on purpose", members=[channel.address], detail="nothing happened")
+            channel.mark("heal")
+            channel.mark("quiet")
+            with pytest.raises(UsageError, match="use fault, heal, quiet"):
+                channel.mark("birthday")
+            me = str(channel.address)
+        (start,) = records(folder, "start")
+        assert start["gauges"]["bound_us"] > 0
+        (deliver,) = records(folder, "deliver")
+        assert deliver["payload"] == [b"one", b"two"]
+        (fault,) = records(folder, "fault")
+        assert (fault["reason"], fault["members"], fault["detail"]) == ("on purpose", [me], "nothing happened")
+        assert len(records(folder, "heal")) == len(records(folder, "quiet")) == 1
+        (stats,) = records(folder, "stats")  # with the mark; what comes after it is no rest any more
+        assert not any(stats["gauges"].values())
+        (stop,) = records(folder, "stop")
+        assert stop["reason"] == "left"
+
+    in_a_group(tmp_path, story)
+
+
+def test_what_the_package_offers() -> None:
+    for name in pygroups.__all__:
+        assert getattr(pygroups, name) is not None
+    assert len(pygroups.__all__) <= 26
+    for error in (pygroups.NameTaken, pygroups.Refused, pygroups.Timeout, pygroups.WouldDeadlock, pygroups.Unknown):
+        assert issubclass(error, pygroups.Error)
+    message = Message(pygroups.Address("A", "a" * 16), b"x", 1, None, None)
+    assert message == Message(pygroups.Address("A", "a" * 16), b"x", 1, None, None)
+    with pytest.raises(AttributeError):
+        message.number = 2  # type: ignore[misc]
+
+
+def test_config_is_checked() -> None:
+    with pytest.raises(UsageError, match="window"):
+        Channel("g", config=Config(window=5))
