@@ -20,11 +20,10 @@ from pygroups.core.errors import Error
 from . import messages as say
 from .feeds import Feed
 from .outcome import Kill, Outcome, check_audit, judge, write_outcome
-from .place import Place
+from .place import GROUP, Place
 from .replica import digest_of, what_is_wrong
 from .story import Story
 
-GROUP: Final = "demo"
 FEED_SECONDS: Final = 15.0  # for a whole feed, however long it is
 KILL_BETWEEN: Final = (0.2, 0.45)  # of that time: everybody has lines left until half of it
 AWAY_SECONDS: Final = 2.0  # before the killed member comes back

@@ -93,7 +93,7 @@ def _audited(place: Place, story: Story) -> dict[str, dict[str, Any]]:
     from pygroups.pipeline.session import NoSpark
 
     try:
-        result = audit([place.journal], progress=story.step)
+        result = audit([place.group_journals], progress=story.step)
         story.step("writing the report")
         write_report(place.report, result)
     except (NotAJournal, NoSpark) as error:

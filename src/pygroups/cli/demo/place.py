@@ -9,6 +9,7 @@ from typing import Final
 
 from pygroups.core.errors import UsageError
 
+GROUP: Final = "demo"
 LIST: Final = ".pygroups-demo"  # the names of the files that a demo made, one a line
 RESULT: Final = "demo.json"
 REPORT: Final = "report.html"
@@ -21,6 +22,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self.journal = self.folder / "journal"
+        self.group_journals = self.journal / GROUP
         self.result = self.folder / RESULT
         self.report = self.folder / REPORT
 
@@ -39,8 +41,8 @@ class Place:
                     raise UsageError(
                         f"{self.folder / name} is not of an earlier demo: move it, or choose another --out"
                     )
-            if self.journal.is_dir() and any(self.journal.iterdir()):
-                raise UsageError(f"{self.journal} holds other journals: move them, or choose another --out")
+            if any(self.group_journals.glob("*/*.journal")):
+                raise UsageError(f"{self.group_journals} is not of an earlier demo: move it, or choose another --out")
             (self.folder / LIST).write_text("".join(f"{name}\n" for name in own))
         except OSError as error:
             why = error.strerror or str(error)
@@ -58,11 +60,11 @@ class Place:
 
     def _remove_journals(self) -> None:
         """Those of the demo's group, as they are laid out; anything else in there stays."""
-        for life in self.journal.glob("demo/*@*"):
+        for life in self.group_journals.glob("*@*"):
             for file in [*life.glob("*.journal"), life / "lock"]:
                 file.unlink(missing_ok=True)
             _remove_if_empty(life)
-        _remove_if_empty(self.journal / "demo")
+        _remove_if_empty(self.group_journals)
         _remove_if_empty(self.journal)
 
 
