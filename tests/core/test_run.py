@@ -11,7 +11,7 @@ from pygroups.core.address import Address
 from pygroups.core.run import Run, pack, payloads_of, unpack
 
 A, B, C = (Address(name, "0" * 16) for name in "ABC")
-FIELDS = Run.__slots__
+FIELDS = Run.__struct_fields__
 
 
 def fields(run: Run) -> dict[str, object]:
@@ -35,6 +35,19 @@ def test_a_head_makes_a_new_run_over_the_same_body() -> None:
         assert made is not run
         assert made.body is run.body, "a body is never copied"
         assert fields(made) == before | changed
+
+
+def test_nobody_changes_a_run() -> None:
+    run = a_run()
+    for name in FIELDS:
+        with pytest.raises(AttributeError):
+            setattr(run, name, None)
+
+
+def test_runs_are_told_apart_by_who_they_are() -> None:
+    run = a_run()
+    assert run == run and run != a_run()
+    assert len({run, a_run(), run}) == 2
 
 
 def test_what_was_pushed_is_popped() -> None:

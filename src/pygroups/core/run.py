@@ -12,38 +12,23 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[bytes])
 
 
-class Run:
+class Run(msgspec.Struct, frozen=True, eq=False):
     """An immutable batch of payloads by one origin; adding or taking a head makes a new run over the same body.
 
     So a layer may keep a run to send it again while the layers below go on adding their heads.  Between two layers
     of the same member a run may also be no batch at all: `count` is 0, and the head is the message (see Layer.tell).
     """
 
-    __slots__ = ("body", "count", "dest", "first", "heads", "index", "origin", "seq", "src", "stream")
-
-    def __init__(
-        self,
-        src: Address,
-        dest: Address | None,
-        heads: tuple[object, ...] = (),
-        origin: Address | None = None,
-        first: int = 0,
-        index: int = 0,
-        count: int = 0,
-        body: bytes = b"",
-        stream: Address | None = None,
-        seq: int = 0,
-    ) -> None:
-        self.src = src  # who put it on the wire: not always who wrote it
-        self.dest = dest  # None: every member of the view
-        self.heads = heads  # the last one was pushed last, by the lowest layer so far
-        self.origin = origin  # who wrote the payloads; None when there are none
-        self.first = first  # the origin's number of the first payload, from 1 in its life
-        self.index = index  # 0, or which piece of one payload this is
-        self.count = count
-        self.body = body  # the payloads, still packed
-        self.stream = stream  # the numbered stream it came in, and its number there: for marks and the journal
-        self.seq = seq
+    src: Address  # who put it on the wire: not always who wrote it
+    dest: Address | None  # None: every member of the view
+    heads: tuple[object, ...] = ()  # the last one was pushed last, by the lowest layer so far
+    origin: Address | None = None  # who wrote the payloads; None when there are none
+    first: int = 0  # the origin's number of the first payload, from 1 in its life
+    index: int = 0  # 0, or which piece of one payload this is
+    count: int = 0
+    body: bytes = b""  # the payloads, still packed
+    stream: Address | None = None  # the numbered stream it came in, and its number there: for marks and the journal
+    seq: int = 0
 
     @property
     def next(self) -> int:

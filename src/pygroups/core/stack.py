@@ -137,51 +137,54 @@ class Stack:
             for name, value in layer.gauges().items()
         }
 
-    def _settle(self, first: int) -> None:
-        """Move what the layer at place `first` has left, and what comes of it: down, then up, until nothing is left.
+    def _settle(self, place: int) -> None:
+        """Move what the layer at `place` has left, and what comes of it: down, then up, until nothing is left.
 
-        Between two layers everything arrives in the order it was left.  Only the layers from `first` to `last` were
-        called since all was still, so nobody else can have left anything.
+        Between two layers everything arrives in the order it was left.  Only who was called is looked at: layers from
+        down_first to down_last may have left something for those below them, up_first to up_last for those above.
         """
-        layers, last = self._places, first
-        down, up = bool(layers[first].below), bool(layers[first].above)
-        while down or up:
-            if down:
-                last = self._sweep_down(first, last)
-            place, down, up = last, False, False
-            while place >= first and place:
-                layer = layers[place]
-                place -= 1
+        layers, nowhere = self._places, len(self._places)
+        down_first = down_last = up_first = up_last = place
+        while True:
+            while down_first <= down_last:
+                layer = layers[down_first]
+                down_first += 1
+                if layer.below:
+                    items, layer.below = layer.below, []
+                    lower = layers[down_first]
+                    for item in items:
+                        if isinstance(item, Run):
+                            lower.down(item)
+                        else:
+                            lower.down_event(item)
+                    if lower.below and down_first > down_last:
+                        down_last = down_first
+                    if lower.above:
+                        if down_first < up_first:
+                            up_first = down_first
+                        if down_first > up_last:
+                            up_last = down_first
+            down_first, down_last = nowhere, -1
+            while up_last >= up_first and up_last:
+                layer = layers[up_last]
+                up_last -= 1
                 if layer.above:
                     items, layer.above = layer.above, []
-                    upper = layers[place]
+                    upper = layers[up_last]
                     for item in items:
                         if isinstance(item, Run):
                             upper.up(item)
                         else:
                             upper.up_event(item)
+                    if upper.above and up_last < up_first:
+                        up_first = up_last
                     if upper.below:
-                        down = True
-                    if place < first:
-                        first = place
-
-    def _sweep_down(self, first: int, last: int) -> int:
-        """From the layer at `first` to the one at `last`, or as far as there is anything; how far it was."""
-        layers, bottom, place = self._places, self._bottom, first
-        while place <= last:
-            layer = layers[place]
-            place += 1
-            if layer.below:
-                items, layer.below = layer.below, []
-                lower = layers[place]
-                for item in items:
-                    if isinstance(item, Run):
-                        lower.down(item)
-                    else:
-                        lower.down_event(item)
-                if last < place <= bottom:
-                    last = place
-        return last
+                        down_first = up_last
+                        if up_last > down_last:
+                            down_last = up_last
+            if down_last < 0:
+                return
+            up_first, up_last = nowhere, -1
 
 
 def check_fit(layers: Sequence[type[Layer]]) -> None:
