@@ -187,7 +187,7 @@ def test_the_timeline_shows_lives_views_and_marks() -> None:
     assert len(drawn.all("rect", "minority")) == 1
     assert len(drawn.all("text", "cut-word")) == 1 and len(drawn.all("text", "returned")) == 1
     assert [mark.one("text").text for mark in drawn.all("g", "mark")] == ["1", "2"]
-    assert drawn.all("g", "mark")[0].one("title").text == "1: fault (kill): A@a1 at 4 s"
+    assert drawn.all("g", "mark")[0].one("title").text == "1: fault: kill (A@a1) at 4 s"
 
 
 def test_a_life_stands_where_it_was_lived() -> None:
@@ -206,6 +206,15 @@ def test_marks_that_stand_close_share_a_number() -> None:
     assert [mark.one("text").text for mark in drawn] == ["1–3", "4"]
     assert [len(mark.all("line")) for mark in drawn] == [3, 1]
     assert drawn[0].one("title").text.count("number") == 3
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [("kill", "kill (A)"), ("A is killed", "A is killed"), ("", "fault (A)"), ("Alpha sleeps", "Alpha sleeps (A)")],
+)
+def test_a_fault_says_whom_it_hit_once(reason: str, said: str) -> None:
+    gaps = [FailoverGap("B", "b1", START + 4 * SECOND, reason, ["A@a1"], MS)]
+    assert f"{said} at 4 s B 1.00 ms" in page(verdict("fifo"), groups=[group(gaps=gaps)]).one("main").text
 
 
 def test_a_long_table_shows_the_longest_first_and_all_on_demand() -> None:

@@ -187,7 +187,7 @@ def test_the_written_page_tells_the_story(page: str, story: Story) -> None:
         "2 of 8 promises that were judged were broken (fifo, total-order)."
     )
     marks = [item.text for item in shown.one("ol", "marks").all("li")]
-    assert marks == ["1 4.2 s fault (kill): austin@austin1", "2 11.5 s all should have settled"]
+    assert marks == ["1 4.2 s fault: kill (austin@austin1)", "2 11.5 s all should have settled"]
     lanes = [name.text for name in shown.all("svg", "timeline")[0].all("text", "lane-name")]
     assert lanes == ["austin", "boston", "chicago", "denver"]
     assert len(shown.all("svg", "timeline")[0].all("text", "returned")) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
+import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from importlib import resources
 from typing import Any, Final
@@ -195,8 +196,11 @@ def _life_in_words(life: Life, group: GroupFindings) -> str:
 
 
 def _fault_in_words(gap: FailoverGap) -> str:
-    named = f" of {_names(gap.named)}" if gap.named else ""
-    return (gap.reason or "fault") + named
+    """The reason of a fault, and whom it hit where the reason does not say so itself."""
+    reason = gap.reason or "fault"
+    said = set(re.findall(r"[\w.-]+", reason))
+    unsaid = [address for address in gap.named if address.partition("@")[0] not in said]
+    return reason + (f" ({_names(unsaid)})" if unsaid else "")
 
 
 def _size_class(size: SizeClass) -> str:

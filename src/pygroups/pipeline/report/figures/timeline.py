@@ -88,13 +88,10 @@ def _close(marks: Sequence[Mark], axis: Axis) -> list[list[tuple[int, Mark]]]:
 
 def mark_in_words(mark: Mark) -> str:
     """What a mark says: its kind, its reason and whom it names."""
-    named = ", ".join(mark.named)
-    parts = {
-        "fault": f"fault ({mark.reason})" if mark.reason else "fault",
-        "heal": "the last fault is over",
-        "quiet": "all should have settled",
-    }
-    return parts[mark.kind] + (f": {named}" if named else "")
+    kinds = {"fault": "fault", "heal": "the last fault is over", "quiet": "all should have settled"}
+    reason = f": {mark.reason}" if mark.reason else ""
+    named = f" ({', '.join(mark.named)})" if mark.named else ""
+    return kinds[mark.kind] + reason + named
 
 
 def life_in_words(life: Life, words: Words) -> str:
