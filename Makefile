@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format venv java clean
+.PHONY: help demo test check style house format fuzz bench venv java clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -35,6 +35,15 @@ house: venv ## the rules of the house alone: imports, sizes, names, traces of a 
 format: venv ## format the source and mend what the linter can mend
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
+
+SECONDS ?= 60
+fuzz: venv ## damaged frames against decoder and stacks for SECONDS=60
+	@PYTHONPATH=src:. $(BIN)/python -m tests.wire.fuzz $(SECONDS)
+
+bench: venv ## short benchmarks, about two minutes; what they mean stands in bench/README.md
+	@$(BIN)/python bench/layers.py --seconds 1
+	@$(BIN)/python bench/delivery.py --seconds 2
+	@$(BIN)/python bench/total_order.py --seconds 3 --repeat 1 --kills 2
 
 venv: $(READY) ## the virtual environment .venv, with pinned packages
 

@@ -285,9 +285,15 @@ def main(seconds: float, first_seed: int) -> int:
 
 
 def commit() -> str:
-    """The commit that was fuzzed, with a plus if the tree differs from it."""
-    asked = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False, cwd=RESULTS.parents[2]).stdout.strip()
+    """The commit that was fuzzed, with a plus if the sources differ from it."""
+
+    def git(*command: str) -> str:
+        return subprocess.run(
+            ["git", *command], capture_output=True, text=True, check=False, cwd=RESULTS.parents[2]
+        ).stdout.strip()
+
+    changed = "+" if git("status", "--porcelain", "--", "src") else ""
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + changed
 
 
 if __name__ == "__main__":

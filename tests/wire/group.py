@@ -162,8 +162,8 @@ class Group:
 def warm(names: str = "ABC", *, profile: str = "total", seed: int = 1, tap: Tap | None = None) -> Group:
     """A group that has talked for a while."""
     group = Group(names, profile=profile, seed=seed, tap=tap)
-    for process in group.processes.values():
-        for other in group.processes:
+    for process in list(group.processes.values()):
+        for other in list(group.processes):
             group.send(process, b"to all", b"to all again")
             if other != process.address:
                 group.send(process, b"to one", to=other)

@@ -1,0 +1,255 @@
+"""Total order among real processes on loopback TCP, profile `total`: throughput, latency, failover.
+
+Every member sends as fast as its window allows and delivers everything in one order.  Counted between two instants
+within the load, at every member; afterwards all members must have delivered the same messages in the same order, each
+sender's in its order, all of them once.  CPU seconds are user and system time of all members.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import common
+
+WORKER = Path(__file__).with_name("worker.py")
+WARM_SECONDS, COOL_SECONDS = 1.0, 0.5
+BUDGETS = {("batches", 100): 0.6, ("batches", 1_000): 1.2, ("each", 100): 0.7, ("each", 1_000): 1.4}
+
+
+class Member:
+    """One process, seen from outside."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def do(self, what: str, **more: Any) -> dict[str, Any]:
+        stdin = self.process.stdin
+        assert stdin is not None
+        stdin.write(json.dumps({"do": what, **more}).encode() + b"\n")
+        await stdin.drain()
+        return await self.answer()
+
+    async def answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = await asyncio.wait_for(self.process.stdout.readline(), 120)
+        if not line:
+            raise RuntimeError(f"member {self.process.pid} has ended")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+class Group:
+    """`count` members in their own processes."""
+
+    def __init__(self, count: int, how: str, **options: Any) -> None:
+        self.count, self.how, self.options = count, how, options
+        self.members: list[Member] = []
+
+    async def __aenter__(self) -> Group:
+        self.place = TemporaryDirectory()
+        try:
+            for index in range(self.count):
+                await self._join(index)
+            while len((await self.members[0].do("view"))["members"]) < self.count:
+                await asyncio.sleep(0.05)
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def _join(self, index: int) -> None:
+        options = {"group": "bench", "name": f"m{index}", "discovery": f"dir:{self.place.name}", "how": self.how}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(WORKER),
+            json.dumps(options | {"index": index} | self.options),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=1 << 24,
+        )
+        member = Member(process)
+        self.members.append(member)
+        await member.answer()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._end()
+
+    async def _end(self) -> None:
+        for member in self.members:
+            if member.process.returncode is None and member.process.stdin is not None:
+                member.process.stdin.close()
+        for member in self.members:
+            try:
+                await asyncio.wait_for(member.process.wait(), 15)
+            except TimeoutError:
+                member.process.kill()
+        self.place.cleanup()
+
+    async def all_do(self, what: str, **more: Any) -> list[dict[str, Any]]:
+        return await asyncio.gather(*[member.do(what, **more) for member in self.members])
+
+
+# -- throughput
+
+
+async def throughput(members: int, size: int, how: str, seconds: float) -> dict[str, Any]:
+    """Everybody floods; deliveries and CPU between two instants."""
+    async with Group(members, how) as group:
+        first = time.monotonic() + WARM_SECONDS
+        last = first + seconds
+        sent = await group.all_do("flood", size=size, until=last + COOL_SECONDS, look_at=[first, last])
+        total = sum(answer["accepted"] for answer in sent)
+        await group.all_do("wait", count=total, patience=20.0)
+        reports = await group.all_do("report")
+        stats = (await group.members[0].do("stats"))["stats"]
+    verify(reports, total)
+    return {**between(reports), "counters": stats.get("counters", {})}
+
+
+def verify(reports: list[dict[str, Any]], total: int) -> None:
+    """RuntimeError unless everybody has everything, once, in one order that keeps each sender's."""
+    wrong = [
+        f"member {index}: {what} {report[what]}"
+        for index, report in enumerate(reports)
+        for what in ("double_or_out_of_order", "missing")
+        if report[what]
+    ]
+    if len({report["order"] for report in reports}) != 1:
+        wrong.append(f"orders differ: {[(r['delivered'], r['order']) for r in reports]}")
+    if any(report["delivered"] != total for report in reports):
+        wrong.append(f"{total} were sent, delivered: {[report['delivered'] for report in reports]}")
+    if wrong:
+        raise RuntimeError("; ".join(wrong))
+
+
+def between(reports: list[dict[str, Any]]) -> dict[str, Any]:
+    deliveries = sum(r["snapshots"][1]["delivered"] - r["snapshots"][0]["delivered"] for r in reports)
+    cpu = sum(r["snapshots"][1]["cpu"] - r["snapshots"][0]["cpu"] for r in reports)
+    elapsed = statistics.mean(r["snapshots"][1]["at"] - r["snapshots"][0]["at"] for r in reports)
+    return {
+        "messages_per_s": round(deliveries / len(reports) / elapsed),
+        "deliveries": deliveries,
+        "cpu_s_per_million_deliveries": round(cpu / deliveries * 1e6, 3),
+        "cpu_share_of_machine": round(cpu / elapsed / (os.cpu_count() or 1), 2),
+        "order_verified": True,
+    }
+
+
+# -- latency
+
+
+async def latency(members: int, size: int, rate: float, seconds: float) -> dict[str, Any]:
+    """One sender that does not order; from the time at which it was to send to its own delivery."""
+    async with Group(members, "batches") as group:
+        sender = group.members[-1]
+        await sender.do("read_differently")
+        sent = await sender.do("drip", size=size, rate=rate, until=time.monotonic() + seconds)
+        await group.all_do("wait", count=sent["accepted"], patience=20.0)
+        found = await sender.do("latencies")
+        reports = await group.all_do("report")
+    verify(reports, sent["accepted"])
+    return {"messages": found["count"], "p50_ms": round(found["p50"], 3), "p99_ms": round(found["p99"], 3)}
+
+
+# -- failover
+
+
+async def failover(members: int, size: int, rate: float) -> dict[str, Any]:
+    """SIGKILL of the member that orders, under load; what the survivors saw."""
+    async with Group(members, "batches") as group:
+        first, *others = group.members
+        names = (await first.do("view"))["members"]
+        assert names[0] == "m0", "who came first orders"
+        await group.all_do("read_differently")
+        end = time.monotonic() + 4.0
+        drips = [asyncio.create_task(m.do("drip", size=size, rate=rate, until=end)) for m in group.members]
+        await asyncio.sleep(1.5)
+        killed = time.monotonic()
+        os.kill(first.process.pid, signal.SIGKILL)
+        sent = await asyncio.gather(*drips[1:])
+        await asyncio.gather(drips[0], return_exceptions=True)
+        group.members = others
+        await asyncio.gather(*[member.do("wait", count=1 << 30, patience=1.0) for member in others])
+        gaps = [(await member.do("gaps", after=killed))["gap_ms"] for member in others]
+        reports = await group.all_do("report")
+        await first.process.wait()
+    return {"gap_ms": max(gaps), **survivors(reports, [answer["accepted"] for answer in sent])}
+
+
+def survivors(reports: list[dict[str, Any]], accepted: list[int]) -> dict[str, Any]:
+    lost = sum(
+        count - report["by_sender"].get(str(index), 0) for report in reports for index, count in enumerate(accepted, 1)
+    )
+    return {
+        "lost": lost + sum(report["missing"] for report in reports),
+        "double_or_out_of_order": sum(report["double_or_out_of_order"] for report in reports),
+        "one_order": len({report["order"] for report in reports}) == 1,
+        "of_the_killed": [report["by_sender"].get("0", 0) for report in reports],
+    }
+
+
+# -- all of it
+
+
+async def run(options: argparse.Namespace) -> bool:
+    well = True
+    for size in options.sizes:
+        for how in options.how:
+            result = common.Result("total_order")
+            tries = [await throughput(options.members, size, how, options.seconds) for _ in range(options.repeat)]
+            tries.sort(key=lambda one: one["cpu_s_per_million_deliveries"])
+            middle = tries[len(tries) // 2]
+            best = tries[0]["cpu_s_per_million_deliveries"]
+            budget = BUDGETS.get((how, size)) if options.members == 4 else None
+            result.write(what="throughput", members=options.members, size=size, how=how, tries=len(tries),
+                         best_cpu_s_per_million_deliveries=best, budget_cpu_s_per_million=budget, **middle)  # fmt: skip
+    if options.latency:
+        result = common.Result("total_order")
+        found = await latency(options.members, 100, 200.0, options.seconds * 2)
+        result.write(what="latency", members=options.members, size=100, rate=200, **found)
+    if options.kills:
+        result = common.Result("total_order")
+        tries = [await failover(options.members, 100, 1_000.0) for _ in range(options.kills)]
+        gaps = sorted(one["gap_ms"] for one in tries)
+        well = all(not one["lost"] and not one["double_or_out_of_order"] and one["one_order"] for one in tries)
+        result.write(
+            what="failover",
+            members=options.members,
+            size=100,
+            rate_each=1_000,
+            kills=len(tries),
+            gap_ms_median=statistics.median(gaps),
+            gap_ms_max=gaps[-1],
+            budget_ms=250,
+            gaps_ms=gaps,
+            lost=sum(one["lost"] for one in tries),
+            double_or_out_of_order=sum(one["double_or_out_of_order"] for one in tries),
+            one_order=all(one["one_order"] for one in tries),
+        )
+    return well
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    options.add_argument("--members", type=int, default=4)
+    options.add_argument("--sizes", type=int, nargs="*", default=[100, 1_000])
+    options.add_argument("--how", nargs="*", choices=["batches", "each"], default=["batches", "each"])
+    options.add_argument("--seconds", type=float, default=5.0, help="counted, of each load")
+    options.add_argument("--repeat", type=int, default=3, help="times each load; the median is written")
+    options.add_argument("--latency", action=argparse.BooleanOptionalAction, default=True)
+    options.add_argument("--kills", type=int, default=5)
+    return 0 if asyncio.run(run(options.parse_args())) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
