@@ -1,0 +1,69 @@
+"""Members die between the steps of their turns, and an audit over all journals is clean; a planted bug is seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.group import Group, audit, broken, until
+from tests.e2e.kills import Kills, send
+from tests.e2e.steps import STEPS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+PROMISED = {
+    "agreement",
+    "buffers-drain",
+    "fifo",
+    "gap-free-prefix",
+    "initial-view",
+    "integrity",
+    "liveness",
+    "no-duplication",
+    "run-identity",
+    "same-view-delivery",
+    "self-delivery",
+    "self-inclusion",
+    "stability-safety",
+    "total-order",
+    "transitional-set",
+    "view-accuracy",
+    "view-agreement",
+    "view-monotonic",
+    "virtual-synchrony",
+}
+"""What profile `total` promises and this history has an occasion for."""
+
+
+def test_ten_deaths_between_the_steps_break_no_promise(tmp_path: Path) -> None:
+    kills = Kills(tmp_path, seed=1)
+    kills.run(10)
+    assert kills.done == dict.fromkeys(STEPS, 2)
+    code, found = audit(kills.group.journal)
+    assert code == 0, found
+    assert found["quarantined"] == 0
+    assert {promise["name"] for promise in found["promises"] if promise["verdict"] == "held"} >= PROMISED
+
+
+def test_the_audit_accuses_a_member_that_sends_before_it_writes(tmp_path: Path) -> None:
+    """M48: the same group, the same death by its own hand; only that the network comes before the journal."""
+    with Group(tmp_path) as group:
+        others = group.start("A", "B", "C")
+        faulty = group.go(group.prepare(), "D", planted=True)
+        until("D has joined", lambda: bool(faulty.address))
+        group.settle()
+        group.everywhere("fault", "kill", [faulty.address])
+        for worker in (*others, faulty):
+            send(worker)
+        faulty.order("die", step="network too early", passages=10)
+        assert faulty.ended() == -9
+        group.settle()
+        group.everywhere("heal")
+        group.quiet(group.stop_sending())
+        group.everywhere("quiet")
+        group.leave()
+    code, found = audit(group.journal)
+    assert code == 1
+    assert "integrity" in broken(found)
+    (integrity,) = [promise for promise in found["promises"] if promise["name"] == "integrity"]
+    assert {violation["origin"] for violation in integrity["violations"]} == {faulty.address}
