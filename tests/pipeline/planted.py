@@ -47,6 +47,7 @@ def clean(group: str, profile: str = "total") -> History:
     history.view("ABCD")
     history.multicast("ABCD", count=900)
     history.multicast("ABCD", count=1200)
+    history["A"].log("purge", digest={history["A"].address: history["A"].seq})
     last = history.send("C")
     if profile.startswith("uniform"):
         history.deliver(last, "ABCD")

@@ -1,0 +1,95 @@
+"""Every rule sees its planted faults, and nothing else fires. All histories are judged in one audit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pygroups.pipeline.audit import audit
+from pygroups.pipeline.promises import RULES
+from pygroups.pipeline.verdict import AuditResult, Verdict
+from tests.pipeline.catalog import all_planted
+from tests.pipeline.planted import Planted
+from tests.pipeline.spark_session import spark
+
+__all__ = ["spark"]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+PLANTED = all_planted()
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
+    root = tmp_path_factory.mktemp("journals")
+    for planted in PLANTED:
+        planted.make(planted.group).save(root)
+    return audit([root], master="local[2]")
+
+
+@pytest.fixture(scope="module")
+def verdicts(judged: AuditResult) -> dict[str, dict[str, Verdict]]:
+    by_group: dict[str, dict[str, Verdict]] = defaultdict(dict)
+    for verdict in judged.verdicts:
+        by_group[verdict.group][verdict.promise] = verdict
+    return by_group
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.group)
+def test_a_planted_fault_breaks_what_it_breaks_and_nothing_else(
+    planted: Planted, verdicts: dict[str, dict[str, Verdict]]
+) -> None:
+    broken = {name: verdict.violations[:3] for name, verdict in verdicts[planted.group].items() if verdict.broken}
+    assert set(broken) == planted.breaks, broken
+
+
+def test_every_rule_was_seen_to_fire_and_to_hold(verdicts: dict[str, dict[str, Verdict]]) -> None:
+    fired = {promise for planted in PLANTED for promise in planted.breaks}
+    held = {v.promise for group in verdicts.values() for v in group.values() if v.verdict == "held"}
+    assert fired == held == {rule.promise for rule in RULES}
+
+
+def test_a_witness_names_promise_member_and_message(verdicts: dict[str, dict[str, Verdict]]) -> None:
+    (witness,) = verdicts["one-view-late-C-dead"]["virtual-synchrony"].violations
+    assert (witness.promise, witness.group, witness.view) == ("virtual-synchrony", "one-view-late-C-dead", "1:A@410")
+    assert (witness.member, witness.origin, witness.first, witness.position) == ("C@430", "B@420", 5, 16)
+    assert witness.other in ("A@410", "B@420", "D@440")
+    assert witness.detail == f"not delivered here in this view: {witness.other} did"
+
+
+def test_what_stands_behind_a_hole_is_skipped_with_the_reason(verdicts: dict[str, dict[str, Verdict]]) -> None:
+    fifo = verdicts["behind-a-hole-C"]["fifo"]
+    assert fifo.verdict == "held"
+    assert fifo.skips == {"a journal has a hole or damage before them": 6}
+
+
+def test_without_the_origins_journal_integrity_is_skipped(verdicts: dict[str, dict[str, Verdict]]) -> None:
+    integrity = verdicts["without-journal-C"]["integrity"]
+    assert integrity.skips == {"the journal of the origin is missing": 15}
+    assert integrity.judged == 45
+    accuracy = verdicts["without-journal-C"]["view-accuracy"]
+    assert accuracy.skips == {"the journal of a member of the last view is missing or ends early": 3}
+
+
+def test_a_profile_is_judged_by_what_it_promises_only(verdicts: dict[str, dict[str, Verdict]]) -> None:
+    order = verdicts["clean-fifo"]["total-order"]
+    assert (order.verdict, order.judged, order.excused) == ("not judged", 0, True)
+    assert order.reason == "the profile fifo does not promise it"
+    assert verdicts["clean-total1999"]["total-order"].verdict == "held"
+
+
+def test_no_facts_are_never_held(judged: AuditResult) -> None:
+    assert all(verdict.judged > 0 for verdict in judged.verdicts if verdict.verdict == "held")
+    state = next(v for v in judged.verdicts if v.group == "clean-total" and v.promise == "state-cut")
+    assert (state.verdict, state.reason, state.excused) == ("not judged", "no state was given", True)
+
+
+def test_a_uniform_history_is_judged_under_its_history_id(judged: AuditResult) -> None:
+    order = [v for v in judged.verdicts if v.group == "clean-uniform" and v.promise == "total-order"]
+    assert [(v.verdict, v.history) for v in order] == [("held", "h1")]
+
+
+def test_the_dead_are_judged_too(verdicts: dict[str, dict[str, Verdict]]) -> None:
+    witnesses = verdicts["skipped-C-dead"]["fifo"].violations
+    assert {witness.member for witness in witnesses} == {"C@430"}
