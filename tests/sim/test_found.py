@@ -13,8 +13,7 @@ from pygroups.sim.runner import play
 from pygroups.sim.schedule import from_json
 
 FOUND = sorted(Path(__file__).with_name("found").glob("*.json"))
-OPEN: dict[str, str] = {
-}
+OPEN: dict[str, str] = {}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 A history is lines.  `view 2 BC: B C` says that B and C install view 2 with the members B and C, coming from the view
 they had; `(alone)` that each names only itself as coming with it, `(as A:3)` that it begins with that digest.  `send A`
 is A's next message.  `A1: B C` is the delivery of A's message 1 at B, then at C.  `quiet B C` is the end, with B and C
-alive.  What is wrong in another way has a word of its own below.
+alive.  Unless a history begins with `undisturbed`, the living may have looked dead.  What is wrong in another way has a
+word of its own below.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class History:
         self.places: dict[str, int] = {}
 
     def play(self, text: str) -> None:
+        if "undisturbed" not in text:
+            self.judge.disturbed()
         for line in text.strip().splitlines():
             words = line.split("#")[0].strip()
             if words:
@@ -61,7 +64,11 @@ class History:
         elif match := re.fullmatch(r"crash (\w)", line):
             self.judge.crashed(ALL[match[1]])
         elif match := re.fullmatch(r"stop (\w) knowing (\d+) to (\d+)", line):
-            self.judge.stopped(ALL[match[1]], range(int(match[2]), int(match[3]) + 1))
+            self.judge.stopped(ALL[match[1]], "left", range(int(match[2]), int(match[3]) + 1))
+        elif match := re.fullmatch(r"leave (\w)", line):
+            self.judge.leaving(ALL[match[1]])
+        elif line == "undisturbed":
+            pass
         elif match := re.fullmatch(r"stable (\w) below (\d+)", line):
             self.judge.reached(ALL[match[1]], 0, int(match[2]))
         elif match := re.fullmatch(r"undelivered (\w) to (\w) (\d+)", line):
@@ -142,6 +149,9 @@ GOOD = {
     "a leaver is told what it cannot know": START
     + "A1: A B C\nA2: A B C\nB1: A C\nview 2 AC: A C\nstop B knowing 1 to 1\n"
     "quiet A C",
+    "a crash and a leave": "undisturbed\n"
+    + START
+    + "A1: A B C\nA2: A B C\nB1: A B C\ncrash A\nview 2 BC: B C\nleave B\nview 3 C: C\nstop B knowing 1 to 0\nquiet C",
     "unicasts": "view 1 AB: A B\nsend A to B\nsend A to B\nA1 to B: B\nundelivered A to B 2\nquiet A B",
     "stable means had by all": START
     + "A1: A B C\nA2: A B\nstable A below 2\nA2: C\nstable A below 3\nB1: A B C\nquiet A B C",
@@ -187,6 +197,10 @@ PLANTED = [
     ("liveness", "view 1 AB: A B\nquiet A B B blocked"),
     ("view-accuracy", "view 1 ABC: A B C\ncrash C\nquiet A B"),
     ("view-accuracy", "view 1 ABC: A B C\nview 2 A: A\nquiet A B C"),
+    ("view-accuracy", "undisturbed\nview 1 ABC: A B C\nview 2 AB: A B"),
+    ("view-accuracy", "undisturbed\nview 1 ABC: A B C\nview 2 ABC: A B\nview 2C C: C"),
+    ("view-accuracy", "undisturbed\nview 1 ABC: A B C\nleave B\ncrash A\nview 2 C: C\nstop C knowing 1 to 0"),
+    ("view-accuracy", "undisturbed\nview 1 AB: A B\nview 1C C: C\nquiet A B C"),
     ("buffers-drain", "view 1 AB: A B\nquiet A B holding window"),
     ("stability-safety", START + "A1: A B\nstable A below 2"),
     ("state-cut", "view 1 AB: A B\nsend A\nA1: A B\nstate given A 2A: A:1"),
@@ -215,7 +229,7 @@ def test_a_planted_fault_is_found(promise: str, history: str) -> None:
     played = History("total")
     played.play("\n".join(lines[:-1]))  # until the last line nothing is wrong
     with pytest.raises(Broken) as caught:
-        played.play(lines[-1])
+        played.line(lines[-1])
     assert caught.value.witness.promise == promise
 
 

@@ -40,6 +40,7 @@ OTHERS: Final = {"halves": 2, "oneway": 2, "pair": 1, "leave": 2, "break": 2, "j
 MOMENTS: Final[tuple[Moment, ...]] = ("sends", "delivers", "stops", "installs")
 LEAVINGS: Final[tuple[Leaving, ...]] = ("all", "some", "nothing")
 WEATHERS: Final = ("loss", "burst", "repeat", "reorder", "tail", "late")
+DISTURBING: Final = ("isolate", "pause", "halves", "oneway", "pair", "loss", "burst", "tail")
 FAULTS: Final = (*GRAVE, *OTHERS, *WEATHERS)
 
 
@@ -66,6 +67,8 @@ def checked_faults(text: str) -> tuple[str, ...]:
 def draw(seed: int, wish: Wish) -> Schedule:
     """The schedule of `seed`."""
     rng = stream(seed, "schedule")
+    if rng.random() < 0.15:  # nobody ever looks dead who lives: then nobody may be taken for dead
+        wish = wish._replace(faults=tuple(fault for fault in wish.faults if fault not in DISTURBING))
     count = wish.members or (rng.randint(6, 12) if rng.random() < 0.05 else rng.randint(3, 5))
     names = tuple(NAMES[:count])
     config = _config(stream(seed, "config"))
@@ -199,7 +202,18 @@ class _Plan:
         return FORMATION + self.rng.randrange(0, self.lasts)
 
     def add(self, fault: str) -> None:
-        getattr(self, f"add_{fault}")(self.when())
+        at = self.when()
+        getattr(self, f"add_{fault}")(at)
+        if self.rng.random() < 0.6:
+            self.add_traffic(at)
+
+    def add_traffic(self, at: int) -> None:
+        """So that much is on its way when it happens."""
+        for _ in range(self.rng.randint(1, 4)):
+            soon = at + self.rng.randrange(0, 20 * MILLISECOND)
+            self.actions.append(
+                Send(at=soon, who=self.rng.choice(self.names), count=self.rng.choice([1, 3, 10]), size=30)
+            )
 
     def moment(self, at: int) -> Moment:
         """Some faults wait for what their victim does next; where that is a view change, something begins one."""
@@ -287,7 +301,8 @@ def _one_of(rng: Random, weights: dict[str, int]) -> str:
 
 
 def _sends(rng: Random, names: Sequence[str], heal_at: int, config: dict[str, int]) -> list[Action]:
-    """Steady senders and bursts; a few messages after everything healed, to see that it works again."""
+    """Steady senders and bursts.  In half of the schedules a few messages after everything healed, to see that it works
+    again; in the others nothing more is sent, and what was lost last must be found without that."""
     senders = rng.sample(names, rng.randint(2, len(names)))
     large = Config(**config).run_bytes
     whole = max(1, heal_at // (8 * SECOND))
@@ -300,6 +315,6 @@ def _sends(rng: Random, names: Sequence[str], heal_at: int, config: dict[str, in
         to = rng.choice(names) if rng.random() < 0.1 else None
         sends.append(Send(at=at, who=rng.choice(senders), count=count, size=size, to=to))
         left -= count if to is None else 0
-    for _ in range(10):
+    for _ in range(rng.choice([0, 10])):
         sends.append(Send(at=heal_at + rng.randrange(0, 2 * SECOND), who=rng.choice(names), count=1, size=20))
     return sends

@@ -47,6 +47,7 @@ def _to_one(world: World, member: Member, action: Crash | Pause | Leave) -> None
 
 
 def _pause(world: World, member: Member, action: Pause) -> None:
+    world.judge.disturbed()
     _note(world, "pause", [member])
     member.pause()
     world.agenda.after(action.lasts, member.resume)
@@ -104,6 +105,7 @@ def _cut(world: World, cut: Cut, names: Sequence[str]) -> None:
     isolated = len(side) == 1 and cut.others is None and cut.way == "both"
     kind = "isolation" if isolated else f"cut {cut.way}"
     _note(world, kind, [world.running[name] for name in side if name in world.running])
+    world.judge.disturbed()
     world.network.cut(links)
     world.agenda.after(cut.lasts, _mend, world, links)
 

@@ -180,7 +180,7 @@ class Member:
             world.tell(self.address.name, event)
         elif isinstance(event, Excluded):
             self.ended = event.reason
-            world.judge.stopped(self.address, self.top.unknown())
+            world.judge.stopped(self.address, event.reason, self.top.unknown())
             self.agenda.at(self.agenda.now, world.gone, self)
         elif isinstance(event, StateWanted):
             self.state.wanted(event)
@@ -204,6 +204,7 @@ class Member:
     def leave(self) -> None:
         """Begin to leave; nothing is sent any more."""
         self.leaving = True
+        self.world.judge.leaving(self.address)
         self.app.orders.clear()
         self.ask(Leave())
 

@@ -55,6 +55,11 @@ class Network:
                 self._fates.append((threshold, fate))
         self._unusual = threshold
 
+    @property
+    def silences(self) -> bool:
+        """Whether this weather can make a living process look dead."""
+        return bool(self.weather.loss or self.weather.bursts or self.weather.tail)
+
     def link(self, src: str, dest: str) -> Link:
         """The way from `src` to `dest`."""
         found = self._links.get((src, dest))

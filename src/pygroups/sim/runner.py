@@ -101,6 +101,8 @@ def play(
 
 def _play(world: World) -> None:
     schedule, agenda = world.schedule, world.agenda
+    if world.network.silences:
+        world.judge.disturbed()
     for action in schedule.actions:
         agenda.at(action.at, faults.apply, world, action)
     agenda.run_until(schedule.heal_at)

@@ -77,7 +77,13 @@ class Check:
     def reached(self, member: Address, delivered: int, stable: int) -> None:
         """`member` was told that own multicasts below `delivered` are delivered here, below `stable` everywhere."""
 
-    def ended(self, member: Address, unknown: range | None) -> None:
+    def leaving(self, member: Address) -> None:
+        """`member` began to leave."""
+
+    def disturbed(self) -> None:
+        """From now on a process that lives may look as if it were dead: it is paused, cut off, or frames are lost."""
+
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         """`member`'s life is over: it crashed (None), or it stopped and listed own messages of unknown fate."""
 
     def state_given(self, member: Address, view: ViewId, digest: Marks) -> None:

@@ -18,7 +18,7 @@ from .stability import Stability
 from .states import States
 from .synchrony import Synchrony
 from .unicasts import Unicasts
-from .views import TransitionalSet, Views
+from .views import TransitionalSet, ViewAccuracy, Views
 
 PROFILES: Final = ("fifo", "total")
 
@@ -32,6 +32,7 @@ def checks_of(profile: str) -> list[Check]:
     return [
         Views(),
         TransitionalSet(),
+        ViewAccuracy(),
         messages,
         *order,
         Stability(messages),
@@ -54,6 +55,8 @@ class Judge:
         self._received = [check.received for check in checks if type(check).received is not Check.received]
         self._undelivered = [check.undelivered for check in checks if type(check).undelivered is not Check.undelivered]
         self._reached = [check.reached for check in checks if type(check).reached is not Check.reached]
+        self._leaving = [check.leaving for check in checks if type(check).leaving is not Check.leaving]
+        self._disturbed = [check.disturbed for check in checks if type(check).disturbed is not Check.disturbed]
         self._ended = [check.ended for check in checks if type(check).ended is not Check.ended]
         self._state_given = [check.state_given for check in checks if type(check).state_given is not Check.state_given]
         self._state_set = [check.state_set for check in checks if type(check).state_set is not Check.state_set]
@@ -109,15 +112,25 @@ class Judge:
         for check in self._reached:
             check(member, delivered, stable)
 
-    def stopped(self, member: Address, unknown: range) -> None:
+    def leaving(self, member: Address) -> None:
+        """The application at `member` asked to leave."""
+        for check in self._leaving:
+            check(member)
+
+    def disturbed(self) -> None:
+        """Something happens that may make the living look dead."""
+        for check in self._disturbed:
+            check()
+
+    def stopped(self, member: Address, reason: str, unknown: range) -> None:
         """`member` is out of the group and was told which of its messages it cannot know the fate of."""
         for check in self._ended:
-            check(member, unknown)
+            check(member, reason, unknown)
 
     def crashed(self, member: Address) -> None:
         """`member`'s process ended without a word."""
         for check in self._ended:
-            check(member, None)
+            check(member, "crashed", None)
 
     def state_given(self, member: Address, view: ViewId, digest: Marks) -> None:
         """`member` took its state, for those who join in `view`."""

@@ -62,7 +62,7 @@ class Messages(Check):
             )
         self.runs[key] = delivery.body
 
-    def ended(self, member: Address, unknown: range | None) -> None:
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         if unknown is None:
             return
         delivered = self.next.get(member, {}).get(member, 1)

@@ -33,7 +33,7 @@ class Order(Check):
         self.last[view.member] = view.id
         self.lengths.setdefault(view.id, {}).setdefault(view.member, 0)
 
-    def ended(self, member: Address, unknown: range | None) -> None:
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         self._leaves(member)
 
     def settled(self, rests: list[Rest]) -> None:

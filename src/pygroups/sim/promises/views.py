@@ -1,4 +1,4 @@
-"""What views promise: self-inclusion, view-monotonic, view-agreement, initial-view, transitional-set."""
+"""What views promise: self-inclusion, view-monotonic, view-agreement, initial-view, transitional-set, view-accuracy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
 from .broken import Broken
-from .facts import Check, Delivery, Viewed
+from .facts import Check, Delivery, Rest, Viewed
 
 
 class Views(Check):
@@ -65,6 +65,49 @@ class TransitionalSet(Check):
         if together != named:
             detail = "names one as coming with it that did not" if named else "does not name one that came with it"
             raise Broken("transitional-set", detail, member=view.member, other=other.member, view=view.id)
+
+
+class ViewAccuracy(Check):
+    """While nothing makes a living process look dead, a view loses only who began to leave or ended, and nobody is left
+    behind.  What quiet.py says of the end is the other half of this promise."""
+
+    promises = ("view-accuracy",)
+
+    def __init__(self) -> None:
+        self.undisturbed = True
+        self.gone: dict[Address, None] = {}  # who may be missing from a view
+        self.last: dict[Address, Viewed] = {}
+
+    def disturbed(self) -> None:
+        self.undisturbed = False
+
+    def leaving(self, member: Address) -> None:
+        self.gone[member] = None
+
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        if self.undisturbed and reason != "crashed" and member not in self.gone:
+            raise Broken("view-accuracy", f"it is out ({reason}), and neither left nor looked dead", member=member)
+        self.gone[member] = None
+
+    def viewed(self, view: Viewed) -> None:
+        before = self.last.get(view.member)
+        self.last[view.member] = view
+        if before is None or not self.undisturbed:
+            return
+        for member in before.members:
+            if member not in view.members and member not in self.gone:
+                detail = "it is not in the view any more, and neither left nor looked dead"
+                raise Broken("view-accuracy", detail, member=member, other=view.member, view=view.id)
+
+    def settled(self, rests: list[Rest]) -> None:
+        if not self.undisturbed:
+            return
+        ids = {rest.member: self.last[rest.member].id for rest in rests if rest.member in self.last}
+        for member, id in ids.items():
+            first = next(iter(ids))
+            if id != ids[first]:
+                detail = f"it is in another view than {first}, and nothing ever cut them off"
+                raise Broken("view-accuracy", detail, member=member, other=first, view=id)
 
 
 def _names(members: tuple[Address, ...]) -> str:
