@@ -40,6 +40,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     queue_max: int = 64 << 20  # unread events before a reader that waits in its own send is refused
     heartbeat: int = 1 * SECOND
     heartbeat_timeout: int = 5 * SECOND
+    lateness: int = 20 * MILLISECOND  # of a member's own timers, from which on it takes less for silence
     verify_timeout: int = 1 * SECOND  # how long a silent member has to answer before it is suspected
     unicast_period: int = 20 * MILLISECOND  # between two rounds of asking, reporting and repeating
     unicast_ack_runs: int = 32  # received runs before an acknowledgement that does not wait for the round

@@ -158,8 +158,8 @@ class Failure(Layer):
         The time it was late counts for nobody, and it gets the same time again to read; if that was long, all begin
         anew.
         """
-        if not late:
-            return
+        if late < self.env.config.lateness:
+            return  # every timer rings a little late: if that moved deadlines, none would ever come
         now, fresh = self.env.now, late >= self.env.config.heartbeat // 2
         for member, when in self.heard.items():
             self.heard[member] = now if fresh else min(now, when + 2 * late)
