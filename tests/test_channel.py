@@ -402,6 +402,24 @@ def test_a_crashed_member_is_found_dead_by_the_others(tmp_path: Path) -> None:
     in_a_group(tmp_path, story)
 
 
+def test_a_member_that_hangs_is_found_by_its_silence_and_told_when_it_wakes(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        quick = Config(heartbeat=50_000, heartbeat_timeout=500_000, verify_timeout=100_000)
+        first, second, third = [await group.read(name, config=quick) for name in "ABC"]
+        await until(lambda: all(len(reader.channel.view.members) == 3 for reader in (first, second, third)))
+        hanging = first.channel._member  # it coordinates
+        hanging.closed = True  # its process is there, its connections are open, and it does nothing
+        await until(lambda: len(second.channel.view.members) == len(third.channel.view.members) == 2)
+        assert second.channel.view.left == (first.channel.address,)
+        hanging.closed = False
+        hanging.due = False
+        hanging.schedule()
+        await first.task
+        assert first.left == [Left("excluded", [])]
+
+    in_a_group(tmp_path, story)
+
+
 def test_whoever_is_excluded_is_told_and_ends(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
         from pygroups.core.events import Excluded
