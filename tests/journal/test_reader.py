@@ -45,7 +45,7 @@ def read(*folders: Path) -> tuple[list[dict[str, Any]], list[Quarantine]]:
     return sorted(rows, key=lambda row: row["index"]), damage
 
 
-def offsets(data: bytes) -> list[int]:
+def offsets(data: bytes | bytearray) -> list[int]:
     """Where each frame behind the header begins."""
     found, at = [], len(PREAMBLE)
     while at < len(data):
@@ -54,7 +54,7 @@ def offsets(data: bytes) -> list[int]:
     return found[1:]
 
 
-def with_data(tmp_path: Path, data: bytes, number: int = 0) -> Path:
+def with_data(tmp_path: Path, data: bytes | bytearray, number: int = 0) -> Path:
     folder = tmp_path / "orders" / "A@3f2c"
     folder.mkdir(parents=True, exist_ok=True)
     segment_path(folder, number).write_bytes(data)

@@ -1,0 +1,178 @@
+"""The command and the data source: what a user sees, in the shell and in Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from pygroups.cli.audit import in_words
+from pygroups.cli.main import main
+from pygroups.journal.writer import JournalWriter, segment_path
+from pygroups.pipeline import session as sessions
+from pygroups.pipeline.schemas import MESSAGES, QUARANTINE, RECORDS
+from pygroups.pipeline.verdict import Verdict, Violation, summarize
+from tests.pipeline.planted import clean, closed, opened, repeated
+from tests.pipeline.spark_session import spark
+
+__all__ = ["spark"]
+slow = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("journals")
+    clean("good").save(root)
+    history = opened("bad")
+    repeated(history, "C")
+    closed(history).save(root)
+    return root
+
+
+@pytest.mark.timeout(400)
+@slow
+def test_json_tables_and_exit_code_of_a_broken_promise(
+    spark: SparkSession, journals: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    damaged = segment_path(next((journals / "good").glob("A@*")), 0)
+    before = damaged.read_bytes()
+    damaged.write_bytes(before[:-40] + b"\xc1" + before[-39:])
+    try:
+        code = main(["audit", str(journals), "--json", "--out", str(tmp_path / "out"), "--master", "local[2]"])
+    finally:
+        damaged.write_bytes(before)
+    answer = capfd.readouterr()
+    assert code == 1
+    told = json.loads(answer.out)
+    assert list(told) == ["promises", "files", "rows", "quarantined"]
+    assert (told["files"], told["quarantined"]) == (9, 1)
+    assert answer.err.startswith(f"warning: {damaged} at byte ") and answer.err.count("\n") == 1
+    promises = {promise["name"]: promise for promise in told["promises"]}
+    assert {name for name, promise in promises.items() if promise["verdict"] == "broken"} == {"fifo", "no-duplication"}
+    (violation,) = promises["no-duplication"]["violations"]
+    assert violation == {
+        "promise": "no-duplication",
+        "group": "bad",
+        "view": "1:A@410",
+        "member": "C@430",
+        "other": None,
+        "origin": "B@420",
+        "first": 5,
+        "position": 18,
+        "detail": "delivered a second time",
+    }
+    deliveries = spark.read.parquet(str(tmp_path / "out" / "silver" / "deliveries"))
+    assert {"group", "day"} <= set(deliveries.columns)
+    assert (tmp_path / "out" / "bronze" / "group=good" / "day=2023-11-14").is_dir()
+    assert spark.read.parquet(str(tmp_path / "out" / "gold" / "violations")).where("`group` = 'bad'").count() == 2
+
+
+@pytest.mark.timeout(400)
+@slow
+def test_a_clean_history_ends_with_0_and_a_table(
+    spark: SparkSession, journals: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", str(journals / "good"), "--strict", "--master", "local[2]"]) == 0
+    answer = capfd.readouterr()
+    assert answer.err == ""
+    lines = [line.split() for line in answer.out.splitlines()]
+    assert ["total-order", "held", "33,703", "0"] in lines
+    assert answer.out.endswith("1 group, 5 files, 131 records\n")
+
+
+@slow
+def test_the_data_source_has_three_tables(spark: SparkSession, tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path, "g", "A", "1", "total", host="h", boot_id="b")
+    run: dict[str, Any] = {"origin": "B", "origin_incarnation": "2", "first": 7, "count": 2, "position": 30}
+    journal.write([("deliver", (1, "A@1"), run | {"payload": [b"one", b"two"]})], 5, 5)
+    journal.write([("deliver", (1, "A@1"), run | {"first": 9, "count": 1, "position": 32})], 6, 6)
+    journal.close()
+    with segment_path(journal.folder, 0).open("ab") as file:
+        file.write(b"\x03\x00\x00\x00\x00\x00\x00\x00abc")
+    read = spark.read.format("pygroups")
+    records = read.load(str(tmp_path))
+    assert records.schema == RECORDS
+    assert records.count() == 2
+    messages = read.option("table", "messages").load(str(tmp_path))
+    assert messages.schema == MESSAGES
+    rows = messages.orderBy("number").select("number", "position", "payload").collect()
+    assert [tuple(row) for row in rows] == [(7, 30, b"one"), (8, 31, b"two"), (9, 32, None)]
+    places = read.option("table", "quarantine").load(str(tmp_path))
+    assert places.schema == QUARANTINE
+    (place,) = places.collect()
+    assert (place["group"], place["member"], place["reason"]) == ("g", "A", "bad checksum")
+
+
+@slow
+def test_what_the_data_source_cannot_do_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException, match="there is no table 'feelings'"):
+        spark.read.format("pygroups").option("table", "feelings").load(str(tmp_path)).count()
+    with pytest.raises(AnalysisException, match="holds no journal"):
+        spark.read.format("pygroups").load(str(tmp_path)).count()
+    with pytest.raises(Exception, match="journals can be read in batches only"):
+        stream = spark.readStream.format("pygroups").load(str(tmp_path))
+        stream.writeStream.format("noop").start().awaitTermination(30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "say where the journals are"),
+        (["{tmp}/nothing"], "is no folder"),
+        (["{tmp}"], "holds no journal"),
+        (["{tmp}", "--master", "local", "--remote", "sc://x"], "give one of them"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_code_2(
+    arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", *(argument.format(tmp=tmp_path) for argument in arguments)]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.count("\n") == 1 and sentence in told.err
+
+
+def test_a_missing_java_is_one_clear_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clean("good").save(tmp_path)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert main(["audit", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "needs Java 17" in told and "apt-get install" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "major"),
+    [
+        ('openjdk version "17.0.15" 2025', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "21" x', 21),
+        ("", None),
+    ],
+)
+def test_the_version_of_java_is_read(text: str, major: int | None) -> None:
+    assert sessions._major_version(text) == major
+
+
+def test_a_violation_in_words() -> None:
+    violation = Violation("fifo", "g", "4:A@1", "C@3", None, "B@2", 17, 40, "delivered message 17\nwhere 16 was next")
+    assert in_words(violation) == (
+        "fifo broken in group g at C@3 in view 4:A@1 (from B@2, message 17): delivered message 17 where 16 was next"
+    )
+
+
+def test_the_worst_verdict_stands_for_all_groups_but_who_had_no_occasion_does_not_count() -> None:
+    held = Verdict("fifo", "a", "held", 5, 1, "1 skipped: x", skips={"x": 1})
+    no_occasion = Verdict("fifo", "b", "not judged", 0, 0, "nothing was delivered", excused=True)
+    unknown = Verdict("fifo", "c", "not judged", 0, 2, "2 skipped: x", skips={"x": 2})
+    broken = Verdict("fifo", "d", "broken", 3, 0, "", broken=1)
+    (two,) = summarize([held, no_occasion])
+    assert (two.verdict, two.judged, two.reason) == ("held", 5, "1 skipped: x")
+    (three,) = summarize([held, no_occasion, unknown])
+    assert (three.verdict, three.reason) == ("not judged", "3 skipped: x")
+    assert summarize([held, broken, unknown])[0].verdict == "broken"
+    assert summarize([no_occasion])[0].excused
