@@ -27,22 +27,23 @@ def same_sets(
 
     `cohorts` has the columns of `views` with `next` and `until`, an index before which deliveries count (null: all
     do); `within` narrows further which deliveries count. Digests are compared first; only in cohorts whose digests
-    differ the runs themselves. `lacking` begins the sentence about a run that somebody else delivered.
+    differ the runs themselves. `lacking` begins the sentence about a run that somebody else delivered. A fact is one
+    message at one member.
     """
     columns = cohorts.drop("origin", "index", "profile")
     wanted = columns.withColumnRenamed("address", "who")
     members = Window.partitionBy(*_COHORT)
     wanted = wanted.withColumn("companions", F.count(F.lit(1)).over(members)).where("companions > 1")
-    counted = deliveries.select("view", "life", "index", "run", *_RUN, "stream", "seq")
+    counted = deliveries.select("view", "life", "index", "run", "count", *_RUN, "stream", "seq")
     inside = counted.join(F.broadcast(wanted), ["view", "life"]).where("until is null or index < until")
     inside = inside if within is None else inside.where(within)
-    sets = inside.groupBy(*_COHORT, "life").agg(*digest_of(F.col("run")))
+    sets = inside.groupBy(*_COHORT, "life").agg(*digest_of(F.col("run")), F.sum("count").alias("messages"))
     filled = wanted.join(sets.drop("group", "history"), ["view", "next", "life"], "left").na.fill(
-        0, ["runs", "bits", "low_sum", "high_sum"]
+        0, ["runs", "bits", "low_sum", "high_sum", "messages"]
     )
-    compared = filled.groupBy(*_COHORT).agg(F.count(F.lit(1)).alias("members"), differs().alias("differs"))
+    compared = filled.groupBy(*_COHORT).agg(F.sum("messages").alias("messages"), differs().alias("differs"))
     unequal = compared.where("differs").select("view", "next")
-    return findings(compared, judged=F.col("members")).unionAll(_missing(wanted, inside, unequal, lacking))
+    return findings(compared, judged=F.col("messages")).unionAll(_missing(wanted, inside, unequal, lacking))
 
 
 def _missing(wanted: DataFrame, inside: DataFrame, unequal: DataFrame, sentence: str) -> DataFrame:

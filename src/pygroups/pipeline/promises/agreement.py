@@ -9,7 +9,7 @@ from pygroups.pipeline.tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:
-    """A fact is one view at one member that reached quiet in it together with another."""
+    """A fact is one message at one member that reached quiet in its view together with another."""
     quiet = tables.journals.where("quiet_view is not null").select(
         "life", F.col("quiet_view").alias("view"), "quiet_end"
     )
@@ -18,4 +18,10 @@ def judge(tables: Tables) -> DataFrame:
     return same_sets(cohorts, tables.deliveries)
 
 
-RULE = Rule("agreement", VIRTUAL_SYNCHRONY, "views", "no two members reached quiet in one view", judge)
+RULE = Rule(
+    "agreement",
+    VIRTUAL_SYNCHRONY,
+    "messages",
+    "nothing was delivered in a view in which two members reached quiet",
+    judge,
+)

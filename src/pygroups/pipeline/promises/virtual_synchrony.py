@@ -8,10 +8,14 @@ from pygroups.pipeline.tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:
-    """A fact is one view at one member that left it together with another."""
+    """A fact is one message at one member that left the view together with another."""
     return same_sets(transitions(tables.views), tables.deliveries)
 
 
 RULE = Rule(
-    "virtual-synchrony", VIRTUAL_SYNCHRONY, "views", "no two members went together from one view to the next", judge
+    "virtual-synchrony",
+    VIRTUAL_SYNCHRONY,
+    "messages",
+    "nothing was delivered in a view that two members left together",
+    judge,
 )
