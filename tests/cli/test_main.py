@@ -200,7 +200,7 @@ def test_another_pipe_that_breaks_is_not_mistaken_for_the_reader() -> None:
 def test_nothing_heavy_is_imported_for_nothing(arguments: list[str]) -> None:
     code = (
         "import sys; from pygroups.cli.main import main; main(sys.argv[1:]);"
-        "heavy = {'pyspark', 'pandas', 'pyarrow', 'numpy', 'duckdb', 'jinja2'};"
+        "heavy = {'pyspark', 'pandas', 'pyarrow', 'numpy', 'jinja2'};"
         "print('imported', sorted(heavy & set(sys.modules)))"
     )
     ended = subprocess.run(
