@@ -124,17 +124,16 @@ def _shrink(seed: int, wish: Wish, file: Path | None) -> int:
     from pygroups.sim.draw import draw
     from pygroups.sim.runner import play
     from pygroups.sim.schedule import to_json
-    from pygroups.sim.shrink import shrink
+    from pygroups.sim.shrink import alike, shrink
 
     schedule = draw(seed, wish)
     witness = play(schedule).witness
     if witness is None:
         raise UsageError(f"seed {seed} breaks no promise: there is nothing to shrink")
-    promise = witness.promise
 
     def fails(candidate: Schedule) -> bool:
         found = play(candidate).witness
-        return found is not None and found.promise == promise
+        return found is not None and alike(found, witness)
 
     small = shrink(schedule, fails, tell=_say)
     _say("")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pygroups.core.limits import SECOND
+from pygroups.core.limits import SECOND, Config
 
 from .network import CALM
+from .promises.broken import Witness
 from .schedule import Action, Cut, Habits, Schedule
 
 Fails = Callable[[Schedule], bool]
@@ -19,6 +21,15 @@ def shrink(schedule: Schedule, fails: Fails, tries: int = 1_000, tell: Callable[
     shrinker = _Shrinker(schedule, fails, tries, tell)
     shrinker.run()
     return shrinker.best
+
+
+def alike(one: Witness, other: Witness) -> bool:
+    """Whether two witnesses tell of the same failure: the same promise, in the same words but for numbers and names."""
+    return (one.promise, _words(one.detail)) == (other.promise, _words(other.detail))
+
+
+def _words(detail: str) -> str:
+    return re.sub(r"\d+", "0", re.sub(r"\S+@\w+", "@", detail))
 
 
 class _Shrinker:
@@ -86,7 +97,9 @@ def _plainer(schedule: Schedule) -> Iterator[Schedule]:
     if schedule.rejoin:
         yield _with(schedule, rejoin=False)
     for name in schedule.config:
-        yield _with(schedule, config={key: value for key, value in schedule.config.items() if key != name})
+        config = {key: value for key, value in schedule.config.items() if key != name}
+        if 2 * Config(**config).heartbeat <= Config(**config).heartbeat_timeout:  # else the living look dead for ever
+            yield _with(schedule, config=config)
     for name, habits in schedule.habits.items():
         if habits != Habits():
             yield _with(schedule, habits=schedule.habits | {name: Habits()})
