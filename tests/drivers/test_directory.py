@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
@@ -172,6 +173,29 @@ def test_an_entry_that_somebody_removed_comes_back(place: Place) -> None:
     first.close()
     assert second.members() == {}
     second.close()
+
+
+def test_an_entry_that_somebody_removes_while_it_is_made_is_made_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        first, _ = opened(place, A)
+        flock, looks = fcntl.flock, [True, True]
+
+        def somebody_looks(file: int, how: int) -> None:
+            if how & fcntl.LOCK_EX and looks and looks.pop():
+                assert first.members() == {}  # it is not locked yet, so it seems to be of a dead process
+            flock(file, how)
+
+        monkeypatch.setattr(fcntl, "flock", somebody_looks)
+        second, _ = opened(place, B)
+        second.announce(True)
+        assert not looks
+        assert first.members() == {B: "127.0.0.1:1"}
+        first.close()
+        second.close()
+
+    asyncio.run(story())
 
 
 def test_closing_leaves_nothing_but_the_lock(place: Place) -> None:

@@ -136,8 +136,7 @@ class Directory:
             self.place.root.mkdir(0o700, parents=True)
         _own_folder(self.folder)
         nameless = self.folder / f".{self.me}"
-        self.entry = os.open(nameless, os.O_RDWR | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
-        fcntl.flock(self.entry, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.entry = _made_and_locked(nameless)
         os.write(self.entry, self._text())
         nameless.rename(self.path)
 
@@ -225,6 +224,22 @@ def _own_folder(path: Path) -> None:
         raise PermissionError(errno.EPERM, f"{path} belongs to another user")
     if found.st_mode & _OTHERS:
         raise PermissionError(errno.EPERM, f"other users may use {path}; chmod 700 closes it")
+
+
+def _made_and_locked(path: Path) -> int:
+    """A new open file of this name, and its lock.
+
+    Whoever sees it before it is locked takes it for a dead one's, holds it for a moment, and removes it: then another
+    one is made.  Nobody is waited for, because whoever holds it may have been stopped just then.
+    """
+    while True:
+        path.unlink(missing_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file).st_nlink:
+                return file
+        os.close(file)
 
 
 def _address(name: str) -> Address | None:
