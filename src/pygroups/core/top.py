@@ -64,6 +64,7 @@ class Top(Layer):
         "open",
         "position",
         "reached",
+        "run_limit",
         "stable",
         "stopped",
         "unicasts",
@@ -73,6 +74,7 @@ class Top(Layer):
         super().__init__(env)
         assert flight_ends in ("here", "everywhere")
         self.flight_ends = flight_ends
+        self.run_limit = env.config.run_bytes + ENTRY_BYTES  # of the payloads of a run, each with its length
         self.open = OpenRun(1, [], 0)  # multicasts
         self.unicasts: dict[Address, OpenRun] = {}
         self.flight: list[Run] = []  # own multicasts on their way, oldest first
@@ -92,16 +94,18 @@ class Top(Layer):
     def accept(self, payload: bytes, to: Address | None = None) -> int:
         """Take a payload, and give it its number; it leaves with this turn or a later one."""
         entry = len(payload) + ENTRY_BYTES
-        if entry > self.env.config.run_bytes + ENTRY_BYTES:
-            limit = self.env.config.run_bytes
-            raise UsageError(f"the payload has {len(payload):,} bytes; the limit is {limit:,} until pieces are built")
         opened = self.open if to is None else self.unicasts.setdefault(to, OpenRun(1, [], 0))
-        if opened.size + entry > self.env.config.run_bytes + ENTRY_BYTES or len(opened.payloads) == RUN_MESSAGES_MAX:
+        size = opened.size + entry
+        if size > self.run_limit or len(opened.payloads) == RUN_MESSAGES_MAX:
+            if entry > self.run_limit:
+                limit = self.env.config.run_bytes
+                raise UsageError(f"the payload has {len(payload):,} bytes; the limit is {limit:,}: send it in parts")
             self._cut(opened, to)
-        number = opened.first + len(opened.payloads)
-        opened.payloads.append(payload)
-        opened.size += entry
-        return number
+            size = entry
+        payloads = opened.payloads
+        payloads.append(payload)
+        opened.size = size
+        return opened.first + len(payloads) - 1
 
     def room(self) -> int:
         """How many bytes the window has left: own multicasts that not all others have consumed are in it."""
