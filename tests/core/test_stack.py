@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -52,14 +52,14 @@ def stack_of(*layers: type[Layer]) -> Stack:
 
 
 class Talker(Layer):
-    """Passes on what comes and, as its script says, leaves more in both lists, before and after it."""
+    """Passes on what comes and, as chance says, leaves more in both lists, before and after it."""
 
-    def __init__(self, env: Env, script: Iterator[int]) -> None:
+    def __init__(self, env: Env, rng: random.Random, words: list[int]) -> None:
         super().__init__(env)
-        self.script = script
+        self.rng = rng
+        self.words = words  # how many all of them may still say
         self.left: tuple[list[object], list[object]] = ([], [])  # above, below
         self.came: tuple[list[object], list[object]] = ([], [])  # from above, from below
-        self.words = 0
 
     def _leave(self, item: Run | Event, direction: int) -> None:
         (self.above, self.below)[direction].append(item)
@@ -67,12 +67,14 @@ class Talker(Layer):
 
     def _talk(self) -> None:
         """Nothing, an event or a run; up, down, or both."""
-        what = next(self.script, 0)
-        self.words += 1
-        item: Run | Event = Note(str(self.words)) if what & 1 else Run(A, B, (self.words,))
-        if what & 2:
+        if self.words[0] == 0 or self.rng.random() < 0.5:
+            return
+        self.words[0] -= 1
+        item: Run | Event = Note(str(self.words)) if self.rng.random() < 0.5 else Run(A, B, (self.words[0],))
+        what = self.rng.choice((1, 2, 3))
+        if what & 1:
             self._leave(item, 0)
-        if what & 4:
+        if what & 2:
             self._leave(item, 1)
 
     def _handle(self, item: Run | Event, came_from_below: bool) -> None:
@@ -93,22 +95,26 @@ class Talker(Layer):
     def up_event(self, event: Event) -> None:
         self._handle(event, True)
 
+
+class Ender(Talker):
+    """Has something to say at the end of a turn too."""
+
     def end_turn(self) -> None:
         self._talk()
 
 
 @settings(deadline=None)
 @given(
-    st.integers(1, 6),
-    st.lists(st.integers(0, 7), max_size=120),
+    st.integers(0, 1 << 32),
+    st.lists(st.booleans(), min_size=1, max_size=7),
     st.lists(st.sampled_from(["receive", "happened", "asked", "end_turn"]), min_size=1, max_size=8),
 )
 def test_whatever_layers_leave_arrives_in_the_order_it_was_left(
-    depth: int, script: list[int], calls: list[str]
+    seed: int, enders: list[bool], calls: list[str]
 ) -> None:
     env = Env(A, 0, random.Random(1), Config())
-    shared = iter(script)
-    layers = [Talker(env, shared) for _ in range(depth)]
+    rng, words = random.Random(seed), [60]
+    layers = [(Ender if ender else Talker)(env, rng, words) for ender in enders]
     codec = Plain()
     stack = Stack(env, layers, codec)
     outputs: list[Run | Event] = []
@@ -122,13 +128,20 @@ def test_whatever_layers_leave_arrives_in_the_order_it_was_left(
             stack.asked(Note(f"asked {number}"), number)
         else:
             outputs += stack.end_turn(number).events
+        for upper, lower in pairwise(layers):
+            assert lower.came[0] == upper.left[1]
+            assert upper.came[1] == lower.left[0]
+        assert not any(layer.below for layer in layers) and not any(layer.above for layer in layers[1:])
     outputs += stack.end_turn(len(calls)).events
     assert outputs == layers[0].left[0], "the application gets all that the top left for it"
-    for upper, lower in pairwise(layers):
-        assert lower.came[0] == upper.left[1]
-        assert upper.came[1] == lower.left[0]
-    for layer in layers:
-        assert not layer.above and not layer.below
+
+
+def test_what_the_top_left_while_nothing_was_called_goes_with_the_turn() -> None:
+    stack = stack_of(Below, Layer)
+    below = stack.layers[0]
+    assert isinstance(below, Below)
+    below.asks(Run(A, B, ("a full run",)))
+    assert stack.end_turn(1).frames == [((B,), [b"a full run"])]
 
 
 def test_runs_of_one_frame_arrive_in_its_order() -> None:

@@ -392,6 +392,18 @@ def test_leave_waits_for_own_runs_in_flight_and_for_what_is_not_cut() -> None:
     assert bench.asked == [], "it is asked once"
 
 
+def test_leave_waits_for_what_waits_for_a_view() -> None:
+    bench = Bench(view=False)
+    bench.top.accept(b"1")
+    bench.top.down_event(Leave())
+    assert bench.cut() == [] and bench.asked == []
+    bench.view(1, A)
+    (run,) = bench.cut()
+    bench.deliver(run)
+    bench.turn()
+    assert [type(event) for event in bench.asked] == [Leave]
+
+
 def test_other_wishes_pass_at_once() -> None:
     bench = Bench()
     wish = Suspect(B, False)
@@ -438,6 +450,9 @@ def test_the_end_is_told_once_and_nothing_follows_it() -> None:
         "who waits for a message hears that it has arrived before the end is told"
     )
     assert [record["kind"] for record in bench.records()] == ["send", "deliver", "drop", "stop"]
+    bench.env.drop("old view")
+    bench.env.record_drops()
+    assert bench.turn() == ([], []) and bench.records() == []
     assert list(bench.top.unknown()) == [2]
 
 
