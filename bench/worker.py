@@ -31,7 +31,7 @@ class Worker:
     def __init__(self, channel: Channel, index: int, how: str) -> None:
         self.channel = channel
         self.index = index
-        self.heads: list[bytes] = []  # of what was delivered, in order
+        self.heads = bytearray()  # of what was delivered, in order
         self.times: list[float] = []  # when a batch was read, and how much was there then
         self.latencies: list[float] = []
         self.accepted = 0
@@ -45,13 +45,13 @@ class Worker:
         heads = self.heads
         async for events in self.channel.batches():
             if type(events[0]) is Message:
-                heads += [message.payload[:HEAD_BYTES] for message in cast(list[Message], events)]
+                heads += b"".join([message.payload[:HEAD_BYTES] for message in cast(list[Message], events)])
 
     async def read_each(self) -> None:
-        remember = self.heads.append
+        heads = self.heads
         async for event in self.channel:
             if isinstance(event, Message):
-                remember(event.payload[:HEAD_BYTES])
+                heads += event.payload[:HEAD_BYTES]
 
     async def read_with_times(self) -> None:
         """As read_batches, and when each batch came."""
@@ -60,7 +60,7 @@ class Worker:
                 now = time.monotonic()
                 self.times.append(now)
                 for message in cast(list[Message], events):
-                    self.heads.append(message.payload[:HEAD_BYTES])
+                    self.heads += message.payload[:HEAD_BYTES]
                     if message.payload[0] == self.index:
                         self.latencies.append(now - STAMP.unpack_from(message.payload, HEAD_BYTES)[0])
 
@@ -97,30 +97,32 @@ class Worker:
 
     # -- what it saw
 
+    def delivered(self) -> int:
+        return len(self.heads) // HEAD_BYTES
+
     def look(self) -> None:
-        self.snapshots.append({"at": time.monotonic(), "cpu": time.process_time(), "delivered": len(self.heads)})
+        self.snapshots.append({"at": time.monotonic(), "cpu": time.process_time(), "delivered": self.delivered()})
 
     async def all_delivered(self, count: int, patience: float) -> None:
         end = time.monotonic() + patience
-        while len(self.heads) < count and time.monotonic() < end:
+        while self.delivered() < count and time.monotonic() < end:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)  # and whatever comes twice
 
     def report(self) -> dict[str, Any]:
         """The order as a hash, and what is wrong with each sender's order."""
-        joined = b"".join(self.heads)
         next_number: dict[int, int] = {}
         double = missing = 0
-        for sender, number in HEAD.iter_unpack(joined):
+        for sender, number in HEAD.iter_unpack(self.heads):
             expected = next_number.get(sender, 0)
             if number < expected:
                 double += 1
             else:
                 missing += number - expected
                 next_number[sender] = number + 1
-        order = xxh3_64(joined).hexdigest()
+        order = xxh3_64(self.heads).hexdigest()
         return {
-            "delivered": len(self.heads),
+            "delivered": self.delivered(),
             "order": order,
             "by_sender": next_number,
             "double_or_out_of_order": double,
