@@ -13,10 +13,7 @@ from pygroups.sim.runner import play
 from pygroups.sim.schedule import from_json
 
 FOUND = sorted(Path(__file__).with_name("found").glob("*.json"))
-OPEN: dict[str, str] = {
-    "stability-lost-to-one": "STABLE: a stability message that only one member lost is not told again, if it only frees "
-    "that member's own window",
-}
+OPEN: dict[str, str] = {}
 
 
 @pytest.mark.parametrize(

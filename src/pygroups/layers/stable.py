@@ -171,14 +171,18 @@ class Stable(Layer):
             self.tell(self.members[0], vote)
 
     def _settled(self) -> bool:
-        """Whether, as far as this member knows, everything is stable and consumed everywhere."""
+        """Whether, as far as this member knows, everything is stable and consumed everywhere.
+
+        Who counts the votes knows without asking how far its own messages are consumed; the message that tells anybody
+        else may have been lost on its way to this member alone.
+        """
         last = self.last
         if last is None:
             return False
         known = zip(last.purge, last.seen, self.delivered.values(), strict=True)
         told = zip(last.consumed, self.members, strict=True)
         return all(purge >= max(seen, delivered) for purge, seen, delivered in known) and all(
-            consumed >= self._origin(member).consumed for consumed, member in told if member != self.env.me
+            consumed >= self._origin(member).consumed for consumed, member in told if member != self.env.me or self.rank
         )
 
     # -- counting, at the coordinator
