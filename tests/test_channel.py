@@ -396,7 +396,7 @@ def test_a_crashed_member_is_found_dead_by_the_others(tmp_path: Path) -> None:
         await second.__aenter__()
         await until(lambda: len(first.channel.view.members) == 2)
         second._member.crash(AssertionError("gone"))
-        await until(lambda: len(first.channel.view.members) == 1)
+        await until(lambda: len(first.views) == 3)
         assert [type(event).__name__ for event in first.events[-2:]] == ["Suspected", "View"]
 
     in_a_group(tmp_path, story)

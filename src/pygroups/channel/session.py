@@ -106,6 +106,7 @@ class Session:
         finally:
             self.states.stop()
             self.member.close()
+        await asyncio.sleep(0)  # the connections close in the next pass of the loop, which may be its last
         return left
 
     # -- the member's inbox
