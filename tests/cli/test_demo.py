@@ -282,6 +282,16 @@ def test_one_is_killed_and_nothing_is_lost(tmp_path: Path, capsys: pytest.Captur
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quickly")
+def test_the_only_one_that_sends_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    feed = feed_of(tmp_path, "f", [str(n) for n in range(400)])
+    assert direct(Plan([feed], tmp_path / "out", 2, seed=1, kill=True, audit=False)) == 0
+    result = json.loads((tmp_path / "out" / "demo.json").read_text())
+    assert (result["counts"], result["gap_ms"]) == ({"A": 400, "B": 400}, None)
+    assert "nobody else sends" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quickly")
 def test_fewer_members_than_feeds_and_nobody_killed(tmp_path: Path) -> None:
     feeds = [feed_of(tmp_path, name, [f"{name} {n}" for n in range(50)]) for name in ("f", "g", "h")]
     out = tmp_path / "out"

@@ -188,7 +188,7 @@ class Director:
         for name in rest:
             await self._start(name)
         await self._until(self._all_in_one_view, JOIN_SECONDS, "the members did not find each other")
-        self.story.together(self.hands[self._sequencer()].name)
+        self.story.together(self._sequencer(), self.feeds_of)
         for hand in self.hands.values():
             hand.tell(say.Go(FEED_SECONDS))
         if self.plan.kill:
@@ -242,17 +242,29 @@ class Director:
         address = victim.view[0]
         await self._mark(others, "fault", f"{victim.name} is killed with SIGKILL", [address])
         victim.tell(say.TellBusy())
-        busy = await victim.hear(say.Busy)
+        busy = await self._heard(victim, say.Busy, "the sequencer has nothing on the wire: give longer input")
         all_had_lines = all(not hand.finished for hand in self.hands.values() if hand.progress.totals)
+        going_on = any(not hand.finished for hand in others if hand.progress.totals)
         victim.expected_to_end = True
         at_us = time.monotonic_ns() // 1_000
         victim.process.send_signal(signal.SIGKILL)
         await victim.process.wait()
-        firsts = [await hand.hear(say.Delivered) for hand in others]
-        gap_ms = max(first.at_us - at_us for first in firsts) / 1_000
+        await self._until(
+            lambda: all(address not in hand.view for hand in others), JOIN_SECONDS, "the others did not agree on a view"
+        )
         view_ms = max(hand.view_at_us - at_us for hand in others) / 1_000
+        gap_ms = None
+        if going_on:  # otherwise nothing is delivered before the dead one is back
+            firsts = [await self._heard(hand, say.Delivered, "nothing is delivered any more") for hand in others]
+            gap_ms = max(first.at_us - at_us for first in firsts) / 1_000
         self.kill = Kill(address, busy.runs, sum(busy.sent.values()), all_had_lines, view_ms, gap_ms)
         self.story.killed(victim, self.kill, others)
+
+    async def _heard(self, hand: Hand, kind: type[Word], otherwise: str) -> Word:
+        try:
+            return await asyncio.wait_for(hand.hear(kind), STALL_SECONDS)
+        except TimeoutError:
+            raise DemoFailed(f"{otherwise} ({STALL_SECONDS:.0f} seconds)") from None
 
     async def _bring_back(self) -> None:
         assert self.kill is not None

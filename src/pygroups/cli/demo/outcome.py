@@ -28,7 +28,7 @@ class Kill:
     sent: int  # lines, until then
     all_had_lines: bool  # everybody still had something to send
     view_ms: float
-    gap_ms: float  # to the next delivery, in the view without it
+    gap_ms: float | None  # to the next delivery, in the view without it; None: nobody else had anything to send
     back_seconds: float = 0.0  # from the new process to its first view
     state_records: int = 0
 

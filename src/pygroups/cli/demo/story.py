@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from .feeds import Feed
 from .messages import Joined
 from .outcome import Kill, Outcome
 
@@ -48,16 +49,18 @@ class Story:
         self.tell(f"{plan.members} members are started, as many processes, on this machine; seed {plan.seed}")
         self.tell(f"they will send {total:,} records to everyone: {feeds}")
 
-    def together(self, sequencer: str) -> None:
+    def together(self, sequencer: str, feeds_of: dict[str, list[Feed]]) -> None:
         """All members have found each other."""
         self.tell(f"all have found each other; {sequencer} is the sequencer: it gives all messages one order")
+        for name, feeds in feeds_of.items():
+            what = ", ".join(feed.name for feed in feeds) or "only listens"
+            self.bar_of[name] = self.bars.add_task(f"{name} {what}"[:28], total=None)
         self.tell("each sends its feed, and writes everybody's records into a SQLite table of its own")
 
     def progressed(self, hand: Hand) -> None:
         """A member has sent more."""
         if hand.name not in self.bar_of:
-            feeds = ", ".join(hand.progress.totals) or "no feed"
-            self.bar_of[hand.name] = self.bars.add_task(f"{hand.name} {feeds}"[:28], total=None)
+            return  # not all have found each other yet
         total = sum(hand.progress.totals.values())
         self.bars.update(self.bar_of[hand.name], total=total, completed=hand.sent)
 
@@ -69,10 +72,12 @@ class Story:
             f"{kill.runs} runs on the wire were not acknowledged by everybody"
         )
         names = ", ".join(hand.name for hand in others)
-        self.tell(
-            f"{names} agreed on a view without it {kill.view_ms:.0f} ms after the kill; "
-            f"the next record was delivered {kill.gap_ms:.0f} ms after it"
+        gap = (
+            "nobody else sends"
+            if kill.gap_ms is None
+            else f"the next record was delivered {kill.gap_ms:.0f} ms after it"
         )
+        self.tell(f"{names} agreed on a view without it {kill.view_ms:.0f} ms after the kill; {gap}")
 
     def starts_again(self, name: str) -> None:
         """A new process under the old name."""
