@@ -6,9 +6,9 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
@@ -27,12 +27,31 @@ SHOWN = 5
 _STYLES = {"held": "green", "broken": "bold red", "not judged": "yellow"}
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Cluster:
+    """Where Spark runs.
+
+    Parameters
+    ----------
+    master
+        The Spark cluster to use; this machine's cores (local[*]) if neither it nor --remote is given.
+    remote
+        The Spark Connect server to use, for instance sc://host:15002.
+    """
+
+    master: str | None = None
+    remote: str | None = None
+
+
+HERE: Final = Cluster()
+
+
 def audit(
     *journals: Path,
     out: Path | None = None,
     report: Path | None = None,
-    master: str | None = None,
-    remote: str | None = None,
+    cluster: Cluster = HERE,
     strict: Annotated[bool, Parameter(negative=())] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
@@ -50,17 +69,13 @@ def audit(
         temporary folder and end with the command.
     report
         Write the findings as one HTML file that works offline.
-    master
-        The Spark cluster to use; this machine's cores (local[*]) if neither it nor --remote is given.
-    remote
-        The Spark Connect server to use, for instance sc://host:15002.
     strict
         Exit with 1 also for facts that were skipped, and for promises that could not be judged though the profile
         makes them and the history had an occasion.
     as_json
         One JSON object on standard output.
     """
-    _check_call(journals, master, remote)
+    _check_call(journals, cluster.master, cluster.remote)
     from pygroups.journal.reader import NotAJournal
     from pygroups.pipeline.session import NoSpark
 
@@ -68,7 +83,7 @@ def audit(
         with _progress() as progress:
             from pygroups.pipeline.audit import audit as judge_journals
 
-            result = judge_journals(journals, master=master, remote=remote, out=out, progress=progress)
+            result = judge_journals(journals, master=cluster.master, remote=cluster.remote, out=out, progress=progress)
             if report is not None:
                 progress("writing the report")
                 _write_report(report, result)
