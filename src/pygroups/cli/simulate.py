@@ -6,8 +6,11 @@ import json as json_text
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from cyclopts import Parameter
 
 from pygroups.cli.refusals import FAILED
 from pygroups.core.errors import UsageError
@@ -18,13 +21,36 @@ if TYPE_CHECKING:
     from pygroups.sim.schedule import Schedule
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Kind:
+    """What all schedules shall be like.
+
+    Parameters
+    ----------
+    profile
+        The stack of protocols.
+    members
+        How many members; drawn for each seed if not given.
+    minutes
+        Simulated minutes of faults in each schedule; a few seconds if not given.
+    faults
+        Only these, with commas between them.
+    """
+
+    profile: str = "total"
+    members: int | None = None
+    minutes: float | None = None
+    faults: str | None = None
+
+
+ANY_KIND: Final = Kind()
+
+
 def simulate(
     *,
     seeds: str = "0:100",
-    profile: str = "total",
-    members: int | None = None,
-    minutes: float | None = None,
-    faults: str | None = None,
+    kind: Kind = ANY_KIND,
     jobs: int | None = None,
     journal: Path | None = None,
     replay: int | None = None,
@@ -41,14 +67,6 @@ def simulate(
     ----------
     seeds
         Which: A:B for A up to but not B.
-    profile
-        The stack of protocols.
-    members
-        How many members; drawn for each seed if not given.
-    minutes
-        Simulated minutes of faults in each schedule; a few seconds if not given.
-    faults
-        Only these, with commas between them.
     jobs
         Processes that work at once; as many as there are cores if not given.
     journal
@@ -66,7 +84,7 @@ def simulate(
     from pygroups.sim.draw import draw
     from pygroups.sim.summary import parse_seeds
 
-    wish = _wish(profile, members, minutes, faults)
+    wish = _wish(kind.profile, kind.members, kind.minutes, kind.faults)
     workers = _workers(jobs)
     if shrink is not None:
         return _shrink(shrink, wish, schedule)
