@@ -125,6 +125,7 @@ def test_what_the_data_source_cannot_do_is_one_sentence(spark: SparkSession, tmp
         (["{tmp}/nothing"], "is no folder"),
         (["{tmp}"], "holds no journal"),
         (["{tmp}", "--master", "local", "--remote", "sc://x"], "give one of them"),
+        (["{tmp}", "--out", "/dev/null"], "is a file: --out names a folder"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_code_2(

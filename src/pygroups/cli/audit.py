@@ -75,7 +75,7 @@ def audit(
     as_json
         One JSON object on standard output.
     """
-    _check_call(journals, cluster.master, cluster.remote)
+    _check_call(journals, out, cluster)
     from pygroups.journal.reader import NotAJournal
     from pygroups.pipeline.session import NoSpark
 
@@ -99,11 +99,13 @@ def audit(
     return FAILED if result.broken or (strict and result.doubtful) else 0
 
 
-def _check_call(journals: tuple[Path, ...], master: str | None, remote: str | None) -> None:
+def _check_call(journals: tuple[Path, ...], out: Path | None, cluster: Cluster) -> None:
     if not journals:
         raise UsageError("say where the journals are, for instance: pygroups audit journal/")
-    if master is not None and remote is not None:
+    if cluster.master is not None and cluster.remote is not None:
         raise UsageError("--master and --remote are two ways to one cluster: give one of them")
+    if out is not None and out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file: --out names a folder for the tables")
 
 
 def _write_report(path: Path, result: AuditResult) -> None:
