@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from pygroups.cli.refusals import FAILED
+from pygroups.cli.refusals import FAILED, one_line
 from pygroups.cli.streams import lines_of, write_all
-from pygroups.core.errors import NotBuilt, NotSent, Unknown, UsageError
+from pygroups.core.errors import ChannelClosed, NotBuilt, NotSent, Unknown, UsageError
 
 if TYPE_CHECKING:
     from pygroups import Address, Channel, Happening
@@ -145,6 +145,7 @@ class Shell:
         self.channel = channel
         self.wish = wish
         self.failed = False
+        self.left_out = False  # the group goes on without this member
         self.last = 0  # the number of the last message to everyone
         self.joined = False
         self.stop = asyncio.Event()
@@ -179,8 +180,9 @@ class Shell:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             await self.channel.leave()
             await asyncio.wait({printing}, timeout=LAST_WORDS_SECONDS)
-            for task in [task for task in (*done, printing) if task.done()]:
-                task.result()
+            for task in [task for task in (printing, *done) if task.done()]:
+                with contextlib.suppress(*(ChannelClosed, NotSent) if self.left_out else ()):  # told
+                    task.result()
         finally:
             for task in ends:
                 task.cancel()
@@ -222,9 +224,15 @@ class Shell:
 
     async def _print_events(self) -> None:
         """Print what happens.  Returns after the last event."""
+        from pygroups import Left
+
         async for events in self.channel.batches():
             lines = [line_of(event) for event in events]
-            self.failed = self.failed or any(_is_failure(event) for event in events)
+            for event in events:
+                if trouble := _trouble(event):
+                    self.failed = True
+                    self.left_out = isinstance(event, Left)
+                    print(one_line(f"pygroups: {trouble}"), file=sys.stderr)
             if not self.wish.quiet:
                 await self._print(b"".join(lines))
 
@@ -238,10 +246,19 @@ class Shell:
             await write_all(sys.stdout.fileno(), data)
 
 
-def _is_failure(event: Happening) -> bool:
+def _trouble(event: Happening) -> str | None:
+    """A sentence for people about what must not go by unseen, and makes the exit code 1."""
     from pygroups import JournalLost, Left
 
-    return isinstance(event, JournalLost) or (isinstance(event, Left) and event.reason != "left")
+    if isinstance(event, JournalLost):
+        return f"{event.reason}; this member goes on without a journal"
+    if not isinstance(event, Left) or event.reason == "left":
+        return None
+    unknown = f"; what became of {len(event.unknown)} of its messages is unknown" if event.unknown else ""
+    return (
+        f"the group goes on without this member ({event.reason}), which was silent for too long or cut off{unknown}: "
+        "join again, as a new member"
+    )
 
 
 def line_of(event: Happening) -> bytes:
