@@ -151,7 +151,7 @@ class Worker(Process):
 
     @property
     def progress(self) -> dict[str, Any]:
-        return self.reports.get("progress", {"accepted": 0, "last": {}, "held": -1})
+        return self.reports.get("progress", {"accepted": 0, "last": {}, "held": {"nothing is known": 1}})
 
     def mark(self, kind: str, reason: str = "", members: Iterable[str] = ()) -> None:
         """Have it write a mark into its journal, and wait until it has."""
@@ -206,9 +206,20 @@ class Group:
     def start(self, *names: str, **wishes: Any) -> list[Worker]:
         """Members of these names, in one view."""
         started = [self.go(self.prepare(), name, **wishes) for name in names]
-        until(f"{' '.join(names)} have joined", lambda: all(worker.address for worker in started))
+        self.until(f"{' '.join(names)} have joined", lambda: all(worker.address for worker in started))
         self.settle()
         return started
+
+    def until(self, what: str, condition: Callable[[], bool]) -> None:
+        """Wait until `condition()`; AssertionError when it takes too long, or when a process broke meanwhile."""
+
+        def unless_broken() -> bool:
+            for worker in self.workers:
+                code = worker.child.poll()
+                assert code in (None, 0, -signal.SIGKILL), f"{worker.name} ended with exit code {code}: {what}"
+            return condition()
+
+        until(what, unless_broken)
 
     @property
     def living(self) -> list[Worker]:
@@ -224,7 +235,7 @@ class Group:
             ids = {tuple(worker.views[-1]["id"]) for worker in living if worker.views}
             return len(ids) == 1 and all(set(worker.members) == addresses for worker in living)
 
-        until("all who live have one view", settled)
+        self.until("all who live have one view", settled)
 
     def stop_sending(self) -> dict[str, int]:
         """How many messages each of the living had accepted when it stopped, by address."""
@@ -239,12 +250,12 @@ class Group:
         def at_rest() -> bool:
             return all(
                 worker.heard_of["progress"] > before[worker] + 1
-                and worker.progress["held"] == 0
+                and not worker.progress["held"]
                 and all(worker.progress["last"].get(sender, 0) == number for sender, number in accepted.items())
                 for worker in self.living
             )
 
-        until("everything is delivered everywhere", at_rest)
+        self.until("everything is delivered everywhere", at_rest)
 
     def everywhere(self, kind: str, reason: str = "", members: Iterable[str] = ()) -> None:
         """A mark in the journal of everybody who lives."""

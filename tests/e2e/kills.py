@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
-from tests.e2e.group import Group, Worker, audit, broken, until
+from tests.e2e.group import Group, Worker, audit, broken
 from tests.e2e.logs import Life, Sent, all_faults, complete
 from tests.e2e.steps import STEPS
 
@@ -73,7 +73,7 @@ class Kills:
     def _one_of_the_living(self) -> Worker:
         group = self.group
         if self.chance.random() >= NOT_WAITING or len(group.living) < len(NAMES) - 1:
-            until("four members again", lambda: len(group.living) == len(NAMES))
+            group.until("four members again", lambda: len(group.living) == len(NAMES))
             group.settle()
         return self.chance.choice(group.living)
 
@@ -85,7 +85,7 @@ class Kills:
     def _died(self, victim: Worker) -> None:
         code = victim.ended()
         assert code == -signal.SIGKILL, f"{victim.name} ended with {code} in place of dying: {victim.errors}"
-        until(
+        self.group.until(
             f"views without {victim.name}",
             lambda: (
                 not any(
@@ -108,7 +108,7 @@ class Kills:
         group = self.group
         if self.absent is not None:
             self._begin_life()
-        until("four members again", lambda: len(group.living) == len(NAMES))
+        group.until("four members again", lambda: len(group.living) == len(NAMES))
         group.settle()
         group.everywhere("heal")
         accepted = group.stop_sending()

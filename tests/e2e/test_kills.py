@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.group import Group, audit, broken, until
+from tests.e2e.group import Group, audit, broken
 from tests.e2e.kills import Kills, send
 from tests.e2e.steps import STEPS
 
@@ -50,7 +50,7 @@ def test_the_audit_accuses_a_member_that_sends_before_it_writes(tmp_path: Path) 
     with Group(tmp_path) as group:
         others = group.start("A", "B", "C")
         faulty = group.go(group.prepare(), "D", planted=True)
-        until("D has joined", lambda: bool(faulty.address))
+        group.until("D has joined", lambda: bool(faulty.address))
         group.settle()
         group.everywhere("fault", "kill", [faulty.address])
         for worker in (*others, faulty):

@@ -32,8 +32,8 @@ class Worker:
         self.channel = Channel(**wishes, config=Config(**config) if config else None)
         self.last: dict[str, int] = {}  # of each sender, the last number
         self.accepted = 0
-        self.deaf = asyncio.Event()
-        self.deaf.set()  # set: it reads
+        self.reads = asyncio.Event()
+        self.reads.set()
         self.sending: asyncio.Task[None] | None = None
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -47,7 +47,7 @@ class Worker:
             for task in done:
                 task.result()
             left = await self.channel.leave()
-            self.deaf.set()
+            self.reads.set()
             await reading
         for task in self.tasks:
             task.cancel()
@@ -72,7 +72,7 @@ class Worker:
                 else:
                     lines.append(f"X unexpected: {event!r}")
             os.write(self.log, "".join([line + "\n" for line in lines]).encode())
-            await self.deaf.wait()
+            await self.reads.wait()
 
     def _on_message(self, message: Message) -> str:
         sender = str(message.sender)
@@ -116,9 +116,10 @@ class Worker:
                 case "die":
                     self.steps.die_after(**order)
                 case "read":
-                    self.deaf.set()
+                    self.reads.set()
                 case "do not read":
-                    self.deaf.clear()
+                    self.reads.clear()
+                    say("hears", nothing="more than the batch it is at")
                 case "mark":
                     members = [member for member in self.channel.view.members if str(member) in order["members"]]
                     self.channel.mark(order["kind"], reason=order["reason"], members=members)
@@ -137,7 +138,9 @@ class Worker:
 
     def _progress(self) -> None:
         stats = self.channel.stats()
-        held = sum(stats["gauges"].values()) + stats["unread"]["items"]
+        held = {name: value for name, value in stats["gauges"].items() if value}
+        if stats["unread"]["items"]:
+            held["unread"] = stats["unread"]["items"]
         say("progress", accepted=self.accepted, last=self.last, held=held, memory_bound=stats["memory_bound"])
 
 
