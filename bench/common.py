@@ -101,6 +101,12 @@ class Result:
         )
 
 
+def busy_seconds() -> float:
+    """CPU seconds that all processes of this machine have used since it started."""
+    user, nice, system, _idle, _wait, *others = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
+    return (user + nice + system + sum(others)) / os.sysconf("SC_CLK_TCK")
+
+
 def best_us(work: Callable[[], int], seconds: float) -> tuple[float, float]:
     """Microseconds of CPU per unit of `work`, which says how many units it did: the best and the median round.
 

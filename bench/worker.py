@@ -17,7 +17,7 @@ from typing import Any, cast
 import common  # first: it makes this tree the one that is measured
 from xxhash import xxh3_64
 
-from pygroups import Channel, Message, NotSent
+from pygroups import Channel, Config, Message, NotSent
 
 HEAD = struct.Struct(">BxxxI")  # sender, number
 STAMP = struct.Struct(">d")  # when it was to be sent; behind the head
@@ -169,6 +169,7 @@ async def obey(worker: Worker, order: dict[str, Any]) -> dict[str, Any]:
 
 async def main(options: dict[str, Any]) -> None:
     how, index = options.pop("how"), options.pop("index")
+    options["config"] = Config(**options.pop("config", {}))
     loop = asyncio.get_running_loop()
     orders = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
