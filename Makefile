@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format fuzz bench venv java chromium clean
+.PHONY: help demo test check style house format fuzz kills starts bench venv java chromium clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -39,6 +39,14 @@ format: venv ## format the source and mend what the linter can mend
 SECONDS ?= 60
 fuzz: venv ## damaged frames against decoder and stacks for SECONDS=60
 	@PYTHONPATH=src:. $(BIN)/python -m tests.wire.fuzz $(SECONDS)
+
+KILLS ?= 200
+kills: venv java ## KILLS=200 deaths between the steps of a turn, one audit over all their journals
+	@$(BIN)/python -m tests.e2e.kills --kills $(KILLS)
+
+STARTS ?= 20
+starts: venv ## eight processes at the same moment, STARTS=20 times: each time one view
+	@$(BIN)/python -m tests.e2e.starts --starts $(STARTS)
 
 bench: venv ## short benchmarks, about two minutes; what they mean stands in bench/README.md
 	@$(BIN)/python bench/layers.py --seconds 1
