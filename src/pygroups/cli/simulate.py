@@ -70,7 +70,7 @@ def simulate(
     jobs
         Processes that work at once; as many as there are cores if not given.
     journal
-        A folder for the members' journals, in seed-<n>/ for each seed; `pygroups audit` reads them.
+        A folder for the members' journals; each seed is a group of its own there, and `pygroups audit` judges them.
     replay
         Play this one seed and print what happens.
     shrink
@@ -129,8 +129,7 @@ def _play(schedule: Schedule, wish: Wish, journal: Path | None, json: bool) -> i
     from pygroups.sim.runner import Totals, play
 
     started = time.monotonic()
-    folder = None if journal is None else journal / f"seed-{schedule.seed}"
-    outcome = play(schedule, journals=folder, tell=None if json else print)
+    outcome = play(schedule, journals=journal, tell=None if json else print)
     totals = Totals()
     totals.add(outcome)
     wish = wish._replace(profile=schedule.profile)

@@ -21,8 +21,9 @@ from .promises.broken import Broken, Witness
 from .promises.judge import Judge, checks_of
 from .schedule import Schedule
 from .story import Story
-from .world import GROUP, World
+from .world import World
 
+GROUP: Final = "simulated"  # what seals its frames
 MESSAGES_MIN: Final = 200  # a schedule with fewer, or with one sender, tested little and is counted as empty
 SENDERS_MIN: Final = 2
 
@@ -75,7 +76,10 @@ def play(
     journals: Path | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Play `schedule` to its end.  `journals`: a folder for the members' journals; `tell` hears the story."""
+    """Play `schedule` to its end.
+
+    `journals`: a folder for the members' journals, in seed-<n>/<name>@<incarnation>/; `tell` hears the story.
+    """
     judge = judge or Judge(checks_of(schedule.profile))
     world = World(
         schedule,
@@ -138,8 +142,7 @@ def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) ->
 
 def play_seed(seed: int, wish: Wish, journals: Path | None = None) -> Outcome:
     """Draw and play the schedule of `seed`."""
-    folder = None if journals is None else journals / f"seed-{seed}"
-    return play(draw(seed, wish), journals=folder)
+    return play(draw(seed, wish), journals=journals)
 
 
 def play_seeds(seeds: Iterable[int], wish: Wish, jobs: int, journals: Path | None = None) -> Iterator[Outcome]:

@@ -23,10 +23,14 @@ from .promises.judge import Judge
 from .schedule import COORDINATOR, Schedule, stream
 from .story import Story, event_text
 
-GROUP: Final = "simulated"
 POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
 Sending = tuple[tuple[Address, ...], list[bytes]]  # who gets which frames
 CALM_FOR: Final = 1 * SECOND  # so long must it stay settled
+
+
+def group_of(schedule: Schedule) -> str:
+    """The group's name in the journals: one for each seed, so that they lie side by side in one folder."""
+    return f"seed-{schedule.seed}"
 
 
 class World:
@@ -88,7 +92,7 @@ class World:
         member = Member(self, address, env, self.build(env), self.schedule.habits[name])
         self.running[name] = self.lives[address] = member
         if self.journals:
-            member.journal = MemoryJournal(GROUP, name, address.incarnation, self.schedule.profile)
+            member.journal = MemoryJournal(group_of(self.schedule), name, address.incarnation, self.schedule.profile)
             self.mark(member, "start", gauges={"bound_us": self.schedule.bound, "epsilon_ppm": 0})
         self.tell(name, f"starts as {address}")
         member.join()
