@@ -111,13 +111,11 @@ STRANGER = Address("Z", "f" * 16)
             {A: 9, B: 9, C: 9},
             {A: B, B: B, C: B},
             id="the receiver itself",
-            marks=pytest.mark.xfail(raises=AssertionError, reason="NAKACK: told to fetch from itself it asks itself"),
         ),
         pytest.param(
             {A: 9, B: 9, C: 9},
             {A: A},
             id="no holder",
-            marks=pytest.mark.xfail(raises=KeyError, reason="FLUSH: a cut without a holder for each stream"),
         ),
         pytest.param({A: 9, STRANGER: 9}, {A: A, STRANGER: A}, id="a stream of no member"),
         pytest.param({A: 9, B: 0, C: 0}, {A: STRANGER, B: STRANGER, C: STRANGER}, id="a stranger"),

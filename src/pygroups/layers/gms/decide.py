@@ -9,6 +9,8 @@ from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
 from pygroups.core.view import Ballot, View
 
+from .heads import Proposal
+
 
 def leader(view: View, suspects: Container[Address]) -> Address | None:
     """The first member that is not suspected; None when all are."""
@@ -36,6 +38,16 @@ def next_view(old: View, ballot: Ballot, go_on: Sequence[Address], joiners: Mapp
     joining = sorted(joiners)
     contacts = [old.contact(member) for member in go_on] + [joiners[member] for member in joining]
     return View(ballot, (*go_on, *joining), tuple(contacts))
+
+
+def makes_sense(proposal: Proposal, old: View, me: Address, held: Mapping[Address, int]) -> bool:
+    """Whether the cut is one of the old view: each stream a member's, with a member that has it up to there."""
+    return all(
+        stream in old.members
+        and (holder := proposal.holders.get(stream)) in old.members
+        and (holder != me or held.get(stream, 0) >= end)
+        for stream, end in proposal.cut.items()
+    )
 
 
 def stays_primary(old: View, primary: bool, agreeing: Sequence[Address]) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pygroups.core.address import Address
-from pygroups.core.events import Bound, FetchTo, Stop
+from pygroups.core.events import Bound, FetchTo, Positions, Stop
 from pygroups.core.view import Ballot
 
+from . import decide
 from .heads import Accept, Collect, CollectAck, Low, Proposal, Propose, Ready, ReadyRsp, Stuck
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Participant:
         self.gms = gms
         self.env = gms.env
         self.bound: Ballot | None = None
+        self.held: Positions = {}  # what it answered last to Collect
         self.heard_at = 0  # when the one it is bound to was heard last, or was complained about
         self.proposal: Proposal | None = None  # being fetched, or accepted
         self.accepted: dict[Ballot, None] = {}  # up to the cuts of these everything is held here
@@ -59,6 +61,7 @@ class Participant:
         """The layers above stand still: say what is held.  The record is written before the answer leaves."""
         if event.ballot != self.bound:
             return  # bound to a higher one meanwhile
+        self.held = event.held
         self.record("collect", None)
         ack = CollectAck(event.ballot, event.held, event.marks, self.gms.leaving)
         self.gms.tell(event.ballot.leader, ack)
@@ -69,8 +72,11 @@ class Participant:
             gms.explain(src, proposal.old, asked=True)
         elif self._not_low(src, proposal.ballot) and proposal.ballot == self.bound:
             self.heard_leader()
-            self.proposal = proposal
-            gms.above.append(FetchTo(proposal.ballot, proposal.cut, proposal.holders))
+            if decide.makes_sense(proposal, gms.view, self.env.me, self.held):
+                self.proposal = proposal
+                gms.above.append(FetchTo(proposal.ballot, proposal.cut, proposal.holders))
+            else:
+                self.env.drop("proposal that makes no sense")
 
     def fetched(self, ballot: Ballot) -> None:
         """Everything up to the cut of `ballot` is held here: accept."""
