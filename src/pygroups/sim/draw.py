@@ -186,7 +186,9 @@ class _Plan:
         return COORDINATOR if self.rng.random() < 0.4 else self.rng.choice(self.names)
 
     def span(self) -> int:
-        """Shorter than anybody's patience, or longer."""
+        """Shorter than anybody's patience, or longer, or so that it ends while the others go on without the victim."""
+        if self.rng.random() < 0.3:
+            return self.patience + self.rng.randrange(0, 400 * MILLISECOND)
         share = self.rng.uniform(0.1, 1.0) if self.rng.random() < 0.4 else self.rng.uniform(1.0, 3.0)
         return int(share * self.patience)
 

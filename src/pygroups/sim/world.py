@@ -11,6 +11,7 @@ from pygroups.core.layer import Env, Record
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.records import plain_records
 from pygroups.core.stack import Output, Stack
+from pygroups.core.view import ViewId
 from pygroups.journal.writer import MemoryJournal
 
 from .agenda import Agenda
@@ -264,10 +265,19 @@ class World:
                     raise
             else:
                 calm_since = self.agenda.now if calm_since is None else calm_since
-        for member in self.running.values():
+        for member in self._largest_side():
+            self.mark(member, "quiet")
             self.mark(member, "stats", gauges=member.stack.gauges())
-        self.mark_all("quiet")
         self.tell("-", "everything is quiet")
+
+    def _largest_side(self) -> list[Member]:
+        """Sides that split stay apart, so only one of them can be what is there when all is quiet: the others end in
+        the journals without that mark, as if they had been stopped."""
+        sides: dict[ViewId, list[Member]] = {}
+        for member in self.running.values():
+            assert member.view is not None
+            sides.setdefault(member.view.id, []).append(member)
+        return max(sides.values(), key=len, default=[])
 
     def rests(self) -> list[Rest]:
         """How everybody who lives stands."""
