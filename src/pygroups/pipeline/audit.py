@@ -1,6 +1,7 @@
 """The audit: journals in, a verdict per promise out."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Final
@@ -53,7 +54,7 @@ def audit(
     progress("preparing the tables")
     tables = prepare(bronze, store)
     progress(f"judging {len(RULES)} promises")
-    gold = store.keep("gold/findings", judge(tables, RULES))
+    gold = store.keep("gold/findings", judge(tables, with_occasion(bronze, RULES)))
     records = bronze.where("damage is null").select(*COLUMNS)
     quarantined = bronze.where("damage is not null")
     if out is not None:
@@ -103,7 +104,27 @@ def prepare(bronze: DataFrame, store: Store) -> Tables:
             "silver/linked": lambda: linked_of(views),
         }
     )
-    return Tables(journals, views, messages, deliveries, connections, events, *late.values())
+    runs, irregular, blocks, linked = late.values()
+    tables = Tables(journals, views, messages, deliveries, connections, events, runs, irregular, blocks, linked)
+    return replace(tables, suspicious=suspicious_in(tables))
+
+
+def suspicious_in(tables: Tables) -> frozenset[str]:
+    """Where a rule has to look closely. Three flags come to the driver, so that a clean history gets a short plan."""
+    flags = {
+        "blocks": tables.blocks.agg(F.max("differs").alias("flag")),
+        "irregular": tables.irregular.agg((F.count(F.lit(1)) > 0).alias("flag")),
+        "views": tables.runs.agg(F.max(F.expr("low_view <> high_view")).alias("flag")),
+    }
+    named = [flag.select(F.lit(name).alias("name"), "flag") for name, flag in flags.items()]
+    return frozenset(row["name"] for row in reduce(DataFrame.unionAll, named).where("flag").collect())
+
+
+def with_occasion(bronze: DataFrame, rules: Sequence[Rule]) -> list[Rule]:
+    """The rules that some profile in these journals promises, and whose kinds of record occur in them."""
+    seen = bronze.where("damage is null").select("profile", "kind").distinct().collect()
+    profiles, kinds = {row["profile"] for row in seen}, {row["kind"] for row in seen}
+    return [rule for rule in rules if rule.profiles & profiles and (not rule.needs or rule.needs & kinds)]
 
 
 def judge(tables: Tables, rules: Sequence[Rule]) -> DataFrame:

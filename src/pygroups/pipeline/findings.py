@@ -35,7 +35,7 @@ class Rule:
     """A promise and how it is judged.
 
     `unit` is what its facts count: messages at a member, views at a member, or unicast messages. `no_occasion` is the
-    reason when a history has no fact at all.
+    reason when a history has no fact at all; without any record of the kinds it `needs` there can be none.
     """
 
     promise: str
@@ -43,6 +43,7 @@ class Rule:
     unit: Literal["messages", "views", "unicasts"]
     no_occasion: str
     judge: Callable[["Tables"], DataFrame]
+    needs: frozenset[str] = frozenset()
 
 
 def findings(

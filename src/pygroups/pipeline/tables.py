@@ -31,6 +31,8 @@ class Tables:
     - irregular: the deliveries and gaps that do not continue their sender's numbers (`runs.py`)
     - blocks: the order in a view, as digests of blocks, compared between its members (`order.py`)
     - linked: which lives belong together (`linked.py`)
+    - suspicious: of "blocks", "irregular", "views" (runs delivered in several) those that have anything to look at
+      closely; a rule leaves its exact step out of the plan where there is nothing
     """
 
     journals: DataFrame
@@ -43,6 +45,7 @@ class Tables:
     irregular: DataFrame
     blocks: DataFrame
     linked: DataFrame
+    suspicious: frozenset[str] = frozenset()
 
     def of_profiles(self, profiles: frozenset[str]) -> "Tables":
         """Only what members of these profiles wrote (`blocks` holds the ordered profiles only)."""

@@ -27,4 +27,6 @@ def judge(tables: Tables) -> DataFrame:
     return held.unionAll(findings(silent, skipped=1, reason="a member wrote no stats after its quiet mark"))
 
 
-RULE = Rule("buffers-drain", VIRTUAL_SYNCHRONY, "views", "no member told its gauges after quiet", judge)
+RULE = Rule(
+    "buffers-drain", VIRTUAL_SYNCHRONY, "views", "no member told its gauges after quiet", judge, frozenset({"stats"})
+)

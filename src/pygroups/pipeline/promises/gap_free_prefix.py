@@ -10,7 +10,9 @@ from pygroups.pipeline.tables import Tables
 
 def judge(tables: Tables) -> DataFrame:
     """A fact is one message at one member, compared by blocks."""
-    blocks = tables.blocks.where("members > 1")
+    blocks = findings(tables.blocks.where("members > 1"), judged=F.col("messages"))
+    if "blocks" not in tables.suspicious:
+        return blocks
     lacking = findings(
         compared(tables.deliveries, tables.blocks),
         broken=F.expr("theirs is null and position < known"),
@@ -22,7 +24,7 @@ def judge(tables: Tables) -> DataFrame:
         position=F.col("position"),
         detail=words("not delivered, though ", F.col("address"), " delivered it before a message that both delivered"),
     )
-    return findings(blocks, judged=F.col("messages")).unionAll(lacking)
+    return blocks.unionAll(lacking)
 
 
 RULE = Rule("gap-free-prefix", ORDERED, "messages", "no two members delivered anything in one view", judge)

@@ -96,4 +96,4 @@ def _last() -> Column:
     return F.col("first") + F.col("count") - 1
 
 
-RULE = Rule("liveness", ALL, "views", "the journals have no marks of heal and quiet", judge)
+RULE = Rule("liveness", ALL, "views", "the journals have no marks of heal and quiet", judge, frozenset({"heal"}))

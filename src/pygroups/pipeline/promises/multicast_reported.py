@@ -33,4 +33,4 @@ def judge(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule("multicast-reported", VIRTUAL_SYNCHRONY, "messages", "no sender left", judge)
+RULE = Rule("multicast-reported", VIRTUAL_SYNCHRONY, "messages", "no sender left", judge, frozenset({"stop"}))

@@ -16,6 +16,8 @@ def judge(tables: Tables) -> DataFrame:
     Only a delivery that begins at or before what the member has of its sender can be a repetition; the streams with
     such a delivery are sorted by number, and overlaps are repetitions (others came late: that is `fifo`'s matter).
     """
+    if "irregular" not in tables.suspicious:
+        return facts(tables.deliveries)
     behind = tables.irregular.where("first < expected and not is_gap").select(*_STREAM).distinct()
     rows = tables.deliveries.join(F.broadcast(behind), list(_STREAM), "left_semi")
     marked = rows.join(F.broadcast(given_marks(tables.views)), list(_STREAM), "left")

@@ -13,6 +13,8 @@ from pygroups.pipeline.tables import Tables
 
 def judge(tables: Tables) -> DataFrame:
     """A fact is one message at one member. Only runs delivered in more than one view are looked at closely."""
+    if "views" not in tables.suspicious:
+        return facts(tables.deliveries)
     several = tables.runs.where("low_view <> high_view").select("sender", "first").distinct()
     rows = tables.deliveries.join(F.broadcast(several), ["sender", "first"], "left_semi")
     here = rows.select(

@@ -40,4 +40,6 @@ def judge(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule("stability-safety", VIRTUAL_SYNCHRONY, "messages", "nothing was purged by votes", judge)
+RULE = Rule(
+    "stability-safety", VIRTUAL_SYNCHRONY, "messages", "nothing was purged by votes", judge, frozenset({"purge"})
+)

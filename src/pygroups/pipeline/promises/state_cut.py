@@ -106,4 +106,4 @@ def _entries(name: str) -> Column:
     return F.expr(f"array_sort(map_entries(map_filter({name}, (origin, mark) -> mark > 0)))")
 
 
-RULE = Rule("state-cut", VIRTUAL_SYNCHRONY, "views", "no state was given", judge)
+RULE = Rule("state-cut", VIRTUAL_SYNCHRONY, "views", "no state was given", judge, frozenset({"state_get", "state_set"}))

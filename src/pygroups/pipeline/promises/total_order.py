@@ -10,7 +10,9 @@ from pygroups.pipeline.tables import Tables
 
 def judge(tables: Tables) -> DataFrame:
     """A fact is one message at one member, compared by blocks; a member may be ahead of others, not across them."""
-    blocks = tables.blocks.where("members > 1")
+    blocks = findings(tables.blocks.where("members > 1"), judged=F.col("messages"))
+    if "blocks" not in tables.suspicious:
+        return blocks
     pairs = compared(tables.deliveries, tables.blocks).where(F.col("address") < F.col("other"))
     crossed = findings(
         pairs,
@@ -25,7 +27,7 @@ def judge(tables: Tables) -> DataFrame:
             F.col("other"), " delivered it at position ", F.col("theirs"), ", before what came before it here"
         ),
     )
-    return findings(blocks, judged=F.col("messages")).unionAll(crossed)
+    return blocks.unionAll(crossed)
 
 
 RULE = Rule("total-order", ORDERED, "messages", "no two members delivered anything in one view", judge)

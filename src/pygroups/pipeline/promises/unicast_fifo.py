@@ -61,4 +61,4 @@ def _wrong() -> Column:
     )
 
 
-RULE = Rule("unicast-fifo", ALL, "unicasts", "no unicast was delivered", judge)
+RULE = Rule("unicast-fifo", ALL, "unicasts", "no unicast was delivered", judge, frozenset({"unicast_deliver"}))

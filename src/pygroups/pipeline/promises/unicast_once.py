@@ -24,4 +24,4 @@ def judge(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule("unicast-once", ALL, "unicasts", "no unicast was delivered", judge)
+RULE = Rule("unicast-once", ALL, "unicasts", "no unicast was delivered", judge, frozenset({"unicast_deliver"}))

@@ -40,4 +40,11 @@ def judge(tables: Tables) -> DataFrame:
     return findings(total, judged=F.col("messages")).unionAll(lost)
 
 
-RULE = Rule("unicast-reported", ALL, "unicasts", "no unicast was sent by one that stopped or reached quiet", judge)
+RULE = Rule(
+    "unicast-reported",
+    ALL,
+    "unicasts",
+    "no unicast was sent by one that stopped or reached quiet",
+    judge,
+    frozenset({"unicast_send"}),
+)

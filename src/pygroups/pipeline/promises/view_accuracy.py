@@ -97,4 +97,11 @@ def _list(name: str) -> Column:
     return F.concat_ws(", ", name)
 
 
-RULE = Rule("view-accuracy", GROUPS, "views", "the journals have no marks of faults and quiet", judge)
+RULE = Rule(
+    "view-accuracy",
+    GROUPS,
+    "views",
+    "the journals have no marks of faults and quiet",
+    judge,
+    frozenset({"quiet", "fault", "heal"}),
+)
