@@ -204,11 +204,11 @@ class Group:
         return worker
 
     def start(self, *names: str, **wishes: Any) -> list[Worker]:
-        """Members of these names, in one view."""
+        """Members of these names, in one view; in the order of that view, the first one coordinates."""
         started = [self.go(self.prepare(), name, **wishes) for name in names]
         self.until(f"{' '.join(names)} have joined", lambda: all(worker.address for worker in started))
         self.settle()
-        return started
+        return sorted(started, key=lambda worker: started[0].members.index(worker.address))
 
     def until(self, what: str, condition: Callable[[], bool]) -> None:
         """Wait until `condition()`; AssertionError when it takes too long, or when a process broke meanwhile."""

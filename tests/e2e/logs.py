@@ -67,6 +67,15 @@ def all_faults(lives: Sequence[Life]) -> list[str]:
     return [fault for check in checks for fault in check(lives)]
 
 
+def faults_without_order(lives: Sequence[Life]) -> list[str]:
+    """The same for profile `fifo`, which promises each sender's order and no other."""
+    ordered = [
+        life._replace(chapters=[chapter._replace(delivered=sorted(chapter.delivered)) for chapter in life.chapters])
+        for life in lives
+    ]
+    return [*strange(lives), *sender_order(lives), *positions(lives), *together(ordered)]
+
+
 def strange(lives: Iterable[Life]) -> Iterator[str]:
     """Altered payloads, and events that have no place here."""
     for life in lives:

@@ -19,9 +19,8 @@ FORGETTING: Final = {"connection_age": 2_000_000}
 
 
 def loaded(group: Group, names: str) -> list[Worker]:
-    """Members that send and send, and have begun to hear each other; in the order of their view."""
-    started = group.start(*names)
-    workers = sorted(started, key=lambda worker: started[0].members.index(worker.address))
+    """Members that send and send, and have begun to hear each other."""
+    workers = group.start(*names)
     for worker in workers:
         worker.order("send", **LOAD)
     group.until(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import logs
-from tests.e2e.logs import Chapter, Life, Sent, all_faults, complete, digest, read_life
+from tests.e2e.logs import Chapter, Life, Sent, all_faults, complete, digest, faults_without_order, read_life
 
 A, B, C = "A@1", "B@2", "C@3"
 LEFT = {"reason": "left", "unknown": []}
@@ -122,6 +122,15 @@ def test_a_planted_fault_is_found_by_the_checks_that_it_concerns(plant: Callable
     plant(lives)
     checks = ("strange", "sender_order", "positions", "one_order", "together")
     assert {name for name in checks if list(getattr(logs, name)(list(lives.values())))} == PLANTED[plant]
+
+
+def test_another_order_is_a_fault_in_total_and_none_in_fifo() -> None:
+    lives = story()
+    swapped(lives)
+    assert all_faults(list(lives.values()))
+    assert faults_without_order(list(lives.values())) == []
+    skipped_by_one(lives)
+    assert faults_without_order(list(lives.values()))
 
 
 def test_what_was_accepted_and_not_delivered_is_missed() -> None:
