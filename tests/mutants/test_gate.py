@@ -51,6 +51,6 @@ def test_the_simulator_notices_it_within_a_thousand_schedules(name: str) -> None
 
 @pytest.mark.slow
 def test_the_unchanged_source_gives_no_alarm() -> None:
-    nothing = gate.Mutant("canary", "nothing is planted", "total", [], None)
+    nothing = gate.Mutant("canary", "nothing is planted", "total", [], None, None)
     found = gate.hunt(nothing, schedules=60, jobs=2)
     assert not found.noticed, found.line()
