@@ -57,7 +57,7 @@ def measured(messages: int, seconds: float) -> dict[str, float]:
     ):
         pair = Pair(codec=codec)
         end = pair.ends[sender]
-        best, median = common.best_us(lambda pair=pair, end=end: round_of(pair, end, messages, 200), seconds)  # type: ignore[misc]
+        best, median = common.best_us(lambda pair=pair, end=end: round_of(pair, end, messages, 50), seconds)  # type: ignore[misc]
         found[f"{name}_us_per_run"] = round(best, 2)
         found[f"{name}_us_per_run_median"] = round(median, 2)
     return found
@@ -69,9 +69,11 @@ def each_layer(messages: int, seconds: float) -> dict[str, float]:
     pair = Pair(codec=False, spent=spent)
     best: dict[str, float] = {}
     end = time.monotonic() + seconds
-    while not best or time.monotonic() < end:
+    rounds = 0
+    while rounds < 20 or time.monotonic() < end:
+        rounds += 1
         spent.forget()
-        runs = round_of(pair, pair.ends[0], messages, 200)
+        runs = round_of(pair, pair.ends[0], messages, 50)
         for name in spent.ns:
             best[name] = min(best.get(name, 1e9), spent.us(name, runs))
     return {name.lower(): round(us, 2) for name, us in best.items()}

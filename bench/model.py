@@ -171,6 +171,8 @@ def measured(members: int, size: int, seconds: float) -> dict[str, Any]:
         raise RuntimeError("a member of the model has ended")
     deliveries = sum(last[2] - first[2] for first, last in looks)
     cpu = sum(last[1] - first[1] for first, last in looks)
+    if not deliveries:
+        raise RuntimeError("nothing was delivered between the two instants: this machine is too busy to measure")
     elapsed = statistics.mean(last[0] - first[0] for first, last in looks)
     return {
         "messages_per_s": round(deliveries / members / elapsed),

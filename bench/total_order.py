@@ -145,6 +145,8 @@ def verify(reports: list[dict[str, Any]], total: int) -> None:
 def between(reports: list[dict[str, Any]], busy: float) -> dict[str, Any]:
     deliveries = sum(r["snapshots"][1]["delivered"] - r["snapshots"][0]["delivered"] for r in reports)
     cpu = sum(r["snapshots"][1]["cpu"] - r["snapshots"][0]["cpu"] for r in reports)
+    if not deliveries:
+        raise RuntimeError("nothing was delivered between the two instants: this machine is too busy to measure")
     elapsed = statistics.mean(r["snapshots"][1]["at"] - r["snapshots"][0]["at"] for r in reports)
     return {
         "messages_per_s": round(deliveries / len(reports) / elapsed),
