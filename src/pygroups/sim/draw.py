@@ -15,6 +15,7 @@ from .schedule import (
     Break,
     Crash,
     Cut,
+    Gather,
     Habits,
     Leave,
     Leaving,
@@ -87,7 +88,9 @@ def draw(seed: int, wish: Wish) -> Schedule:
         config=config,
         weather=_weather(stream(seed, "weather"), wish),
         rejoin=rng.random() < 0.5,
-        actions=tuple(sorted(actions, key=lambda action: action.at)),
+        actions=tuple(
+            sorted((a for a in actions if a.at < heal_at or isinstance(a, Start | Send)), key=lambda a: a.at)
+        ),
         heal_at=heal_at,
         bound=30 * SECOND + 20 * _patience(config),
     )
@@ -274,6 +277,13 @@ class _Plan:
         """Somebody who is gone, if anybody is, comes back."""
         self.actions.append(Start(at=at, who=self.rng.choice(self.names)))
 
+    def add_gathers(self) -> None:
+        """Sides that went apart are often brought together again, so that what comes later finds a group."""
+        for fault in list(self.actions):
+            if isinstance(fault, Cut | Pause) and self.rng.random() < 0.5:
+                after = fault.at + fault.lasts + self.rng.randrange(0, SECOND)
+                self.actions.append(Gather(at=after))
+
     def _return(self, at: int) -> None:
         """Whoever may be gone is started again, unless enough others stay."""
         if self.gone < len(self.names) - 2 and self.rng.random() < 0.4:
@@ -292,9 +302,10 @@ def _faults(rng: Random, names: Sequence[str], lasts: int, patience: int, wish: 
         return []
     if grave and rng.random() < 0.95:
         plan.add(_one_of(rng, grave))
-    per_phase = max(1, lasts // (6 * SECOND)) if wish.minutes else 1
-    for _ in range(per_phase * rng.choice([0, 1, 1, 2, 3, 4, 6])):
+    phases = max(1, lasts // (6 * SECOND)) if wish.minutes else 1
+    for _ in range(phases * rng.choice([0, 1, 1, 2, 3, 4, 6])):
         plan.add(_one_of(rng, chosen))
+    plan.add_gathers()
     return plan.actions
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pygroups.core.events import Block, NewView
+from pygroups.core.limits import MILLISECOND
 from pygroups.core.stack import Output
 from pygroups.core.top import Delivered
 
 from .member import Member
-from .schedule import Action, Break, Crash, Cut, Leave, Pause, Send, Start, stream
+from .schedule import Action, Break, Crash, Cut, Gather, Leave, Pause, Send, Start, stream
 from .world import Sending, World
+
+RESTART: Final = 100 * MILLISECOND  # until a process that was ended is there again
 
 
 def apply(world: World, action: Action) -> None:
@@ -21,6 +25,8 @@ def apply(world: World, action: Action) -> None:
         _send(world, action)
     elif isinstance(action, Cut):
         _aim_cut(world, action)
+    elif isinstance(action, Gather):
+        _gather(world)
     elif isinstance(action, Break):
         one, other = world.named(action.who), world.named(action.other)
         if one is not None and other is not None and one is not other:
@@ -51,6 +57,14 @@ def _pause(world: World, member: Member, action: Pause) -> None:
     _note(world, "pause", [member])
     member.pause()
     world.agenda.after(action.lasts, member.resume)
+
+
+def _gather(world: World) -> None:
+    largest = world.largest_side()
+    for member in [one for one in world.running.values() if one not in largest]:
+        world.count("gathered")
+        world.crash(member)
+        world.agenda.after(RESTART, world.start, member.address.name)
 
 
 # -- faults that wait for a moment

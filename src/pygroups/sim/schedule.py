@@ -92,7 +92,11 @@ class Break(Step, frozen=True, tag="break"):
     other: str
 
 
-Action = Start | Send | Crash | Pause | Leave | Cut | Break
+class Gather(Step, frozen=True, tag="gather"):
+    """Whoever is not on the largest side ends and starts again, as somebody would see to while sides do not merge."""
+
+
+Action = Start | Send | Crash | Pause | Leave | Cut | Break | Gather
 
 
 class Weather(msgspec.Struct, frozen=True, kw_only=True):

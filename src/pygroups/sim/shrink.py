@@ -11,7 +11,7 @@ from pygroups.core.limits import SECOND, Config
 
 from .network import CALM
 from .promises.broken import Witness
-from .schedule import Action, Cut, Habits, Schedule
+from .schedule import Action, Cut, Gather, Habits, Schedule
 
 Fails = Callable[[Schedule], bool]
 
@@ -128,6 +128,8 @@ def _fewer_names(schedule: Schedule) -> Iterator[Schedule]:
     """Without those that nothing happens to."""
     meant: dict[str, None] = {}
     for action in schedule.actions:
+        if isinstance(action, Gather):
+            continue
         names = (*action.side, *(action.others or ())) if isinstance(action, Cut) else (action.who,)
         meant |= dict.fromkeys((*names, getattr(action, "to", None) or "", getattr(action, "other", "")))
     names = tuple(name for name in schedule.names if name in meant)

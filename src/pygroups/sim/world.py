@@ -265,18 +265,21 @@ class World:
                     raise
             else:
                 calm_since = self.agenda.now if calm_since is None else calm_since
-        for member in self._largest_side():
+        for member in self.largest_side():
             self.mark(member, "quiet")
             self.mark(member, "stats", gauges=member.stack.gauges())
         self.tell("-", "everything is quiet")
 
-    def _largest_side(self) -> list[Member]:
-        """Sides that split stay apart, so only one of them can be what is there when all is quiet: the others end in
-        the journals without that mark, as if they had been stopped."""
+    def largest_side(self) -> list[Member]:
+        """Those who are in the view that most are in.
+
+        Sides that split stay apart, so only one of them can be what is there when all is quiet: the others end in the
+        journals without that mark, as if they had been stopped.
+        """
         sides: dict[ViewId, list[Member]] = {}
         for member in self.running.values():
-            assert member.view is not None
-            sides.setdefault(member.view.id, []).append(member)
+            if member.view is not None:
+                sides.setdefault(member.view.id, []).append(member)
         return max(sides.values(), key=len, default=[])
 
     def rests(self) -> list[Rest]:
