@@ -151,7 +151,9 @@ class Leader:
                 return
         if self.attempt is not None:
             self._go_on_with_attempt(leads)
-        if self.attempt is None and leads:
+        if not leads:
+            self.joiners, self.leavers = {}, {}  # they ask whoever leads
+        elif self.attempt is None:
             due = self._due()
             if due is not None and due <= self.env.now:
                 self._start()

@@ -111,9 +111,11 @@ class Gms(Layer):
             self.suspects[event.member] = event.proven or self.suspects.get(event.member, False)
             if event.proven:
                 self.leader.former_life_ended(event.member)
+            self._ask_to_leave_again()
             self.above.append(event)
         elif isinstance(event, Unsuspect):
             self.not_suspected(event.member)
+            self._ask_to_leave_again()
             self.above.append(event)
         else:
             self.above.append(event)
@@ -209,7 +211,7 @@ class Gms(Layer):
             self._ask_to_leave()
 
     def _ask_to_leave(self) -> None:
-        """Tell whoever leads now; told again to each new leader, and with every answer."""
+        """Tell whoever leads now; told again when that may have changed, and with every answer."""
         assert self.view is not None
         if self.view.members == (self.env.me,):
             self.left("left", "")
@@ -217,6 +219,10 @@ class Gms(Layer):
         leader = decide.leader(self.view, self.suspects)
         if leader is not None:
             self.tell(leader, LeaveReq(self.view.id))
+
+    def _ask_to_leave_again(self) -> None:
+        if self.leaving and self.phase is Phase.MEMBER:
+            self._ask_to_leave()
 
     def on_leave_req(self, src: Address, head: LeaveReq) -> None:
         if self.view is not None and src in self.view.members:
