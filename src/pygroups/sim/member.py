@@ -163,21 +163,21 @@ class Member:
             self.agenda.after(pause, self._read)
 
     def _delivered(self, event: Delivered) -> None:
+        self.world.tell(self.address.name, event)
         self.world.judge.delivered(self.address, event)
         if event.position >= 0:
             self.app.given(event)
 
     def _on_event(self, event: Event) -> None:
         world = self.world
+        world.tell(self.address.name, event)
         if isinstance(event, NewView):
             self.view, self.blocked = event.view, False
             if event.digest is not None:
                 self.state.begins()
             world.judge.viewed(self.address, event)
-            world.tell(self.address.name, event)
         elif isinstance(event, Block):
             self.blocked = True
-            world.tell(self.address.name, event)
         elif isinstance(event, Excluded):
             self.ended = event.reason
             world.judge.stopped(self.address, event.reason, self.top.unknown())
@@ -188,8 +188,6 @@ class Member:
             self.state.arrived(event)
         elif isinstance(event, Undelivered):
             world.judge.undelivered(self.address, event.to, event.numbers)
-        else:
-            world.tell(self.address.name, event)
 
     # -- the application
 

@@ -1,21 +1,23 @@
-"""What happened in a world, line by line, for people."""
+"""What happened in a world, for people: one line for each thing, as it happens.  spacetime.py tells it as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from pygroups.core.events import Block, Event, Excluded, NewView, Suspect, Undelivered, Unsuspect
+from pygroups.core.events import Block, Event, Excluded, NewView, StateArrived, Suspect, Undelivered, Unsuspect
 
 
 class Story:
-    """Hands one line for each thing that happens to `tell`."""
+    """Hands one line for each thing that is news to `tell`.  The base of whatever else listens to a world."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
 
-    def line(self, now: int, who: str, text: str) -> None:
-        """At `now` (microseconds), to or by `who`, this."""
-        self._tell(f"{now / 1_000_000:10.6f}  {who:<12} {text}")
+    def hear(self, now: int, who: str, what: str | Event) -> None:
+        """At `now` (microseconds), to or by `who` (names, or - for all), this."""
+        text = what if isinstance(what, str) else event_text(what)
+        if text is not None:
+            self._tell(f"{now / 1_000_000:10.6f}  {who:<12} {text}")
 
 
 def event_text(event: Event) -> str | None:
@@ -34,9 +36,15 @@ def event_text(event: Event) -> str | None:
     if isinstance(event, Excluded):
         return f"is out: {event.reason}" + (f" ({event.detail})" if event.detail else "")
     if isinstance(event, Undelivered):
-        return f"is told that messages {event.numbers} to {event.to} were not acknowledged"
+        return f"is told that messages {_range(event.numbers)} to {event.to} were not acknowledged"
+    if isinstance(event, StateArrived) and event.last:
+        return "begins with no state" if event.none else f"has the state of {event.provider}"
     return None
 
 
-def _names(members: tuple[object, ...]) -> str:
+def _names(members: Iterable[object]) -> str:
     return " ".join(map(str, members))
+
+
+def _range(numbers: range) -> str:
+    return f"{numbers.start}" if len(numbers) == 1 else f"{numbers.start}..{numbers.stop - 1}"

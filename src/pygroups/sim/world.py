@@ -22,7 +22,7 @@ from .promises.broken import Broken
 from .promises.facts import Rest
 from .promises.judge import Judge
 from .schedule import COORDINATOR, Schedule, stream
-from .story import Story, event_text
+from .story import Story
 
 POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
 Sending = tuple[tuple[Address, ...], list[bytes]]  # who gets which frames
@@ -71,12 +71,9 @@ class World:
         self.counters[what] = self.counters.get(what, 0) + by
 
     def tell(self, who: str, what: str | Event) -> None:
-        """A line of the story, if somebody listens."""
-        if self.story is None:
-            return
-        text = what if isinstance(what, str) else event_text(what)
-        if text is not None:
-            self.story.line(self.agenda.now, who, text)
+        """Tell the story, if somebody listens."""
+        if self.story is not None:
+            self.story.hear(self.agenda.now, who, what)
 
     # -- processes
 
