@@ -25,6 +25,7 @@ from pygroups.journal.writer import MemoryJournal
 
 from .schedule import Action, Habits, Moment, stream
 from .state import StateKeeper
+from .story import Sent
 from .workload import Application, Order
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Member:
         """It runs again, with everything that waited."""
         self.paused = max(0, self.paused - 1)
         if not self.paused and not self.ended:
+            self.world.tell(self.address.name, "runs again")
             self.turn()
 
     # -- a turn
@@ -130,6 +132,7 @@ class Member:
             stack.advance(now)
         if self.app.orders and self.view is not None and not self.leaving:
             for number, payload, to in self.app.send():
+                self.world.tell(self.address.name, Sent(number, to))
                 self.world.judge.accepted(self.address, to, number, payload)
         self._deal(stack.end_turn(now))
         if self.ended:

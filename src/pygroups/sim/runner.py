@@ -20,7 +20,7 @@ from .draw import Wish, draw
 from .promises.broken import Broken, Witness
 from .promises.judge import Judge, checks_of
 from .schedule import Schedule
-from .story import Story
+from .story import Lines, Story
 from .world import World
 
 GROUP: Final = "simulated"  # what seals its frames
@@ -75,10 +75,12 @@ def play(
     judge: Judge | None = None,
     journals: Path | None = None,
     tell: Callable[[str], None] | None = None,
+    story: Story | None = None,
 ) -> Outcome:
     """Play `schedule` to its end.
 
-    `journals`: a folder for the members' journals, in seed-<n>/<name>@<incarnation>/; `tell` hears the story.
+    `journals`: a folder for the members' journals, in seed-<n>/<name>@<incarnation>/.  `story` hears what happens, or
+    else `tell` hears it in lines.
     """
     judge = judge or Judge(checks_of(schedule.profile))
     world = World(
@@ -87,7 +89,7 @@ def play(
         judge,
         at_moments=faults.at_moments,
         journals=journals is not None,
-        story=Story(tell) if tell is not None else None,
+        story=Lines(tell) if story is None and tell is not None else story,
     )
     witness, trace = None, ""
     try:
