@@ -117,11 +117,15 @@ class Flush(Layer):
         self.below.append(Installed(event.view.id, dict(self.marks)))
         self.above.append(event)
         waiting = self.waiting
+        if waiting:
+            self.env.count("runs for the next view", len(waiting))
         self.ballot, self.waiting, self.fetching = None, [], {}
         self.below += waiting
 
     def _hand_up_rest(self) -> None:
         withheld, self.withheld = self.withheld, []
+        if withheld:
+            self.env.count("runs withheld", len(withheld))
         for run in withheld:
             self._hand_up(run)
 

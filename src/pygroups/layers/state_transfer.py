@@ -104,6 +104,7 @@ class StateTransfer(Layer):
         if self.view is None or head.view > self.view:
             if len(self.early) < self.env.config.state_chunks_ahead:
                 self.early.append(run)
+                self.env.count("state early")
             else:
                 self.env.drop("too many early parts of a state")
         elif self.stateless.get(self.env.me) != (run.src, head.view) or head.number != self.parts:
@@ -157,6 +158,7 @@ class StateTransfer(Layer):
         joiners = tuple(joiner for joiner, by in self.stateless.items() if by == (me, view.id))
         wanted = [StateWanted(view.id, joiners, dict(self.marks))] if joiners else []
         if lost:
+            self.env.count("state lost")
             self.above += [event, StateArrived(view.id, me, b"", last=True, none=True), *wanted]
             self._done()
         else:
@@ -182,6 +184,8 @@ class StateTransfer(Layer):
         for member in without:
             giving = before.get(member)
             here = giving is not None and giving[0] in members and member not in joined
+            if giving is not None and not here and provider == me:
+                self.env.count("state from another")
             self.stateless[member] = giving if giving is not None and here else (provider, event.view.id)
         for joiner, view in list(self.given):
             if self.stateless.get(joiner) != (me, view):

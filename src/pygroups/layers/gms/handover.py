@@ -41,6 +41,7 @@ class Handover:
         if self._missing(self.proposal.transitional):
             return False
         if gms.view is None or self.view != gms.view.id:
+            self.gms.env.count("leader left with its view")
             gms.left("left", "")  # this leader leaves with the view it decided, and all who go on have it
             return True
         if gms.kept is None:

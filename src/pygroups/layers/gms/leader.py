@@ -112,6 +112,7 @@ class Leader:
         if contender is not None:
             detail = f"the name {former.name!r} belongs to {former}, which is alive"
             self.gms.tell(contender.joiner, Refuse("name taken", detail))
+            self.env.count("name taken")
 
     def former_life_ended(self, former: Address) -> None:
         self.joiners.pop(former, None)
@@ -142,6 +143,7 @@ class Leader:
         if leads and self.handover is None and gms.kept is not None and gms.kept.digest is not None:
             self.handover = Handover(gms, gms.kept.proposal)
             if self.told != gms.view.id:
+                self.env.count("view handed on")
                 self.handover.tell_old_members()  # whoever led before may have told only some
         if self.handover is not None:
             leaves = self.handover.view != gms.view.id  # this leader is not in the view that it decided
@@ -221,6 +223,7 @@ class Leader:
             gms.wake_at(deadline)
             return
         for joiner in silent:
+            self.env.count("joiner silent")
             del attempt.joiners[joiner]
         if self._is_needed(attempt):
             self._collect(attempt)

@@ -52,6 +52,7 @@ class Participant:
             gms.explain(src, head.view, asked=True)
         elif self._not_low(src, head.ballot):
             if head.ballot != self.bound:
+                self.env.count("bound" if self.bound is None else "bound again")
                 self.bound, self.proposal = head.ballot, None
                 gms.leader.overtaken(head.ballot)
             self.heard_leader()
@@ -63,6 +64,8 @@ class Participant:
             return  # bound to a higher one meanwhile
         self.held = event.held
         self.record("collect", None)
+        if self.gms.leaving:
+            self.env.count("leaver bound")
         ack = CollectAck(event.ballot, event.held, event.marks, self.gms.leaving)
         self.gms.tell(event.ballot.leader, ack)
 
