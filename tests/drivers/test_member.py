@@ -15,7 +15,7 @@ from pygroups.core.layer import NEVER
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
-from pygroups.drivers.member import Member, now_us
+from pygroups.drivers.member import CLOCK, Member
 from pygroups.journal.writer import JournalError, JournalWriter
 from tests.drivers.tiny import A, B, Tiny, tiny_stack
 
@@ -193,14 +193,14 @@ def test_a_timer_of_the_stack_makes_a_turn() -> None:
             rang.set()
 
         tiny.timer = timer  # type: ignore[method-assign]
-        tiny.wake = now_us() + 30_000
+        tiny.wake = CLOCK.now() + 30_000
         world.member.schedule()
         await settled()
         assert not rang.is_set()
-        tiny.wake = now_us() + 1_000  # earlier than what is set
+        tiny.wake = CLOCK.now() + 1_000  # earlier than what is set
         world.member.schedule()
         await asyncio.wait_for(rang.wait(), 5)
-        assert world.member.timer_at > now_us()
+        assert world.member.timer_at > CLOCK.now()
 
     in_a_loop(story)
 

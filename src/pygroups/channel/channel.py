@@ -10,14 +10,13 @@ from typing import Any, Final, Self
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, UsageError
 from pygroups.core.limits import ENTRY_BYTES, Config
-from pygroups.core.top import Top
 from pygroups.drivers.member import Member
 from pygroups.journal.schema import MARKS
 
 from .happenings import Happening, Left, View
 from .inbox import Inbox
 from .options import checked_options, refuse_unbuilt
-from .outbox import Outbox, Payload, Until
+from .outbox import Outbox, Payload, Top, Until
 from .session import Session
 from .states import State
 from .statistics import statistics

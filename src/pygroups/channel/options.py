@@ -27,7 +27,7 @@ class Options(NamedTuple):
 
     group: str
     profile: Profile
-    name: str
+    name: str | None  # without one, the machine has one that nobody else has
     bind: str
     advertise: str | None
     insecure: bool
@@ -72,7 +72,7 @@ def checked_options(
     return Options(
         group=group,
         profile=chosen,
-        name=default_name() if name is None else checked_name(name, "member"),
+        name=None if name is None else checked_name(name, "member"),
         bind=bind,
         advertise=advertise,
         insecure=insecure,

@@ -7,18 +7,29 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, NotBuilt, NotSent, Timeout, Unknown, UsageError, WouldBlock
+from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
-from pygroups.core.top import Reached, Top
+from pygroups.core.top import Reached
 
 Payload = bytes | bytearray | memoryview
 Until = Literal["delivered", "stable"]
 Guard = Callable[["asyncio.Future[None]"], AbstractContextManager[None]]
 
 SHUT: Final = -1  # the credit of a channel that takes nothing at once
+
+
+class Top(Protocol):
+    """The top of the stack, as a sender sees it; see core/top.py."""
+
+    env: Env
+
+    def accept(self, payload: bytes, to: Address | None = None) -> int: ...
+    def room(self) -> int: ...
+    def unknown(self) -> range: ...
 
 
 class Waiting(NamedTuple):

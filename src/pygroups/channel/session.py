@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import secrets
-import socket
 from collections.abc import Sequence
 from typing import Final
 
-from pygroups._version import __version__
 from pygroups.core import events as core
-from pygroups.core.address import INCARNATION_DIGITS, Address
-from pygroups.core.errors import NameTaken, Refused, UsageError
+from pygroups.core.address import Address
+from pygroups.core.errors import NameTaken, Refused
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Reached, Top
-from pygroups.drivers.directory import Directory
-from pygroups.drivers.member import Member, now_us
-from pygroups.drivers.tcp import TcpNetwork
-from pygroups.journal.writer import JournalError, JournalWriter
+from pygroups.drivers.member import Member
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 
 from .happenings import JournalLost, Left, View
 from .inbox import Inbox, Raised, translated
-from .options import Options, boot_id
+from .machine import machine
+from .options import Options
 from .outbox import Outbox
 from .states import States
 
@@ -39,7 +33,8 @@ class Session:
     def __init__(self, options: Options) -> None:
         loop = asyncio.get_running_loop()
         self.options = options
-        self.me = Address(options.name, secrets.token_hex(INCARNATION_DIGITS // 2))
+        self.machine = here = machine()
+        self.me = me = here.address(options)
         self.view: View | None = None
         self.leaving = False
         self.quiet = False  # all was declared to be at rest: others may leave now, which is none
@@ -48,21 +43,20 @@ class Session:
         self.left: asyncio.Future[Left] = loop.create_future()
         self.closing: asyncio.Task[Left] | None = None
         config = options.config
-        self.network = TcpNetwork(
-            self.me, options.group, config, bind=options.bind, advertise=options.advertise, insecure=options.insecure
-        )
-        self.directory = Directory(options.place, options.group, self.me, config)
-        stack = self._stack()
-        self.member = Member(stack, self.network, self.directory, _journal(options, self.me), self, loop)
+        self.network = here.network(me, options)
+        self.directory = here.meeting(me, options)
+        journal = here.journal(me, options)
+        stack = self._stack(journaling=journal is not None)
+        self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
         self._connect()
         self.states = States(options.state, self.member, config, self._broke)
         self.reading = Inbox(self.states, config.queue_max, self.member.schedule, stack.env.drop)
         self.sending = Outbox(_top(stack), self.member.schedule, self.reading.guard, self._members)
+        here.ready(self)
 
-    def _stack(self) -> Stack:
-        options = self.options
-        chance = random.Random(secrets.randbits(64))
-        env = Env(self.me, now_us(), chance, options.config, journaling=options.journal is not None)
+    def _stack(self, *, journaling: bool) -> Stack:
+        options, here = self.options, self.machine
+        env = Env(self.me, here.clock.now(), here.chance(self.me), options.config, journaling=journaling)
         env.archiving = options.journal_payloads
         return build_stack(options.profile, env, lambda heads: Codec(options.group, heads))
 
@@ -188,22 +182,3 @@ def _top(stack: Stack) -> Top:
     top = stack.layers[0]
     assert isinstance(top, Top)
     return top
-
-
-def _journal(options: Options, me: Address) -> JournalWriter | None:
-    if options.journal is None:
-        return None
-    try:
-        return JournalWriter(
-            options.journal,
-            options.group,
-            me.name,
-            me.incarnation,
-            options.profile.name,
-            host=socket.gethostname(),
-            boot_id=boot_id(),
-            version=__version__,
-            fsync=options.journal_fsync,
-        )
-    except JournalError as error:
-        raise UsageError(f"{error}; give journal= a folder that this process may write to") from error

@@ -7,10 +7,9 @@ sends leaves, and before the application sees anything of it.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -18,11 +17,11 @@ from pygroups.core.address import Address
 from pygroups.core.events import Announce, Consumed, Contacts, Disconnect, Event, Find, Found, Marks, Probe
 from pygroups.core.layer import NEVER, Record
 from pygroups.core.limits import SECOND, Config
-from pygroups.core.records import plain_records
+from pygroups.core.records import PlainRecord, plain_records
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.view import ViewId
-from pygroups.journal.writer import JournalError, JournalWriter
+from pygroups.journal.writer import JournalError
 
 
 class Network(Protocol):
@@ -44,6 +43,40 @@ class Discovery(Protocol):
     def close(self) -> None: ...
 
 
+class Journal(Protocol):
+    """Where a member writes down what it sees; see journal/writer.py."""
+
+    lost: int
+
+    @property
+    def next_index(self) -> int: ...
+    def write(self, records: Sequence[PlainRecord], time_us: int, mono_us: int) -> None: ...
+    def close(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Two clocks, in microseconds."""
+
+    def now(self) -> int:
+        """The time of stacks, which never goes back."""
+
+    def wall(self) -> int:
+        """What people call the time."""
+
+
+class Timer(Protocol):
+    """What is to be called later."""
+
+    def cancel(self) -> None: ...
+
+
+class Loop(Protocol):
+    """What a member needs of its event loop."""
+
+    def call_soon(self, callback: Callable[[], object], /) -> object: ...
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer: ...
+
+
 class Inbox(Protocol):
     """Who gets what a member has for its application."""
 
@@ -58,17 +91,31 @@ class Inbox(Protocol):
     def crashed(self, error: BaseException) -> None: ...
 
 
+class MachineClock:
+    """The clocks of this machine."""
+
+    def now(self) -> int:
+        return time.monotonic_ns() // 1_000
+
+    def wall(self) -> int:
+        return time.time_ns() // 1_000
+
+
+CLOCK: Final = MachineClock()
+
+
 class Member:
-    """Owns a stack and everything it touches the world with.  All its methods are called from one asyncio loop."""
+    """Owns a stack and everything it touches the world with.  All its methods are called from one event loop."""
 
     def __init__(
         self,
         stack: Stack,
         network: Network,
         discovery: Discovery,
-        journal: JournalWriter | None,
+        journal: Journal | None,
         inbox: Inbox,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
+        clock: Clock = CLOCK,
     ) -> None:
         self.stack = stack
         self.network = network
@@ -76,10 +123,11 @@ class Member:
         self.journal = journal
         self.inbox = inbox
         self.loop = loop
+        self.clock = clock
         self.due = False  # a turn is on its way
-        self.timer: asyncio.TimerHandle | None = None
+        self.timer: Timer | None = None
         self.timer_at = NEVER
-        self.stats_timer: asyncio.TimerHandle | None = None
+        self.stats_timer: Timer | None = None
         self.closed = False
 
     # -- what comes in
@@ -89,7 +137,7 @@ class Member:
         if self.closed:
             return
         try:
-            self.stack.receive(frame, now_us())
+            self.stack.receive(frame, self.clock.now())
         except Exception as error:  # noqa: BLE001 (the driver's outermost loop: what ends up here is a fault of ours)
             self.crash(error)
         if not self.due:
@@ -122,7 +170,7 @@ class Member:
         if self.closed:
             return
         try:
-            handler(event, now_us())
+            handler(event, self.clock.now())
         except Exception as error:  # noqa: BLE001 (as in receive)
             self.crash(error)
         self.schedule()
@@ -140,7 +188,7 @@ class Member:
             self.crash(error)
 
     def _pump(self) -> None:
-        stack, now = self.stack, now_us()
+        stack, now = self.stack, self.clock.now()
         consumed = self.inbox.consumed()
         if consumed:
             stack.asked(Consumed(consumed), now)
@@ -166,7 +214,7 @@ class Member:
         if self.journal is None:
             return
         try:
-            self.journal.write(plain_records(records), time.time_ns() // 1_000, now)
+            self.journal.write(plain_records(records), self.clock.wall(), now)
         except JournalError as error:
             self.stack.env.count("journal outages")
             self.inbox.journal_lost(str(error))
@@ -190,7 +238,7 @@ class Member:
         if self.timer is not None:
             self.timer.cancel()
         self.timer_at = when
-        self.timer = self.loop.call_later(max(0, when - now_us()) / SECOND, self._ring)
+        self.timer = self.loop.call_later(max(0, when - self.clock.now()) / SECOND, self._ring)
 
     def _ring(self) -> None:
         self.timer, self.timer_at = None, NEVER
@@ -236,11 +284,6 @@ class Member:
         self.discovery.close()
         if self.journal is not None:
             self.journal.close()
-
-
-def now_us() -> int:
-    """The monotonic clock in microseconds: the time of a stack."""
-    return time.monotonic_ns() // 1_000
 
 
 def liveness_bound(config: Config) -> int:
