@@ -24,8 +24,11 @@ from .story import Lines, Story
 from .world import World
 
 GROUP: Final = "simulated"  # what seals its frames
-MESSAGES_MIN: Final = 200  # a schedule with fewer, or with one sender, tested little and is counted as empty
+# A schedule with fewer messages, with one sender, or with less than this share of its messages delivered to anybody
+# tested little and is counted as empty.
+MESSAGES_MIN: Final = 200
 SENDERS_MIN: Final = 2
+HEARD_MIN: Final = 0.5
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -36,7 +39,15 @@ class Outcome(msgspec.Struct, kw_only=True):
     trace: str = ""  # where in the code a member fell, if that is what happened
     now: int = 0  # when it ended, or was broken; microseconds of virtual time
     counts: dict[str, int] = {}
+    faults: dict[str, int] = {}  # what of the counts the world did, and what the network did to frames
     drops: dict[str, int] = {}  # by reason
+
+    @property
+    def empty(self) -> bool:
+        """Whether it held and tested little."""
+        messages, heard = self.counts.get("messages", 0), self.counts.get("messages heard", 0)
+        few = messages < MESSAGES_MIN or self.counts.get("senders", 0) < SENDERS_MIN
+        return self.witness is None and (few or heard < HEARD_MIN * messages)
 
 
 class Totals(msgspec.Struct, kw_only=True):
@@ -46,15 +57,18 @@ class Totals(msgspec.Struct, kw_only=True):
     empty: int = 0
     virtual_s: float = 0.0
     counts: dict[str, int] = {}
+    faults: dict[str, int] = {}
     drops: dict[str, int] = {}
 
     def add(self, outcome: Outcome) -> None:
         self.schedules += 1
-        counts = outcome.counts
-        if outcome.witness is None:
-            self.empty += counts.get("messages", 0) < MESSAGES_MIN or counts.get("senders", 0) < SENDERS_MIN
+        self.empty += outcome.empty
         self.virtual_s += outcome.now / 1_000_000
-        for sums, addends in ((self.counts, outcome.counts), (self.drops, outcome.drops)):
+        for sums, addends in (
+            (self.counts, outcome.counts),
+            (self.faults, outcome.faults),
+            (self.drops, outcome.drops),
+        ):
             for name, count in addends.items():
                 sums[name] = sums.get(name, 0) + count
 
@@ -125,8 +139,10 @@ def _fallen(error: Exception) -> Witness:
 def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) -> Outcome:
     counts = dict(judge.counters)
     counts["senders"] = len(judge.senders)
+    counts["messages heard"] = sum(judge.heard.values()) - len(judge.heard)
     counts |= world.counters
-    drops = {f"network: {name}": count for name, count in world.network.counters.items() if count}
+    network = {name: count for name, count in world.network.counters.items() if count}
+    drops = {f"network: {name}": count for name, count in network.items()}
     for member in world.lives.values():
         for name, count in member.env.counters.items():
             if name.startswith("drop "):
@@ -135,7 +151,13 @@ def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) ->
             else:
                 counts[name] = counts.get(name, 0) + count
     return Outcome(
-        seed=world.schedule.seed, witness=witness, trace=trace, now=world.agenda.now, counts=counts, drops=drops
+        seed=world.schedule.seed,
+        witness=witness,
+        trace=trace,
+        now=world.agenda.now,
+        counts=counts,
+        faults={"starts": len(world.lives), **world.counters, **network},
+        drops=drops,
     )
 
 

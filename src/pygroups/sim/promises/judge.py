@@ -63,6 +63,7 @@ class Judge:
         self._settled = [check.settled for check in checks if type(check).settled is not Check.settled]
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
         self.senders: dict[Address, None] = {}
+        self.heard: dict[Address, int] = {}  # per origin, the first number that nobody has delivered
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
         """The stack of `member` took a payload and gave it this number."""
@@ -98,6 +99,8 @@ class Judge:
                 received(unicast)
             return
         self.counters["deliveries"] += run.count
+        if run.next > self.heard.get(run.origin, 1):
+            self.heard[run.origin] = run.next
         delivery = Delivery(member, event.view, event.position, run.origin, run.first, run.count, run.body)
         for check in self._delivered:
             check(delivery)

@@ -1,0 +1,137 @@
+"""What a batch of schedules has hit: the faults, the stages of view changes and states, and which counts must not be 0.
+
+A count that stays at 0 says that the seeds tried nothing of the kind, whatever else they proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from .draw import FAULTS
+
+SEEDS_MIN: Final = 300  # from so many schedules on, a zero among REQUIRED fails the command
+EMPTY_MAX: Final = 0.02  # a larger share of schedules that tested little fails it
+
+
+# -- faults
+
+
+SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "isolate": ("isolation",),
+    "halves": ("cut both", "isolation"),
+    "oneway": ("cut out", "cut in"),
+    "pair": ("cut both", "cut out"),
+    "leave": ("leaves",),
+    "break": ("connection lost",),
+    "join": ("starts",),
+    "loss": ("lost",),
+    "burst": ("bursts",),
+    "repeat": ("repeated",),
+    "reorder": ("reordered",),
+    "tail": ("delayed",),
+}
+"""The counters of which one says that a fault happened; a fault that is not here counts under its own name."""
+
+
+def faults_missing(asked: tuple[str, ...], happened: Mapping[str, int]) -> list[str]:
+    """Of the faults that were asked for, those that never happened."""
+    return [fault for fault in asked if not any(happened.get(name) for name in SHOWN_BY.get(fault, (fault,)))]
+
+
+# -- stages
+
+
+STAGES: Final[Mapping[str, Mapping[str, str]]] = {
+    "Gms": {
+        "asked to join": "sent Join",
+        "name taken": "name taken",
+        "asked to leave": "sent LeaveReq",
+        "Ready asked": "sent Ready",
+        "Ready answered": "sent ReadyRsp",
+        "joiner silent at Ready": "joiner silent",
+        "Collect": "sent Collect",
+        "bound": "bound",
+        "bound again, to a higher ballot": "bound again",
+        "leaver bound": "leaver bound",
+        "Collect answered": "sent CollectAck",
+        "refused by a higher ballot": "sent Low",
+        "Propose": "sent Propose",
+        "accepted": "sent Accept",
+        "attempt restarted": "flush restarted",
+        "attempt given up": "flush given up",
+        "Install": "sent Install",
+        "Install acknowledged": "sent InstallAck",
+        "handed on by another than its leader": "view handed on",
+        "leader left with the view it decided": "leader left with its view",
+        "joiner told its digest": "sent Digest",
+        "Done": "sent Done",
+        "stuck call": "sent Stuck",
+        "told to be elsewhere": "sent Elsewhere",
+        "excluded": "sent Excluded",
+    },
+    "Flush": {"runs withheld": "runs withheld", "multicasts kept for the next view": "runs for the next view"},
+    "Nakack": {"fetched to the cut": "fetched to the cut"},
+    "StateTransfer": {
+        "state chunk": "sent StateData",
+        "state chunk acknowledged": "sent StateAck",
+        "state chunk before its view": "state early",
+        "state had": "sent StateDone",
+        "state from another provider": "state from another",
+        "state lost with all who had it": "state lost",
+    },
+}
+"""By layer, what can happen in it at a view change, in that order, and the counter that says so."""
+
+
+def stages_hit(layers: tuple[str, ...], counts: Mapping[str, int]) -> dict[str, int]:
+    """How often each stage of these layers was hit, in the order of a view change."""
+    stages = [stage for layer, those in STAGES.items() if layer in layers for stage in those.items()]
+    return {stage: counts.get(counter, 0) for stage, counter in stages}
+
+
+# -- what must not be 0
+
+
+class Required(NamedTuple):
+    """A count that a large batch has to have something in."""
+
+    name: str
+    count: Callable[[Mapping[str, int]], int]
+    faults: tuple[str, ...] = ()  # only if one of these was asked for
+    layer: str = ""  # only if the profile has this one
+
+
+def retransmissions(counts: Mapping[str, int]) -> int:
+    """Runs that any layer sent again."""
+    return sum(number for name, number in counts.items() if name.endswith("sent again"))
+
+
+def _counter(name: str) -> Callable[[Mapping[str, int]], int]:
+    return lambda counts: counts.get(name, 0)
+
+
+STOPPING: Final = ("crash", "isolate", "pause", "halves")  # what stops a member in the middle of a view change
+LOSING: Final = ("crash", "isolate", "halves", "oneway", "pair", "break", "loss", "burst")
+
+REQUIRED: Final = (
+    Required("messages", _counter("messages")),
+    Required("deliveries", _counter("deliveries")),
+    Required("views", _counter("views"), layer="Gms"),
+    Required("crashes of a coordinator", _counter("crash of a coordinator"), ("crash",), "Gms"),
+    Required("isolations of a coordinator", _counter("isolation of a coordinator"), ("isolate",), "Gms"),
+    Required("restarted flushes", _counter("flush restarted"), STOPPING, "Gms"),
+    Required("retransmissions", retransmissions, LOSING),
+    Required("drops", _counter("drops"), FAULTS),
+)
+
+
+def zeros(layers: tuple[str, ...], faults: tuple[str, ...], counts: Mapping[str, int]) -> list[str]:
+    """The names of the required counts that are 0."""
+    return [
+        required.name
+        for required in REQUIRED
+        if not required.count(counts)
+        and (not required.faults or any(fault in faults for fault in required.faults))
+        and (not required.layer or required.layer in layers)
+    ]
