@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-import msgspec
+from pathlib import Path
+from typing import Literal, get_args
 
+import msgspec
+import pytest
+
+from pygroups.core.errors import UsageError
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.journal.frames import Frame, walk
+from pygroups.journal.schema import PREFIX
+from pygroups.sim.member import local_time, true_time
 from pygroups.sim.runner import Outcome, play
-from pygroups.sim.schedule import Action, Cut, Gather, Schedule
+from pygroups.sim.schedule import (
+    Action,
+    Break,
+    Clog,
+    Crash,
+    Cut,
+    Flap,
+    Gather,
+    Habits,
+    Jump,
+    Leave,
+    Pause,
+    Ring,
+    Schedule,
+    Send,
+    Slow,
+    Start,
+    Unread,
+    Weather,
+    from_json,
+    to_json,
+)
+from pygroups.sim.stages import KINDS, LABELS, VIEW_CHANGE
 from tests.sim.toy import toy_schedule
 
+TIME, MONO = PREFIX.index("time_us"), PREFIX.index("mono_us")
 QUICK = {
     "heartbeat": 50 * MILLISECOND,
     "heartbeat_timeout": 200 * MILLISECOND,
@@ -42,3 +73,163 @@ def test_sides_that_split_are_gathered_again() -> None:
     assert not any("[A B C]" in line for line in apart if line.split()[0] > "1.0")
     assert any("[A B C]" in line for line in together if line.split()[0] > "3.0")
     assert outcome.counts["gathered"] == 1
+
+
+def test_what_a_clog_holds_arrives_in_a_burst_and_nothing_is_lost() -> None:
+    outcome, _ = held(group(Clog(at=150 * MILLISECOND, who="B", lasts=100 * MILLISECOND)))
+    assert outcome.counts["clog"] == 1 and outcome.drops["network: clogged"] > 10
+    assert outcome.counts["messages"] == 60 and outcome.counts["deliveries"] == 180
+    long, lines = held(group(Clog(at=SECOND, who="C", lasts=SECOND)))
+    assert any("[A B]" in line for line in lines), "it looks dead while nothing comes from it"
+    assert long.counts["clog"] == 1
+
+
+def test_in_a_ring_those_who_are_no_neighbors_hear_nothing_of_each_other() -> None:
+    outcome, _ = held(group(Ring(at=SECOND, order=("A", "B", "C", "D"), lasts=SECOND), size=4))
+    assert outcome.counts["ring"] == 1 and outcome.drops["network: cut"] > 0
+    line, _ = held(group(Ring(at=SECOND, order=("A", "B", "C"), lasts=100 * MILLISECOND)))
+    assert line.drops["network: cut"] > 0
+
+
+def test_a_flapping_link_goes_away_and_comes_back() -> None:
+    flap = Flap(at=150 * MILLISECOND, who="A", times=4, down=20 * MILLISECOND, up=30 * MILLISECOND)
+    outcome, lines = held(group(flap))
+    assert sum("a cut heals" in line for line in lines) == 4
+    assert outcome.counts["flapping"] == 1 and outcome.drops["network: cut"] > 0
+    assert outcome.counts["deliveries"] == 180
+
+
+def test_corrupted_frames_arrive_are_dropped_and_sent_again() -> None:
+    outcome, _ = held(group(weather=Weather(corrupt=0.2)))
+    assert min(outcome.drops[f"network: {kind}"] for kind in ("flipped", "truncated", "glued")) > 5
+    assert outcome.drops["checksum"] > 20
+    assert outcome.counts["deliveries"] == 180
+
+
+def test_a_slow_member_is_late_but_goes_on() -> None:
+    slow = Slow(at=100 * MILLISECOND, who="B", lasts=SECOND, loop_delay=60 * MILLISECOND)
+    outcome, lines = held(group(slow))
+    assert outcome.counts["slow member"] == 1 and outcome.counts["deliveries"] == 180
+    hasty, _ = held(group())
+    assert outcome.now >= hasty.now and any("slow member" in line for line in lines)
+
+
+def test_an_application_that_reads_nothing_closes_the_window_of_the_others() -> None:
+    small = QUICK | {"window": 4 << 10, "run_bytes": 2 << 10}
+    flood = [Send(at=SECOND + n * MILLISECOND, who="A", count=10, size=200) for n in range(20)]
+    lines: list[str] = []
+    stopped = Unread(at=SECOND, who="C", lasts=SECOND)
+    outcome = play(group(*flood, stopped, config=small), tell=lines.append)
+    assert outcome.witness is None and outcome.counts["reads nothing"] == 1
+    own = [float(line.split()[0]) for line in lines if " A " in line and "sends" in line]
+    assert max(own, default=3.0) > 2.0, "the last could be sent when it read again"
+    assert outcome.counts["messages"] == 260
+
+
+def test_wall_clocks_jump_and_drift_in_journals_only(tmp_path: Path) -> None:
+    jump = Jump(at=SECOND, who="A", by=-3_600 * SECOND)
+    habits = {"A": Habits(), "B": Habits(wall_drift=500), "C": Habits()}
+    plain, _ = held(group())
+    outcome = play(group(jump, habits=habits), journals=tmp_path)
+    assert outcome.witness is None and outcome.counts["clock jumps"] == 1
+    assert {**outcome.counts, "clock jumps": 0} == {**plain.counts, "clock jumps": 0}
+    times: dict[str, list[tuple[int, int]]] = {}
+    for file in sorted(tmp_path.rglob("*.journal")):
+        for part in walk(file.read_bytes()):
+            if isinstance(part, Frame):
+                times.setdefault(file.parent.name[0], []).extend((row[TIME], row[MONO]) for row in part.records)
+    assert all(0 <= mono <= 10 * SECOND for name in "ABC" for _, mono in times[name])
+    ahead = {name: times[name][-1][0] - times[name][-1][1] - (times[name][0][0] - times[name][0][1]) for name in "ABC"}
+    assert ahead["A"] == -3_600 * SECOND and ahead["C"] == 0
+    assert 2_000 <= ahead["B"] <= 5_000
+
+
+def test_clocks_of_members_drift_apart_and_nobody_minds() -> None:
+    habits = {"A": Habits(drift=400), "B": Habits(drift=-400), "C": Habits()}
+    outcome, _ = held(group(habits=habits))
+    assert outcome.counts["deliveries"] == 180
+
+
+@pytest.mark.parametrize("drift", [-100_000, -400, -1, 0, 1, 300, 100_000])
+def test_a_timer_rings_when_the_drifting_clock_shows_its_time(drift: int) -> None:
+    for now in (0, 1, 7, 999_999, 1_000_000, 123_456_789):
+        shown = local_time(now, drift)
+        due = true_time(shown, drift)
+        assert due <= now and local_time(due, drift) == shown
+        assert local_time(true_time(shown + 1, drift), drift) >= shown + 1
+
+
+# -- moments
+
+
+@pytest.mark.parametrize(
+    ("moment", "who"),
+    [("Collect", "A"), ("CollectAck", "B"), ("Propose", "A"), ("Accept", "B"), ("Install", "A"), ("InstallAck", "B")],
+)
+@pytest.mark.parametrize("leaves", ["all", "nothing"])
+def test_a_crash_at_each_step_of_a_view_change(moment: str, who: str, leaves: Literal["all", "nothing"]) -> None:
+    change = Leave(at=SECOND, who="D")
+    crash = Crash(at=SECOND - 1, who=who, moment=moment, leaves=leaves)
+    outcome, lines = held(group(change, crash, size=4))
+    assert outcome.counts[f"crash at {moment}"] == 1 == outcome.counts["crash"]
+    assert outcome.counts[f"sent {moment}"] > 0
+    assert any("[B C]" in line or "[A C]" in line for line in lines)
+
+
+def test_a_crash_when_the_first_of_three_has_the_installation() -> None:
+    crash = Crash(at=SECOND - 1, who="coordinator", moment="Install", leaves="first", reaches=1)
+    outcome, _ = held(group(Leave(at=SECOND, who="D"), crash, size=4))
+    assert outcome.counts["crash at Install"] == 1 and outcome.counts["sent Install"] >= 3
+
+
+def test_a_crash_before_the_joiner_is_told_where_to_begin() -> None:
+    back = (Crash(at=SECOND, who="C"), Start(at=2 * SECOND, who="C"))
+    crash = Crash(at=2 * SECOND - 1, who="coordinator", moment="Digest", leaves="nothing")
+    outcome, lines = held(group(*back, crash))
+    assert outcome.counts["crash at Digest"] == 1
+    assert any("[B C]" in line for line in lines if line.split()[0] > "2.0")
+
+
+def test_the_second_part_of_a_state() -> None:
+    back = (Crash(at=SECOND, who="C"), Start(at=2 * SECOND, who="C"))
+    crash = Crash(at=2 * SECOND - 1, who="coordinator", moment="StateData", nth=2, leaves="nothing")
+    outcome, _ = held(group(*back, crash))
+    assert outcome.counts["crash at StateData"] == 1
+
+
+def test_a_pause_and_an_isolation_at_a_moment() -> None:
+    pause = Pause(at=SECOND - 1, who="B", lasts=SECOND, moment="CollectAck")
+    outcome, _ = held(group(Leave(at=SECOND, who="D"), pause, size=4))
+    assert outcome.counts["pause at CollectAck"] == 1 == outcome.counts["pause"]
+    cut = Cut(at=SECOND - 1, side=("coordinator",), lasts=SECOND, moment="Propose")
+    outcome, _ = held(group(Leave(at=SECOND, who="D"), cut, size=4))
+    assert outcome.counts["cut at Propose"] == 1 == outcome.counts["isolation"]
+
+
+def test_labels_name_one_head_each() -> None:
+    assert len(KINDS) == len(LABELS)
+    assert {"Sequencer.Data", "Nakack.Data", "Unicast2.Data", "Forward", "Vote", "Ack", *VIEW_CHANGE} <= KINDS.keys()
+
+
+def test_every_step_is_data() -> None:
+    every: tuple[Action, ...] = (
+        Start(at=0, who="A"),
+        Send(at=0, who="A", count=1, size=10, to="B"),
+        Crash(at=1, who="A", moment="Install", nth=2, leaves="first", reaches=2),
+        Pause(at=1, who="A", lasts=5, moment="Sequencer.Data"),
+        Leave(at=1, who="A"),
+        Cut(at=1, side=("A",), lasts=5, others=("B",), way="in", moment="stops"),
+        Ring(at=1, order=("A", "B", "C"), lasts=5),
+        Flap(at=1, who="A", times=3, down=5, up=5),
+        Clog(at=1, who="A", other="B", lasts=5, way="out"),
+        Break(at=1, who="A", other="B"),
+        Slow(at=1, who="A", lasts=5, loop_delay=3),
+        Unread(at=1, who="A", lasts=5),
+        Jump(at=1, who="A", by=-5),
+        Gather(at=2),
+    )
+    assert {type(action) for action in every} == set(get_args(Action))
+    schedule = group(*every, weather=Weather(corrupt=0.1))
+    assert from_json(to_json(schedule)) == schedule
+    with pytest.raises(UsageError, match="this is no schedule"):
+        from_json(to_json(schedule).replace(b'"Install"', b'"install it"'))

@@ -2,64 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from typing import Any, Final
 
-from pygroups.core.events import Block, NewView
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.stack import Output
-from pygroups.core.top import Delivered
 
 from .member import Member
-from .schedule import Action, Break, Crash, Cut, Gather, Leave, Pause, Send, Start, stream
+from .moments import arm, due, last_frames
+from .schedule import (
+    Action,
+    Break,
+    Clog,
+    Crash,
+    Cut,
+    Flap,
+    Gather,
+    Jump,
+    Leave,
+    Pause,
+    Ring,
+    Send,
+    Slow,
+    Start,
+    Unread,
+    Way,
+)
 from .world import Sending, World
 
 RESTART: Final = 100 * MILLISECOND  # until a process that was ended is there again
+Links = list[tuple[str, str]]
 
 
 def apply(world: World, action: Action) -> None:
     """Let `action` happen now; nothing happens when whom it means is not there."""
-    if isinstance(action, Start):
-        world.start(action.who)
-    elif isinstance(action, Send):
-        _send(world, action)
-    elif isinstance(action, Cut):
-        _aim_cut(world, action)
-    elif isinstance(action, Gather):
-        _gather(world)
-    elif isinstance(action, Break):
-        one, other = world.named(action.who), world.named(action.other)
-        if one is not None and other is not None and one is not other:
-            _note(world, "connection lost", [one, other])
-            world.lose_connection(one, other)
-    else:
-        member = world.named(action.who)
-        if member is not None:
-            _to_one(world, member, action)
+    _EFFECTS[type(action)](world, action)
 
 
-def _to_one(world: World, member: Member, action: Crash | Pause | Leave) -> None:
-    if isinstance(action, Leave):
-        world.tell(member.address.name, "begins to leave")
-        world.count("leaves")
-        member.leave()
-    elif action.moment != "now":
-        member.armed.append((action.moment, action))
-    elif isinstance(action, Pause):
-        _pause(world, member, action)
+def at_moments(world: World, member: Member, output: Output) -> list[Sending]:
+    """`member` did all this in a turn: let what waited for it happen.  What of the turn's frames leaves."""
+    frames = output.frames
+    for fault in due(member, output):
+        if isinstance(fault, Crash) and not member.ended:
+            _note(world, "crash", [member])
+            world.count(f"crash at {fault.moment}")
+            world.agenda.at(world.agenda.now, world.crash, member)
+            frames = last_frames(world, member, fault, frames)
+        elif isinstance(fault, Pause):
+            world.count(f"pause at {fault.moment}")
+            _pause(world, member, fault)
+        elif isinstance(fault, Cut):
+            world.count(f"cut at {fault.moment}")
+            _cut(world, fault, (member.address.name, *fault.side[1:]))
+    return frames
+
+
+# -- processes
+
+
+def _start(world: World, start: Start) -> None:
+    world.start(start.who)
+
+
+def _crash(world: World, crash: Crash) -> None:
+    member = world.named(crash.who)
+    if member is None:
+        return
+    if crash.moment != "now":
+        arm(member, crash)
     else:
         _note(world, "crash", [member])
         world.crash(member)
 
 
-def _pause(world: World, member: Member, action: Pause) -> None:
+def _aim_pause(world: World, pause: Pause) -> None:
+    member = world.named(pause.who)
+    if member is None:
+        return
+    if pause.moment != "now":
+        arm(member, pause)
+    else:
+        _pause(world, member, pause)
+
+
+def _pause(world: World, member: Member, pause: Pause) -> None:
     world.judge.disturbed()
     _note(world, "pause", [member])
     member.pause()
-    world.agenda.after(action.lasts, member.resume)
+    _after(world, pause.lasts, member.resume)
 
 
-def _gather(world: World) -> None:
+def _slow(world: World, slow: Slow) -> None:
+    member = world.named(slow.who)
+    if member is not None:
+        world.judge.disturbed()
+        _note(world, "slow member", [member])
+        member.slow_down(slow.loop_delay)
+        _after(world, slow.lasts, member.speed_up, slow.loop_delay)
+
+
+def _unread(world: World, unread: Unread) -> None:
+    member = world.named(unread.who)
+    if member is not None:
+        _note(world, "reads nothing", [member])
+        member.read_nothing()
+        _after(world, unread.lasts, member.read_again)
+
+
+def _jump(world: World, jump: Jump) -> None:
+    member = world.named(jump.who)
+    if member is not None:
+        _note(world, "clock jumps", [member])
+        name = member.address.name
+        world.wall_ahead[name] = world.wall_ahead.get(name, 0) + jump.by
+
+
+def _leave(world: World, leave: Leave) -> None:
+    member = world.named(leave.who)
+    if member is not None and not member.leaving:
+        world.tell(member.address.name, "begins to leave")
+        world.count("leaves")
+        member.leave()
+
+
+def _gather(world: World, _: Gather) -> None:
     largest = world.largest_side()
     for member in [one for one in world.running.values() if one not in largest]:
         world.count("gathered")
@@ -67,61 +134,7 @@ def _gather(world: World) -> None:
         world.agenda.after(RESTART, world.start, member.address.name)
 
 
-# -- faults that wait for a moment
-
-
-def at_moments(world: World, member: Member, output: Output) -> list[Sending]:
-    """`member` did all this in a turn: let what waited for it happen.  What of the turn's frames leaves."""
-    frames = output.frames
-    done = {
-        "sends": bool(frames),
-        "delivers": any(isinstance(event, Delivered) for event in output.events),
-        "stops": any(isinstance(event, Block) for event in output.events),
-        "installs": any(isinstance(event, NewView) for event in output.events),
-    }
-    due = [action for moment, action in member.armed if done[moment]]
-    member.armed = [(moment, action) for moment, action in member.armed if not done[moment]]
-    for action in due:
-        if isinstance(action, Crash) and not member.ended:
-            frames = _last_words(world, member, action, frames)
-        elif isinstance(action, Pause):
-            _pause(world, member, action)
-        elif isinstance(action, Cut):
-            _cut(world, action, (member.address.name, *action.side[1:]))
-    return frames
-
-
-def _last_words(world: World, member: Member, crash: Crash, frames: list[Sending]) -> list[Sending]:
-    """`member` crashes between its journal and the network, or behind it."""
-    _note(world, "crash", [member])
-    _note(world, f"crash when it {crash.moment}", [])
-    world.agenda.at(world.agenda.now, world.crash, member)
-    if crash.leaves == "nothing":
-        return []
-    if crash.leaves == "some":
-        chance = stream(world.schedule.seed, "last words", *member.address)
-        frames = [(tuple(dest for dest in dests if chance.random() < 0.5), batch) for dests, batch in frames]
-    return frames
-
-
-# -- cuts
-
-
-def _cut(world: World, cut: Cut, names: Sequence[str]) -> None:
-    hosts = world.schedule.names
-    side = [name for name in names if name in hosts]
-    others = [name for name in cut.others or hosts if name not in side]
-    links: list[tuple[str, str]] = []
-    if cut.way in ("both", "out"):
-        links += [(one, other) for one in side for other in others]
-    if cut.way in ("both", "in"):
-        links += [(other, one) for one in side for other in others]
-    isolated = len(side) == 1 and cut.others is None and cut.way == "both"
-    kind = "isolation" if isolated else f"cut {cut.way}"
-    _note(world, kind, [world.running[name] for name in side if name in world.running])
-    world.judge.disturbed()
-    world.network.cut(links)
-    world.agenda.after(cut.lasts, _mend, world, links)
+# -- the network
 
 
 def _aim_cut(world: World, cut: Cut) -> None:
@@ -129,13 +142,89 @@ def _aim_cut(world: World, cut: Cut) -> None:
     if cut.moment == "now":
         _cut(world, cut, [first.address.name if first else cut.side[0], *cut.side[1:]])
     elif first is not None:
-        first.armed.append((cut.moment, cut))
+        arm(first, cut)
 
 
-def _mend(world: World, links: list[tuple[str, str]]) -> None:
-    if not world.healed:
-        world.tell("-", "a cut heals")
-        world.network.mend(links)
+def _cut(world: World, cut: Cut, names: Sequence[str]) -> None:
+    side = [name for name in names if name in world.schedule.names]
+    links = _links(world, side, cut.others, cut.way)
+    isolated = len(side) == 1 and cut.others is None and cut.way == "both"
+    kind = "isolation" if isolated else f"cut {cut.way}"
+    _note(world, kind, [world.running[name] for name in side if name in world.running])
+    _separate(world, links, cut.lasts)
+
+
+def _ring(world: World, ring: Ring) -> None:
+    order = [name for name in ring.order if name in world.schedule.names]
+    apart = [(one, other) for one, other in combinations(range(len(order)), 2) if other - one > 1]
+    if len(order) > 3:
+        apart.remove((0, len(order) - 1))
+    _note(world, "ring", [])
+    _separate(world, [link for i, j in apart for link in ((order[i], order[j]), (order[j], order[i]))], ring.lasts)
+
+
+def _flap(world: World, flap: Flap) -> None:
+    name = _name(world, flap.who)
+    if name is None:
+        return
+    links = _links(world, [name], (flap.other,) if flap.other else None, "both")
+    _note(world, "flapping", [world.running[name]])
+    for turn in range(flap.times):
+        _after(world, turn * (flap.down + flap.up), _separate, world, links, flap.down)
+
+
+def _clog(world: World, clog: Clog) -> None:
+    name = _name(world, clog.who)
+    if name is None:
+        return
+    _note(world, "clog", [world.running[name]])
+    world.judge.disturbed()
+    links = _links(world, [name], (clog.other,) if clog.other else None, clog.way)
+    world.network.clog(links, world.agenda.now + clog.lasts)
+
+
+def _break(world: World, action: Break) -> None:
+    one, other = world.named(action.who), world.named(action.other)
+    if one is not None and other is not None and one is not other:
+        _note(world, "connection lost", [one, other])
+        world.lose_connection(one, other)
+
+
+def _links(world: World, side: Sequence[str], others: Sequence[str] | None, way: Way) -> Links:
+    """From every host of the side to every other one, and back, as `way` says."""
+    pairs = [(one, other) for one in side for other in others or world.schedule.names if other not in side]
+    out = pairs if way != "in" else []
+    return [*out, *([(other, one) for one, other in pairs] if way != "out" else [])]
+
+
+def _separate(world: World, links: Links, lasts: int) -> None:
+    world.judge.disturbed()
+    world.network.cut(links)
+    _after(world, lasts, _mend, world, links)
+
+
+def _mend(world: World, links: Links) -> None:
+    world.tell("-", "a cut heals")
+    world.network.mend(links)
+
+
+# -- what all have in common
+
+
+def _name(world: World, who: str) -> str | None:
+    """The name under which whom `who` means runs."""
+    member = world.named(who)
+    return member.address.name if member is not None else None
+
+
+def _after(world: World, delay: int, do: Callable[..., None], *args: Any) -> None:
+    """Call it then, unless everything has healed by itself meanwhile."""
+
+    def unless_healed() -> None:
+        if not world.healed:
+            do(*args)
+
+    world.agenda.after(delay, unless_healed)
 
 
 def _note(world: World, kind: str, members: Iterable[Member]) -> None:
@@ -163,3 +252,21 @@ def _send(world: World, send: Send) -> None:
             continue
         member.order(send.count, send.size, to.address if to is not None else None)
         return
+
+
+_EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
+    Start: _start,
+    Send: _send,
+    Crash: _crash,
+    Pause: _aim_pause,
+    Leave: _leave,
+    Cut: _aim_cut,
+    Ring: _ring,
+    Flap: _flap,
+    Clog: _clog,
+    Break: _break,
+    Slow: _slow,
+    Unread: _unread,
+    Jump: _jump,
+    Gather: _gather,
+}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from pygroups.core.address import Address
 from pygroups.core.events import (
     Block,
@@ -23,7 +25,8 @@ from pygroups.core.top import Delivered, Reached, Top
 from pygroups.core.view import View
 from pygroups.journal.writer import MemoryJournal
 
-from .schedule import Action, Habits, Moment, stream
+from .schedule import Crash, Cut, Habits, Pause, stream
+from .stages import Watched
 from .state import StateKeeper
 from .story import Sent
 from .workload import Application, Order
@@ -31,8 +34,26 @@ from .workload import Application, Order
 if TYPE_CHECKING:
     from .world import World
 
-WALL_CLOCK: Final = 1_700_000_000_000_000  # what the simulated wall clocks show when the world begins
+MILLION: Final = 1_000_000
 Arrival = tuple[Address, bytes]
+
+
+def local_time(now: int, drift: int) -> int:
+    """What a clock that runs `drift` millionths too fast shows at `now`."""
+    return now + now * drift // MILLION
+
+
+def true_time(shown: int, drift: int) -> int:
+    """When such a clock shows this, to the microsecond at which it does."""
+    return -(-shown * MILLION // (MILLION + drift))
+
+
+class Armed(msgspec.Struct):
+    """A fault that waits for what a member does."""
+
+    fault: Crash | Pause | Cut
+    left: int  # so often it has to happen yet
+    sent: int  # how many heads with that label the member has sent so far
 
 
 class Member:
@@ -53,8 +74,11 @@ class Member:
         self.ended = ""  # why, once it has
         self.leaving = False
         self.blocked = False
-        self.armed: list[tuple[Moment, Action]] = []  # faults that wait for what this member does next
+        self.armed: list[Armed] = []
+        self.watched = stack.codec if isinstance(stack.codec, Watched) else None
         self.paused = 0  # how many pauses lie on it
+        self.delays = [habits.loop_delay]  # the longest counts; more than the first while something makes it slow
+        self.unread = 0  # how often its application was told not to read
         self.routes: dict[Address, None] = {}  # who can be reached: told of, or heard
         self.rng = stream(world.schedule.seed, "process", address.name, address.incarnation)
         self.app = Application(address, top, habits.reads_after, self.rng)
@@ -62,8 +86,14 @@ class Member:
         self._inbox: list[Arrival | Event | Callable[[], None]] = []
         self._turn_at = NEVER
         self._timer_at = NEVER
+        self._reads_later = False  # it would have read, were it allowed to
 
     # -- when it runs
+
+    def clock(self) -> int:
+        """What its layers take for the time."""
+        now, drift = self.agenda.now, self.habits.drift
+        return local_time(now, drift) if drift else now
 
     def arrive(self, item: Arrival | Event | Callable[[], None]) -> None:
         """A frame, a happening or a wish of the application for the next turn."""
@@ -74,7 +104,7 @@ class Member:
             self._soon()
 
     def _soon(self) -> None:
-        self._turn_at = self.agenda.now + int(self.rng.random() * self.habits.loop_delay)
+        self._turn_at = self.agenda.now + int(self.rng.random() * self.delays[-1])
         self.agenda.at(self._turn_at, self._turn_due)
 
     def _turn_due(self) -> None:
@@ -88,13 +118,17 @@ class Member:
         self._timer_at = NEVER
         if self.ended or self.paused:
             return
-        if self.stack.wake() <= self.agenda.now:
-            self.turn()
-        else:
+        if self.stack.wake() > self.clock():
             self._arm()
+        elif len(self.delays) == 1:
+            self.turn()
+        elif self._turn_at == NEVER:
+            self._soon()
 
     def _arm(self) -> None:
         wake = self.stack.wake()
+        if self.habits.drift and wake < NEVER:
+            wake = true_time(wake, self.habits.drift)
         if wake < self._timer_at:
             self._timer_at = wake
             self.agenda.at(wake, self._timer_due, wake)
@@ -110,11 +144,29 @@ class Member:
             self.world.tell(self.address.name, "runs again")
             self.turn()
 
+    def slow_down(self, delay: int) -> None:
+        """Until `speed_up` it is late for everything by up to `delay`, unless it is so by more."""
+        self.delays = [self.delays[0], *sorted([*self.delays[1:], delay])]
+
+    def speed_up(self, delay: int) -> None:
+        """One such slowness is over."""
+        if delay in self.delays[1:]:
+            self.delays.remove(delay)
+
+    def heal(self) -> None:
+        """Nothing keeps it from running and reading any more."""
+        self.armed = []
+        del self.delays[1:]
+        while self.unread:
+            self.read_again()
+        while self.paused:
+            self.resume()
+
     # -- a turn
 
     def turn(self) -> None:
         """Receive, layers, journal, network, application."""
-        now, stack = self.agenda.now, self.stack
+        now, stack = self.clock(), self.stack
         inbox, self._inbox = self._inbox, []
         timers = stack.wake() <= now
         timers_first = timers and bool(inbox) and self.rng.random() < 0.5
@@ -196,7 +248,7 @@ class Member:
 
     def ask(self, event: Event) -> None:
         """The application asks its stack for something, in the next turn."""
-        self.arrive(lambda: self.stack.asked(event, self.agenda.now))
+        self.arrive(lambda: self.stack.asked(event, self.clock()))
 
     def join(self) -> None:
         """Begin."""
@@ -215,5 +267,19 @@ class Member:
         if self._turn_at == NEVER and not self.paused:
             self._soon()
 
+    def read_nothing(self) -> None:
+        """Its application lets everything lie, until as many `read_again` have come."""
+        self.unread += 1
+
+    def read_again(self) -> None:
+        """Its application reads, if it was to."""
+        self.unread = max(0, self.unread - 1)
+        if not self.unread and self._reads_later:
+            self._reads_later = False
+            self._read()
+
     def _read(self) -> None:
-        self.ask(self.app.read())
+        if self.unread:
+            self._reads_later = True
+        else:
+            self.ask(self.app.read())

@@ -6,33 +6,47 @@ driver's connections do less of that.  What layers must survive here they surviv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from random import Random
 from typing import Final
+
+from pygroups.core.limits import MILLISECOND
 
 from .schedule import Weather, stream
 
 CALM: Final = Weather()
+LATE_MIN: Final = 100 * MILLISECOND
+BURST: Final = 1 * MILLISECOND  # so long does it take until all that a clogged link held has arrived
+
+Arrivals = Sequence[tuple[int, bytes, bool]]  # delays, bytes, and whether it reaches whoever lives there by then
+
+COUNTED: Final = (
+    *("lost", "repeated", "reordered", "delayed", "late", "cut", "clogged"),
+    *("flipped", "truncated", "glued"),
+)
 
 
 class Link:
     """The way from one host to another."""
 
-    __slots__ = ("base", "burst_left", "rng")
+    __slots__ = ("base", "before", "burst_left", "rng")
 
     def __init__(self, seed: int, src: str, dest: str, weather: Weather) -> None:
         self.rng = stream(seed, "link", src, dest)
         self.base = int(weather.delay * self.rng.uniform(0.5, 2.0))
         self.burst_left = 0
+        self.before = b""  # the last frame that was corrupted
 
 
 class Network:
-    """Links between hosts, and which of them are cut."""
+    """Links between hosts, and which of them are cut or clogged."""
 
     def __init__(self, seed: int, weather: Weather) -> None:
         self._seed = seed
         self._links: dict[tuple[str, str], Link] = {}
         self._cuts: dict[tuple[str, str], int] = {}  # how many cuts lie on a link
-        self.counters = {"lost": 0, "repeated": 0, "reordered": 0, "delayed": 0, "late": 0, "cut": 0}
+        self.clogs: dict[tuple[str, str], int] = {}  # until when what comes on a link waits
+        self.counters = dict.fromkeys(COUNTED, 0)
         self.set_weather(weather)
 
     def set_weather(self, weather: Weather) -> None:
@@ -49,6 +63,7 @@ class Network:
             (w.reorder, "reordered"),
             (w.tail, "delayed"),
             (w.late, "late"),
+            (w.corrupt, "corrupted"),
         ):
             threshold += share
             if share:
@@ -58,7 +73,8 @@ class Network:
     @property
     def silences(self) -> bool:
         """Whether this weather can make a living process look dead."""
-        return bool(self.weather.loss or self.weather.bursts or self.weather.tail)
+        w = self.weather
+        return bool(w.loss or w.bursts or w.tail or w.corrupt)
 
     def link(self, src: str, dest: str) -> Link:
         """The way from `src` to `dest`."""
@@ -91,6 +107,22 @@ class Network:
     def mend_all(self) -> None:
         """Everything passes again."""
         self._cuts.clear()
+        self.clogs.clear()
+
+    # -- clogs
+
+    def clog(self, links: Iterable[tuple[str, str]], until: int) -> None:
+        """What comes on these waits until then."""
+        for link in links:
+            self.clogs[link] = max(until, self.clogs.get(link, 0))
+
+    def held(self, src: str, dest: str, now: int) -> int | None:
+        """How long something that would arrive now has to wait, if the link is clogged."""
+        until = self.clogs.get((src, dest), 0)
+        if until <= now:
+            return None
+        self.counters["clogged"] += 1
+        return until - now + int(self.link(src, dest).rng.random() * BURST)
 
     # -- frames
 
@@ -99,43 +131,57 @@ class Network:
         link = self.link(src, dest)
         return link.base + int(link.rng.random() * self.weather.jitter)
 
-    def arrivals(self, src: str, dest: str) -> Iterator[int]:
-        """When a frame that leaves now arrives: delays, none if it is lost, several if it is repeated."""
+    def arrivals(self, src: str, dest: str, frame: bytes) -> Arrivals:
+        """When and as what a frame that leaves now arrives: not at all if it is lost, several times if repeated."""
         if self._cuts and self._cuts.get((src, dest)):
             self.counters["cut"] += 1
-            return
+            return ()
         link = self._links.get((src, dest)) or self.link(src, dest)
         rng = link.rng
         usual = link.base + int(rng.random() * self.weather.jitter)
         if not self._fates:
-            yield usual
-            return
+            return ((usual, frame, False),)
         if link.burst_left:
             link.burst_left -= 1
             self.counters["lost"] += 1
-            return
+            return ()
         draw = rng.random()
         if draw >= self._unusual:
-            yield usual
-        else:
-            fate = next(fate for threshold, fate in self._fates if draw < threshold)
-            yield from self._unusual_arrivals(link, fate, usual)
+            return ((usual, frame, False),)
+        fate = next(fate for threshold, fate in self._fates if draw < threshold)
+        return self._unusual_arrivals(link, fate, usual, frame)
 
-    def _unusual_arrivals(self, link: Link, fate: str, usual: int) -> Iterator[int]:
+    def _unusual_arrivals(self, link: Link, fate: str, usual: int, frame: bytes) -> Arrivals:
         weather, rng = self.weather, link.rng
+        if fate == "corrupted":
+            fate, frame = corrupted(rng, frame, link)
+            self.counters[fate] += 1
+            return ((usual, frame, False),)
         if fate == "burst":
             link.burst_left = rng.randint(1, weather.burst_frames)
             fate = "lost"
         self.counters[fate] += 1
         if fate == "lost":
-            return
+            return ()
         if fate == "reordered":
-            yield usual + rng.randint(0, weather.reorder_by)
-        elif fate == "delayed":
-            yield min(int(usual * rng.paretovariate(0.5)), weather.tail_max)
-        else:
-            yield usual
-            if fate == "repeated":
-                yield usual + rng.randint(0, 2 * usual)
-            else:
-                yield usual + rng.randint(100_000, max(100_001, weather.late_max))
+            return ((usual + rng.randint(0, weather.reorder_by), frame, False),)
+        if fate == "delayed":
+            return ((min(int(usual * rng.paretovariate(0.5)), weather.tail_max), frame, False),)
+        if fate == "repeated":
+            return (usual, frame, False), (usual + rng.randint(0, 2 * usual), frame, False)
+        again = usual + rng.randint(LATE_MIN, max(LATE_MIN + 1, weather.late_max))
+        return (usual, frame, False), (again, frame, True)
+
+
+def corrupted(rng: Random, frame: bytes, link: Link) -> tuple[str, bytes]:
+    """What was done to the frame, and what arrives instead of it."""
+    before, link.before = link.before or frame, frame
+    kind = rng.choice(("flipped", "truncated", "glued"))
+    if kind == "truncated":
+        return kind, frame[: rng.randrange(1, len(frame))]
+    if kind == "glued":
+        return kind, before + frame
+    damaged = bytearray(frame)
+    for bit in rng.sample(range(8 * len(frame)), rng.choice((1, 1, 2, 8))):
+        damaged[bit // 8] ^= 1 << bit % 8
+    return kind, bytes(damaged)

@@ -20,6 +20,7 @@ from .draw import Wish, draw
 from .promises.broken import Broken, Witness
 from .promises.judge import Judge, checks_of
 from .schedule import Schedule
+from .stages import Watched
 from .story import Lines, Story
 from .world import World
 
@@ -79,7 +80,7 @@ def stack_builder(profile: str) -> Callable[[Env], Stack]:
 
     found = profile_named(profile)
     heads = found.heads()
-    return lambda env: build_stack(found, env, lambda _: Codec(GROUP, heads))
+    return lambda env: build_stack(found, env, lambda _: Watched(Codec(GROUP, heads)))
 
 
 def play(
@@ -144,6 +145,9 @@ def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) ->
     network = {name: count for name, count in world.network.counters.items() if count}
     drops = {f"network: {name}": count for name, count in network.items()}
     for member in world.lives.values():
+        sent = member.watched.counts() if member.watched is not None else {}
+        for name, count in sent.items():
+            counts[name] = counts.get(name, 0) + count
         for name, count in member.env.counters.items():
             if name.startswith("drop "):
                 reason = name.removeprefix("drop ")

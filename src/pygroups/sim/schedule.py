@@ -22,16 +22,27 @@ Time = Annotated[int, Meta(ge=0)]  # microseconds since the world began
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
+Ppm = Annotated[int, Meta(ge=-100_000, le=100_000)]  # parts per million
+Nth = Annotated[int, Meta(ge=1)]
+
 Way = Literal["both", "out", "in"]
-Leaving = Literal["all", "some", "nothing"]
-# When a fault hits that was aimed at an instant: then, or in the next turn in which its victim does this.
-Moment = Literal["now", "sends", "delivers", "stops", "installs"]
+Leaving = Literal["all", "some", "first", "nothing"]
+# When a fault hits that was aimed at an instant: then, or in a later turn of its victim: the one in which it sends
+# anything, delivers, stops for a view change, installs a view, or sends a head with this name (sim/stages.py).
+Moment = Annotated[str, Meta(pattern="^(now|sends|delivers|stops|installs|[A-Z][A-Za-z0-9]*([.][A-Z][A-Za-z0-9]*)?)$")]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Base of what happens at an instant."""
 
     at: Time
+
+
+class Aimed(Step, frozen=True):
+    """Base of what can wait for a moment: the turn in which the victim does that for the `nth` time from then on."""
+
+    moment: Moment = "now"
+    nth: Nth = 1
 
 
 class Start(Step, frozen=True, tag="start"):
@@ -50,21 +61,20 @@ class Send(Step, frozen=True, tag="send"):
     to: str | None = None
 
 
-class Crash(Step, frozen=True, tag="crash"):
+class Crash(Aimed, frozen=True, kw_only=True, tag="crash"):
     """The process ends without a word: between two turns, or, at a `moment`, after the turn's journal was written and
-    with all, some or nothing of its frames on the wire."""
+    with all, some or nothing of its frames on the wire, or with those to the first `reaches` processes."""
 
     who: str
-    moment: Moment = "now"
     leaves: Leaving = "all"
+    reaches: Nth = 1
 
 
-class Pause(Step, frozen=True, tag="pause"):
+class Pause(Aimed, frozen=True, kw_only=True, tag="pause"):
     """The process does not run for a time; what arrives waits.  At a `moment`: after that turn."""
 
     who: str
     lasts: Time
-    moment: Moment = "now"
 
 
 class Leave(Step, frozen=True, tag="leave"):
@@ -73,7 +83,7 @@ class Leave(Step, frozen=True, tag="leave"):
     who: str
 
 
-class Cut(Step, frozen=True, tag="cut"):
+class Cut(Aimed, frozen=True, kw_only=True, tag="cut"):
     """The network between `side` and `others` (all the rest, if not given) is cut for a time: both ways, or only what
     goes out of the side, or only what comes in.  A side of one, cut off from all the rest, is isolated.  At a `moment`
     of the side's first member: before what that turn sends."""
@@ -82,7 +92,33 @@ class Cut(Step, frozen=True, tag="cut"):
     lasts: Time
     others: tuple[str, ...] | None = None
     way: Way = "both"
-    moment: Moment = "now"
+
+
+class Ring(Step, frozen=True, tag="ring"):
+    """For a time each process reaches only its two neighbors in `order`; of three, the first and the last are none."""
+
+    order: tuple[str, ...]
+    lasts: Time
+
+
+class Flap(Step, frozen=True, kw_only=True, tag="flap"):
+    """The network between `who` and `other` (all the rest, if not given) goes away and comes back, several times."""
+
+    who: str
+    other: str | None = None
+    times: Nth
+    down: Time
+    up: Time
+
+
+class Clog(Step, frozen=True, kw_only=True, tag="clog"):
+    """Nothing gets through between `who` and `other` (all the rest, if not given) for a time, and nothing is lost: all
+    of it arrives at once when that is over."""
+
+    who: str
+    other: str | None = None
+    lasts: Time
+    way: Way = "both"
 
 
 class Break(Step, frozen=True, tag="break"):
@@ -92,11 +128,33 @@ class Break(Step, frozen=True, tag="break"):
     other: str
 
 
+class Slow(Step, frozen=True, tag="slow"):
+    """For a time the process is late for everything, what arrives and its own timers, by up to `loop_delay`."""
+
+    who: str
+    lasts: Time
+    loop_delay: Time
+
+
+class Unread(Step, frozen=True, tag="unread"):
+    """For a time the application reads nothing of what it is given: the windows of the others fill up."""
+
+    who: str
+    lasts: Time
+
+
+class Jump(Step, frozen=True, tag="jump"):
+    """The wall clock of the process's host is set anew.  Only journals show it."""
+
+    who: str
+    by: int  # microseconds, ahead or back
+
+
 class Gather(Step, frozen=True, tag="gather"):
     """Whoever is not on the largest side ends and starts again, as somebody would see to while sides do not merge."""
 
 
-Action = Start | Send | Crash | Pause | Leave | Cut | Break | Gather
+Action = Start | Send | Crash | Pause | Leave | Cut | Ring | Flap | Clog | Break | Slow | Unread | Jump | Gather
 
 
 class Weather(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,8 +170,9 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     reorder_by: Time = 5 * MILLISECOND
     tail: Share = 0.0  # so many take far longer, a few up to tail_max
     tail_max: Time = 2 * SECOND
-    late: Share = 0.0  # a copy comes again long after, in another view or over another connection
+    late: Share = 0.0  # a copy comes again long after: in another view, over another connection, to another life
     late_max: Time = 5 * SECOND
+    corrupt: Share = 0.0  # bits are flipped, the end is missing, or two frames are glued together
 
 
 class Habits(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +180,8 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
 
     loop_delay: Time = 100  # until what has arrived is looked at, at most
     reads_after: Time = 1 * MILLISECOND  # until the application has consumed what it was given, at most
+    drift: Ppm = 0  # how much faster the clock runs that its layers see
+    wall_drift: Ppm = 0  # and the one that only its journal shows
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from pygroups.core.limits import SECOND, Config
 
 from .network import CALM
 from .promises.broken import Witness
-from .schedule import Action, Cut, Gather, Habits, Schedule
+from .schedule import Action, Cut, Habits, Ring, Schedule
 
 Fails = Callable[[Schedule], bool]
 
@@ -128,10 +128,17 @@ def _fewer_names(schedule: Schedule) -> Iterator[Schedule]:
     """Without those that nothing happens to."""
     meant: dict[str, None] = {}
     for action in schedule.actions:
-        if isinstance(action, Gather):
-            continue
-        names = (*action.side, *(action.others or ())) if isinstance(action, Cut) else (action.who,)
-        meant |= dict.fromkeys((*names, getattr(action, "to", None) or "", getattr(action, "other", "")))
+        meant |= dict.fromkeys(_names(action))
     names = tuple(name for name in schedule.names if name in meant)
     if names and names != schedule.names:
         yield _with(schedule, names=names, habits={name: schedule.habits[name] for name in names})
+
+
+def _names(action: Action) -> tuple[str, ...]:
+    """Whom an action means, by name."""
+    if isinstance(action, Cut):
+        return (*action.side, *(action.others or ()))
+    if isinstance(action, Ring):
+        return action.order
+    one = getattr(action, "who", ""), getattr(action, "to", None), getattr(action, "other", None)
+    return tuple(name for name in one if name)

@@ -16,7 +16,7 @@ from pygroups.journal.writer import MemoryJournal
 
 from .agenda import Agenda
 from .directory import Directory
-from .member import WALL_CLOCK, Member
+from .member import MILLION, Member, local_time
 from .network import CALM, Network
 from .promises.broken import Broken
 from .promises.facts import Rest
@@ -24,6 +24,7 @@ from .promises.judge import Judge
 from .schedule import COORDINATOR, Schedule, stream
 from .story import Story
 
+WALL_CLOCK: Final = 1_700_000_000_000_000  # what all wall clocks show when the world begins
 POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
 Sending = tuple[tuple[Address, ...], list[bytes]]  # who gets which frames
 CALM_FOR: Final = 1 * SECOND  # so long must it stay settled
@@ -61,6 +62,7 @@ class World:
         self.running: dict[str, Member] = {}  # by name
         self.lives: dict[Address, Member] = {}  # all there ever were, by address
         self.births: dict[str, int] = {}  # how often each name was started
+        self.wall_ahead: dict[str, int] = {}  # by how much the wall clock of a host was set ahead, or back
         self.counters: dict[str, int] = {}
         self.rng = stream(schedule.seed, "world")
         self.healed = False  # no fault any more
@@ -85,9 +87,11 @@ class World:
         seed, now = self.schedule.seed, self.agenda.now
         digits = stream(seed, "life", name, birth).getrandbits(4 * INCARNATION_DIGITS)
         address = Address(name, f"{digits:0{INCARNATION_DIGITS}x}")
-        env = Env(address, now, stream(seed, "layers", name, birth), self.config, journaling=self.journals)
+        habits = self.schedule.habits[name]
+        shown = local_time(now, habits.drift)
+        env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=self.journals)
         env.contact = name
-        member = Member(self, address, env, self.build(env), self.schedule.habits[name])
+        member = Member(self, address, env, self.build(env), habits)
         self.running[name] = self.lives[address] = member
         if self.journals:
             member.journal = MemoryJournal(group_of(self.schedule), name, address.incarnation, self.schedule.profile)
@@ -118,6 +122,8 @@ class World:
 
     def _mourn(self, member: Member, dead: Address) -> None:
         """`member`'s connection with `dead` ends, if the news can reach it; once."""
+        if self._waits(dead.name, member.address.name, self._mourn, member, dead):
+            return
         key = (member.address, dead)
         if key in self._mourned or not self.network.is_open(dead.name, member.address.name):
             return
@@ -133,20 +139,32 @@ class World:
             return
         src, name, at, now = member.address.name, dest.name, self.agenda.at, self.agenda.now
         for frame in frames:
-            for delay in self.network.arrivals(src, name):
-                at(now + delay, self._arrive, member.address, dest, frame)
+            for delay, arriving, outlives in self.network.arrivals(src, name, frame):
+                at(now + delay, self._arrive, member.address, dest, arriving, outlives)
 
-    def _arrive(self, src: Address, dest: Address, frame: bytes) -> None:
-        if not self.network.is_open(src.name, dest.name):
-            self.network.counters["cut"] += 1
+    def _arrive(self, src: Address, dest: Address, frame: bytes, outlives: bool) -> None:
+        network = self.network
+        if not network.is_open(src.name, dest.name):
+            network.counters["cut"] += 1
+            return
+        if network.clogs and self._waits(src.name, dest.name, self._arrive, src, dest, frame, outlives):
             return
         receiver = self.lives[dest]
+        if outlives and receiver.ended:
+            receiver = self.running.get(dest.name, receiver)
         if not receiver.ended:
             receiver.arrive((src, frame))
             return
         sender = self.lives[src]  # the host is there and knows no such connection
         if not sender.ended:
             self.agenda.after(self.network.delay(dest.name, src.name), self._mourn, sender, dest)
+
+    def _waits(self, src: str, dest: str, do: Callable[..., None], *args: Any) -> bool:
+        """Whether the link is clogged: `do` is then called when that is over."""
+        wait = self.network.held(src, dest, self.agenda.now) if self.network.clogs else None
+        if wait is not None:
+            self.agenda.after(wait, do, *args)
+        return wait is not None
 
     # -- what stacks ask of their driver
 
@@ -175,6 +193,8 @@ class World:
         self.agenda.after(self.network.delay(member.address.name, peer.name), self._probe_arrives, member, peer)
 
     def _probe_arrives(self, member: Member, peer: Address) -> None:
+        if self._waits(member.address.name, peer.name, self._probe_arrives, member, peer):
+            return
         here = self.running.get(peer.name)
         if not self.network.connects(member.address.name, peer.name):
             return
@@ -189,6 +209,8 @@ class World:
         self.agenda.after(delay, self._probe_answered, member, answer)
 
     def _probe_answered(self, member: Member, answer: Answered | Dead) -> None:
+        if self._waits(answer.peer.name, member.address.name, self._probe_answered, member, answer):
+            return
         if not member.ended and self.network.connects(member.address.name, answer.peer.name):
             member.arrive(answer)
 
@@ -222,8 +244,9 @@ class World:
     def write(self, member: Member, records: Sequence[Record]) -> None:
         """The records of a turn, or a mark, go to `member`'s journal."""
         if member.journal is not None:
-            now = self.agenda.now
-            member.journal.write(plain_records(records), WALL_CLOCK + now, now)
+            now, name = self.agenda.now, member.address.name
+            wall = WALL_CLOCK + now + now * member.habits.wall_drift // MILLION + self.wall_ahead.get(name, 0)
+            member.journal.write(plain_records(records), wall, now)
 
     def mark(self, member: Member, kind: str, **fields: Any) -> None:
         """A line that the world writes into `member`'s journal."""
@@ -244,9 +267,7 @@ class World:
         self.network.set_weather(CALM)
         self.mark_all("heal")
         for member in list(self.running.values()):
-            member.armed = []
-            while member.paused:
-                member.resume()
+            member.heal()
 
     def settle(self) -> None:
         """Let time pass until everything promised has happened and stays so; raises Broken if the bound is over."""

@@ -1,0 +1,85 @@
+"""The labeled points of the protocols: what a member is about to send says where in a view change, an order or a state
+it stands.  A schedule names such a point by the head, and a fault of it waits until its victim's turn sends one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pygroups.core.address import Address
+from pygroups.core.run import Run
+from pygroups.core.stack import Codec
+from pygroups.layers.gms.heads import Install
+from pygroups.layers.profiles import PROFILES
+
+
+class Digest:
+    """In place of Install, where it goes to a joiner and says where each origin starts."""
+
+
+def _labels() -> dict[type, str]:
+    """A head is called by its name, and where several layers have one of that name, with its layer's before it."""
+    layers = dict.fromkeys(layer for profile in PROFILES.values() for layer in profile.layers)
+    heads = [(layer.__name__, head) for layer in layers for head in layer.heads]
+    names = [head.__name__ for _, head in heads]
+    labels = {
+        head: head.__name__ if names.count(head.__name__) == 1 else f"{layer}.{head.__name__}" for layer, head in heads
+    }
+    return {**labels, Digest: Digest.__name__}
+
+
+LABELS: Final = _labels()
+KINDS: Final = {label: kind for kind, label in LABELS.items()}
+
+# Where a view change can be hit, in its order; a batch of seeds that never sent one of these tried little.
+VIEW_CHANGE: Final = (
+    "Join",
+    "LeaveReq",
+    "Ready",
+    "ReadyRsp",
+    "Collect",
+    "CollectAck",
+    "Propose",
+    "Accept",
+    "Install",
+    "InstallAck",
+    "Digest",
+    "Done",
+    "Stuck",
+    "Low",
+    "StateData",
+    "StateAck",
+    "StateDone",
+)
+
+
+class Watched:
+    """A codec that counts what its member sends, by the head of the highest layer."""
+
+    __slots__ = ("_encode", "decode", "sent")
+
+    def __init__(self, codec: Codec) -> None:
+        self._encode = codec.encode
+        self.decode = codec.decode
+        self.sent: dict[type, int] = {}
+
+    def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]:
+        """The codec's frames; the runs in them are counted."""
+        sent = self.sent
+        for run in runs:
+            if run.heads:
+                head = run.heads[0]
+                kind = type(head)
+                if isinstance(head, Install) and head.digest is not None:
+                    kind = Digest
+                sent[kind] = sent.get(kind, 0) + 1
+        return self._encode(me, dest, runs)
+
+    def count(self, label: str) -> int:
+        """How many heads with this label were sent; 0 for a label that no layer has."""
+        kind = KINDS.get(label)
+        return self.sent.get(kind, 0) if kind is not None else 0
+
+    def counts(self) -> dict[str, int]:
+        """All of them, as `sent <label>`."""
+        return {f"sent {LABELS.get(kind, kind.__name__)}": number for kind, number in self.sent.items()}
