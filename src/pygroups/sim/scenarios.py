@@ -1,0 +1,223 @@
+"""Scenarios: given, when, then, in a few lines each, in virtual time.  Guide: docs/guides/scenarios.md."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pygroups.core.events import Event
+from pygroups.core.layer import Layer
+from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.layers.profiles import Profile, profile_named
+
+from .member import Member
+from .promises.broken import Broken
+from .promises.facts import Check
+from .promises.judge import PROFILES, Judge, checks_of
+from .scenario_apps import Acting, Actor, ActorFactory
+from .scenario_frames import Heads
+from .scenario_member import Player, Recorder
+from .scenario_verbs import CALM, Names, Verbs, listed
+from .scenario_world import ScenarioWorld, Script
+from .schedule import Habits, Schedule, Weather
+from .story import Lines
+
+BRISK: Final = Habits()
+FORMS_WITHIN: Final = 60.0  # seconds until all are in one view
+STORY_LINES: Final = 400  # of a failed scenario: the last ones
+STEP: Final = 1 * MILLISECOND  # between two looks at a condition
+
+
+def scenario(
+    names: Names = "A B C",
+    *,
+    profile: str | Profile = "total",
+    layers: Sequence[type[Layer]] | None = None,
+    application: ActorFactory | None = None,
+    checks: Iterable[Check] = (),
+    formed: bool = True,
+    seed: int = 0,
+    weather: Weather = CALM,
+    habits: Habits = BRISK,
+    journal: bool = False,
+    bound: float = 60.0,
+    **config: int,
+) -> Group:
+    """A group in virtual time, for `with scenario("A B C") as group`.
+
+    It begins with all of `names` in one view in this order, or with nobody (`formed=False`).  The promises of `profile`
+    are judged all along; at the end of the block everything heals, and within `bound` seconds everything promised must
+    have happened.  What fails is raised with the story of what happened.
+
+    `profile`: a name, or an own Profile, which is judged by the promises of the profile of the same name if there is
+    one.  `layers`: other layers in its place, below the top, top first.  `application`: makes what acts at each member.
+    `checks`: promises to judge beside those of the profile.  `seed`: chance.  `weather`: of the network.
+    `habits`: how long a process and its application take.  `journal`: keep journals.
+    `config`: fields of core.limits.Config, in their units (microseconds and bytes).
+    """
+    found = profile_named(profile) if isinstance(profile, str) else profile
+    if layers is not None:
+        found = found._replace(layers=tuple(layers))
+    wanted = names.split() if isinstance(names, str) else list(names)
+    Config(**config)  # UsageError for what cannot be
+    schedule = Schedule(
+        seed=seed,
+        profile=found.name,
+        names=tuple(wanted),
+        habits=dict.fromkeys(wanted, habits),
+        config=config,
+        weather=weather,
+        rejoin=False,
+        actions=(),
+        heal_at=0,
+        bound=int(bound * SECOND),
+    )
+    group = Group(schedule, found, list(checks), application, journal)
+    if formed:
+        group.forms(wanted)
+    return group
+
+
+class Group(Verbs):
+    """A group in virtual time: what happens to its members, and how to get at each of them."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        profile: Profile,
+        checks: list[Check],
+        application: ActorFactory | None,
+        journal: bool,
+    ) -> None:
+        self._recorder = Recorder()
+        promised = checks_of(profile.name) if profile.name in PROFILES else []
+        self.story: deque[str] = deque(maxlen=STORY_LINES)
+        judge = Judge([*promised, *checks, self._recorder])
+        world = ScenarioWorld(schedule, profile, judge, journals=journal, story=_Listener(self))
+        super().__init__(world, judge, Heads(profile.layers))
+        self._application = application
+        self.actors: dict[str, Actor] = {}
+        self.world.on_start = self._begin_acting
+        if self.world.network.silences:
+            self.judge.disturbed()
+
+    # -- members
+
+    def __getitem__(self, name: str) -> Player:
+        """The member of this name."""
+        return Player(self.world, self._recorder, name)
+
+    @property
+    def members(self) -> list[Player]:
+        """Those who run, by their start."""
+        return [self[name] for name in self.world.running]
+
+    def forms(self, names: Names) -> None:
+        """Start these, one after the other, until all are in one view in this order."""
+        wanted = listed(names)
+        for name in wanted:
+            self.start(name)
+            self.until(lambda name=name: bool(self[name].view), within=FORMS_WITHIN)  # type: ignore[misc]
+        self.until(lambda: all(self[name].view == tuple(wanted) for name in wanted), within=FORMS_WITHIN)
+        self.settles(within=FORMS_WITHIN)
+
+    # -- time
+
+    @property
+    def now(self) -> float:
+        """Virtual time in seconds."""
+        return self.world.agenda.now / SECOND
+
+    def after(self, seconds: float) -> None:
+        """Let so much time pass."""
+        self.world.agenda.run_until(self.world.agenda.now + int(seconds * SECOND))
+
+    def later(self, seconds: float, do: Callable[..., Any], *args: Any) -> None:
+        """Call `do(*args)` when so much time has passed."""
+        self.world.agenda.after(int(seconds * SECOND), do, *args)
+
+    def until(self, condition: Callable[[], bool], within: float) -> None:
+        """Let time pass until the condition holds; AssertionError if it does not `within` so many seconds."""
+        agenda = self.world.agenda
+        limit = agenda.now + int(within * SECOND)
+        while not condition():
+            assert agenda.now < limit, f"{within:g} seconds of virtual time passed, and it does not hold yet"
+            agenda.run_until(min(agenda.now + STEP, limit))
+
+    def settles(self, within: float = 30.0) -> None:
+        """Let time pass until everything promised so far has happened; AssertionError if it does not in that time."""
+        missing: list[Broken] = []
+
+        def settled() -> bool:
+            if self.world.planned:
+                missing[:] = [Broken("liveness", f"{self.world.planned} payloads are still to be sent")]
+                return False
+            try:
+                self.judge.settled(self.world.rests())
+            except Broken as broken:
+                missing[:] = [broken]
+                return False
+            return True
+
+        try:
+            self.until(settled, within)
+        except AssertionError as error:
+            raise AssertionError(f"after {within:g} seconds: {missing[0]}") from error
+
+    # -- beginning and end
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            error.add_note(self.told())
+            return
+        try:
+            self.ends()
+        except (Broken, AssertionError) as broken:
+            broken.add_note(self.told())
+            raise
+
+    def ends(self) -> None:
+        """Everything heals, and all that was promised happens within the bound; Broken if not.  `with` does this."""
+        self.world.rules.clear()
+        for player in self.members:
+            player.reads()
+        self.world.heal()
+        self.world.network.set_weather(CALM)
+        self.world.settle()
+
+    def told(self) -> str:
+        """The story so far: the last lines of it."""
+        return "\n".join(["what happened:", *self.story])
+
+    # -- what listens
+
+    def _begin_acting(self, member: Member, script: Script) -> None:
+        if self._application is not None:
+            acting = Acting(self.world, member)
+            self.actors[member.address.name] = self._application(acting)
+
+    def heard(self, who: str, event: Event) -> None:
+        """`who`'s stack told its application this."""
+        actor = self.actors.get(who)
+        if actor is not None:
+            actor.on_event(event)
+
+
+class _Listener:
+    """Keeps the last lines of the story, and has applications hear what their stacks tell them."""
+
+    def __init__(self, group: Group) -> None:
+        self._lines = Lines(group.story.append)
+        self._group = group
+
+    def hear(self, now: int, who: str, what: str | Event) -> None:
+        self._lines.hear(now, who, what)
+        if isinstance(what, Event):
+            self._group.heard(who, what)

@@ -1,0 +1,158 @@
+"""SEQUENCER in a whole stack: one order, through crashes of the member that orders."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pygroups.core.events import Event
+from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.sim.scenario_apps import Acting, messages_of
+from pygroups.sim.scenarios import scenario
+from pygroups.sim.schedule import Habits
+
+
+def test_SEQ_01() -> None:
+    """B goes on sending while the sequencer A crashes."""
+    with scenario("A B C") as group:
+        group["B"].sends(50, every=0.05)
+        group.after(0.5)
+        group.crash("A")
+        group.settles(within=10)
+        assert group["B"].delivered == group["C"].delivered
+        assert group["B"].delivered_from("B") == list(range(1, 51))
+
+
+def test_SEQ_02() -> None:
+    """The same with C, which is not the next one to order: it forwards anew to B."""
+    with scenario("A B C") as group:
+        forwards = group.watch("Forward", src="C", dest="B")
+        group["C"].sends(50, every=0.05)
+        group.after(0.5)
+        group.crash("A")
+        group.settles(within=10)
+        assert group["B"].delivered == group["C"].delivered
+        assert group["B"].delivered_from("C") == list(range(1, 51))
+        assert forwards.hits
+
+
+def test_six_messages() -> None:
+    """The seed's failover: C sends six, A orders all and dies; 5 and 6 reached nobody but perhaps B."""
+    with scenario("A B C", runs_in_flight=100) as group:
+        group.drop("sequencer.Data", src="A", dest="C", where=lambda run: run.first >= 5)
+        group["C"].sends(6, every=0.0001)
+        group.after(0.002)
+        assert group["C"].texts == ["C1", "C2", "C3", "C4"]
+        assert group["B"].texts == ["C1", "C2", "C3", "C4", "C5", "C6"]
+        again = group.watch("Forward", src="C", dest="B")
+        group.crash("A")
+        group.settles(within=10)
+        assert group["B"].texts == group["C"].texts == ["C1", "C2", "C3", "C4", "C5", "C6"]
+        assert not again.hits, "the flush gave C what B had"
+
+
+def test_six_messages_5_and_6_reached_nobody() -> None:
+    """The same, but nobody has 5 and 6: C sends them to B."""
+    with scenario("A B C", runs_in_flight=100) as group:
+        group.drop("sequencer.Data", src="A", where=lambda run: run.first >= 5)
+        group["C"].sends(6, every=0.0001)
+        group.after(0.002)
+        again = group.watch("Forward", src="C", dest="B")
+        group.crash("A")
+        group.settles(within=10)
+        assert group["B"].texts == group["C"].texts == ["C1", "C2", "C3", "C4", "C5", "C6"]
+        assert [hit.run.first for hit in again.hits] == [5, 6]
+
+
+class Pairs:
+    """Five tasks: each sends a second message when its first one was delivered."""
+
+    def __init__(self, acting: Acting) -> None:
+        self.acting = acting
+
+    def on_event(self, event: Event) -> None:
+        for message in messages_of(event):
+            if message.text.endswith("1") and self.acting.me.name == "C":
+                self.acting.send(message.payload[:1] + b"2")
+
+
+def test_SEQ_04() -> None:
+    """A is cut off while C's five tasks send; the second of a task waits for the first."""
+    with scenario("A B C", application=Pairs, heartbeat_timeout=1 * SECOND, heartbeat=SECOND // 4) as group:
+        group.isolate("A")
+        group["C"].sends(["11", "21", "31", "41", "51"])
+        group.after(0.9)
+        assert group["C"].texts == []
+        group.until(lambda: len(group["B"].texts) == len(group["C"].texts) == 10, within=10)
+        assert group["B"].view == group["C"].view == ("B", "C")
+        assert group["B"].delivered == group["C"].delivered
+        assert group["C"].texts[:5] == ["11", "21", "31", "41", "51"]
+        assert sorted(group["C"].texts[5:]) == ["12", "22", "32", "42", "52"]
+
+
+@pytest.mark.parametrize("others", [10, 2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_SEQ_09(others: int) -> None:
+    """An old copy of a message, so many messages later: on the stream, and as a Forward."""
+    with scenario("A B C") as group:
+        ordered = group.watch("sequencer.Data", src="A", dest="B", count=1)
+        forwarded = group.watch("Forward", src="C", dest="A", count=1)
+        group["C"].sends("m")
+        group.after(0.1)
+        group["C"].sends(others)
+        group["B"].sends(10)
+        group.until(lambda: len(group["B"].delivered) == others + 11, within=120)
+        group.again(ordered.hits[0])
+        group.again(forwarded.hits[0])
+        group["C"].sends("last")
+        group.settles(within=60)
+        for name in "ABC":
+            assert group[name].texts.count("m") == 1
+            assert group[name].delivered_from("C") == list(range(1, others + 3))
+        assert group["B"].drops["repeated run"] == 1
+        assert sum(group["A"].drops.values()) == 1
+
+
+def test_SEQ_09_old_forward_after_a_view() -> None:
+    """An old Forward comes to the sequencer again after the view has changed."""
+    with scenario("A B C D") as group:
+        forwarded = group.watch("Forward", src="C", dest="A", count=1)
+        group["C"].sends("m")
+        group.settles()
+        group.crash("D")
+        group.until(lambda: group["A"].view == group["B"].view == group["C"].view == ("A", "B", "C"), within=10)
+        group.again(forwarded.hits[0])
+        group["C"].sends("n")
+        group.settles()
+        assert group["B"].texts == ["m", "n"]
+
+
+@pytest.mark.parametrize("seconds", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_SEQ_12(seconds: float) -> None:
+    """Three that always have something to send, the sequencer among them, and readers who are slower than the network:
+    nobody gets less than his share."""
+    habits = Habits(reads_after=20 * MILLISECOND)
+    with scenario("A B C", habits=habits, window=8 << 10, run_bytes=1 << 10) as group:
+        for name in "ABC":
+            group[name].sends(int(10_000 * seconds), size=300)
+        group.after(seconds)
+        shares = Counter(message.origin for message in group["B"].delivered)
+        assert min(shares.values()) > 100 * seconds
+        assert max(shares.values()) < 1.2 * min(shares.values())
+        for name in "ABC":
+            assert group[name].unsent > 0
+            group[name].stops_sending()
+
+
+def test_SEQ_14() -> None:
+    """Five copies follow everything on the wire: nothing is delivered twice."""
+    with scenario("A B C") as group:
+        group.repeat(copies=5)
+        for name in "ABC":
+            group[name].sends(20, every=0.01)
+        group["B"].tells("C", 10, every=0.02)
+        group.settles()
+        for name in "ABC":
+            assert sorted(group[name].texts) == sorted(f"{origin}{n}" for origin in "ABC" for n in range(1, 21))
+        assert group["C"].received_from("B") == list(range(1, 11))
+        assert group["C"].drops["repeated run"] > 0
