@@ -95,6 +95,7 @@ class Layer:
     needs: ClassVar[frozenset[str]] = frozenset()  # of the layers below
     gives: ClassVar[frozenset[str]] = frozenset()  # to the layers above
     heads: ClassVar[tuple[type, ...]] = ()  # what its peers may receive; the codec learns them from here
+    own_heads_only: ClassVar[bool] = False  # up() passes on every run whose last head is not its own: go past it
 
     def __init__(self, env: Env) -> None:
         self.env = env

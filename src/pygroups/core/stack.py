@@ -71,9 +71,16 @@ class Stack:
         self.outlet = Outlet(env)
         self._places: list[Layer] = [*self.layers, self.outlet]
         self._bottom = len(self.layers) - 1
+        self._deeper = [self._next_down(place) for place in range(len(self.layers))]
+        self._routes: list[dict[type | None, int]] = [{} for _ in self._places]  # per place and head, who sees it next
         self._enders = [
             (place, layer) for place, layer in enumerate(self.layers) if type(layer).end_turn is not Layer.end_turn
         ]
+
+    def _next_down(self, place: int) -> int:
+        """The next layer below `place` that does more with a run than to pass it on; the outlet does."""
+        lower = range(place + 1, len(self.layers))
+        return next((to for to in lower if type(self.layers[to]).down is not Layer.down), len(self.layers))
 
     def receive(self, frame: bytes | memoryview, now: int) -> None:
         """A frame came in.  What a peer did wrong is counted and dropped, never raised."""
@@ -140,51 +147,95 @@ class Stack:
     def _settle(self, place: int) -> None:
         """Move what the layer at `place` has left, and what comes of it: down, then up, until nothing is left.
 
-        Between two layers everything arrives in the order it was left.  Only who was called is looked at: layers from
-        down_first to down_last may have left something for those below them, up_first to up_last for those above.
+        Between two layers everything arrives in the order it was left.  Only who was called is looked at.  A run goes
+        past layers that would only pass it on, unless something may wait in one of them that was left before.
         """
-        layers, nowhere = self._places, len(self._places)
-        down_first = down_last = up_first = up_last = place
-        while True:
-            while down_first <= down_last:
-                layer = layers[down_first]
-                down_first += 1
-                if layer.below:
-                    items, layer.below = layer.below, []
-                    lower = layers[down_first]
-                    for item in items:
-                        if isinstance(item, Run):
-                            lower.down(item)
-                        else:
-                            lower.down_event(item)
-                    if lower.below and down_first > down_last:
-                        down_last = down_first
-                    if lower.above:
-                        if down_first < up_first:
-                            up_first = down_first
-                        if down_first > up_last:
-                            up_last = down_first
-            down_first, down_last = nowhere, -1
-            while up_last >= up_first and up_last:
-                layer = layers[up_last]
-                up_last -= 1
-                if layer.above:
-                    items, layer.above = layer.above, []
-                    upper = layers[up_last]
-                    for item in items:
-                        if isinstance(item, Run):
-                            upper.up(item)
-                        else:
-                            upper.up_event(item)
-                    if upper.above and up_last < up_first:
-                        up_first = up_last
-                    if upper.below:
-                        down_first = up_last
-                        if up_last > down_last:
-                            down_last = up_last
+        layer, up_first, up_last = self._places[place], place, place
+        if layer.below:
+            first, last = self._sweep_down(place, place)
+            up_first, up_last = min(place, first), max(place, last)
+        elif not layer.above:
+            return
+        while up_last >= 0:
+            down_first, down_last = self._sweep_up(up_first, up_last)
             if down_last < 0:
                 return
-            up_first, up_last = nowhere, -1
+            up_first, up_last = self._sweep_down(down_first, down_last)
+
+    def _sweep_down(self, at: int, down_last: int) -> tuple[int, int]:
+        """Layers from `at` to `down_last` may have left something for those below: move it, and what it leaves, to the
+        bottom.  The first and the last that may have left something for those above; the last is -1 if none."""
+        layers, deeper = self._places, self._deeper
+        up_first, up_last = len(layers), -1
+        while at <= down_last:
+            layer = layers[at]
+            if layer.below:
+                items, layer.below = layer.below, []
+                near = at + 1
+                far = deeper[at] if at == down_last else near
+                for item in items:
+                    if isinstance(item, Run):
+                        lower = layers[far]
+                        lower.down(item)
+                    else:
+                        far = near  # the event may wait there: what follows must not overtake it
+                        lower = layers[near]
+                        lower.down_event(item)
+                    if lower.below and far > down_last:
+                        down_last = far
+                    if lower.above:
+                        if far < up_first:
+                            up_first = far
+                        if far > up_last:
+                            up_last = far
+            at += 1
+        return up_first, up_last
+
+    def _sweep_up(self, up_first: int, at: int) -> tuple[int, int]:
+        """As _sweep_down, the other way: what layers from `at` to `up_first` have left for those above moves to the
+        top."""
+        layers = self._places
+        down_first, down_last = len(layers), -1
+        while at >= up_first and at:
+            layer = layers[at]
+            if layer.above:
+                items, layer.above = layer.above, []
+                near, alone = at - 1, at == up_first
+                for item in items:
+                    if isinstance(item, Run):
+                        called = self._upward(at, item) if alone else near
+                        upper = layers[called]
+                        upper.up(item)
+                    else:
+                        alone, called = False, near
+                        upper = layers[near]
+                        upper.up_event(item)
+                    if upper.above and called < up_first:
+                        up_first = called
+                    if upper.below:
+                        if called < down_first:
+                            down_first = called
+                        if called > down_last:
+                            down_last = called
+            at -= 1
+        return down_first, down_last
+
+    def _upward(self, place: int, run: Run) -> int:
+        """The next layer above `place` that has to see `run`."""
+        routes, heads = self._routes[place], run.heads
+        kind = type(heads[-1]) if heads else None
+        found = routes.get(kind)
+        if found is None:
+            found = place - 1
+            while found and not _sees(self.layers[found], kind):
+                found -= 1
+            routes[kind] = found
+        return found
+
+
+def _sees(layer: Layer, head: type | None) -> bool:
+    """Whether a run with this head is more to `layer`, on its way up, than something to pass on."""
+    return type(layer).up is not Layer.up and (not layer.own_heads_only or head in layer.heads)
 
 
 def check_fit(layers: Sequence[type[Layer]]) -> None:

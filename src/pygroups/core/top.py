@@ -181,7 +181,9 @@ class Top(Layer):
         return payloads
 
     def _landed(self, below: int) -> None:
-        self.flight = [run for run in self.flight if run.next > below]
+        before, self.flight = self.flight, [run for run in self.flight if run.next > below]
+        if len(self.flight) < len(before):
+            self.wake_at(self.env.now)
 
     # -- membership and time
 
@@ -205,13 +207,15 @@ class Top(Layer):
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Stability):
-            self.stable = max(self.stable, event.delivered)
-            self.wake_at(self.env.now)
+            if event.delivered > self.stable:
+                self.stable = event.delivered
+                self.wake_at(self.env.now)
             if self.flight_ends == "everywhere":
                 self._landed(event.delivered)
             return
         if isinstance(event, Freed):
             self.freed_bytes = event.total_bytes
+            self.wake_at(self.env.now)
             return
         if isinstance(event, NewView):
             self._install(event)

@@ -164,6 +164,13 @@ class Inbox:
             lane.early, lane.unreported, lane.beyond = {}, 0, 0
         return count
 
+    def owes(self) -> bool:
+        """Whether the peer is to hear something: what came, or what is missing."""
+        return any(lane.unreported or lane.waits() for lane in self.lanes)
+
+
+NO_INBOX: Final = Inbox(0)  # of a peer that has sent nothing
+
 
 class Memory(Generic[T]):
     """Something about each of `most` peers, for `age` microseconds."""

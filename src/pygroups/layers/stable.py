@@ -232,7 +232,6 @@ class Stable(Layer):
             self.votes.since, self.combined_at = {}, now
             self.tell(None, msg)
             self._learn(msg)
-            self.wake_at(now)  # the top has ended its turn: what this sets free it sends in another, at once
         elif seen_rose:
             self.news = True
             self._vote_by(now + self.env.config.stable_period)

@@ -16,7 +16,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
 
 from ._unicast_heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
-from ._unicast_lanes import TO_SELF, UNOPENED, Inbox, InLane, Memory, Outbox, OutLane, is_own, what, who
+from ._unicast_lanes import NO_INBOX, TO_SELF, UNOPENED, Inbox, InLane, Memory, Outbox, OutLane, is_own, what, who
 
 
 class Unicast2(Layer):
@@ -51,12 +51,11 @@ class Unicast2(Layer):
             return
         which = DATA if run.count else CONTROL
         lane = box.lanes[which]
-        seq, now = lane.next, self.env.now
+        seq = lane.next
         if lane.low == seq:
             self._begin_to_wait(dest, box, lane)
         lane.sent[seq] = run
-        lane.next = seq + 1
-        lane.sent_at = now
+        lane.next, lane.sent_at = seq + 1, self.env.now
         self.below.append(run.push(Data(box.conn, which, seq, lane.low, seq == 0)))
         if self.env.journaling:
             self._record("unicast_send", run, dest, box.conn)
@@ -82,7 +81,7 @@ class Unicast2(Layer):
             self.env.record(kind, **what(run, receiver, conn))
 
     def _begin_to_wait(self, dest: Address, box: Outbox, lane: OutLane) -> None:
-        """`lane` was empty: from now on the peer owes an acknowledgement."""
+        """From now on the peer owes an acknowledgement of what is first in `lane`."""
         if not box.waits():
             box.answered_at = self.env.now
         lane.pause = 2 * self.env.config.unicast_period  # the acknowledgement may take one period to leave the peer
@@ -102,9 +101,11 @@ class Unicast2(Layer):
             return
         lane = box.lanes[ack.lane]
         box.answered_at = self.env.now
-        if lane.acknowledge(ack.next) and lane.sent:
-            lane.pause = 2 * self.env.config.unicast_period
-            self._look_after(peer, self.env.now + lane.pause)
+        if lane.acknowledge(ack.next):
+            if lane.sent:
+                self._begin_to_wait(peer, box, lane)
+            elif not box.waits() and not self.inboxes.get(peer, NO_INBOX).owes():
+                self._leave_alone(peer)
 
     def on_resend(self, peer: Address, resend: Resend) -> None:
         box = self._asked_about(peer, resend.conn)
@@ -268,9 +269,7 @@ class Unicast2(Layer):
             self._look_after(peer, self.env.now + self.env.config.unicast_period)
 
     def on_closed(self, peer: Address, closed: Closed) -> None:
-        box = self._answered_about(peer, closed.conn)
-        if box is not None:
-            self._close(box)
+        self._close(self._answered_about(peer, closed.conn))
 
     def _answered_about(self, peer: Address, conn: int) -> Inbox | None:
         box = self.inboxes.get(peer)
@@ -284,8 +283,11 @@ class Unicast2(Layer):
     def forget(self, peer: Address) -> None:
         """Close what there is with `peer`, both ways; a short memory of where it ended stays."""
         self._give_up(peer)
-        self._bury(peer)
-        self.due.pop(peer, None)
+        box = self.inboxes.pop(peer, None)
+        if box is not None:
+            self._close(box)
+            self.tombstones.put(peer, box, self.env.now)
+        self._leave_alone(peer)
 
     def _give_up(self, peer: Address) -> None:
         box = self.outboxes.pop(peer, None)
@@ -303,12 +305,6 @@ class Unicast2(Layer):
             self.env.record("undelivered", **who(run), peer=peer, connection=conn)
         if own:
             self.above.append(Undelivered(peer, range(own[0].first, own[-1].next)))
-
-    def _bury(self, peer: Address) -> None:
-        box = self.inboxes.pop(peer, None)
-        if box is not None:
-            self._close(box)
-            self.tombstones.put(peer, box, self.env.now)
 
     def _close(self, box: Inbox | None) -> None:
         if box is not None and (count := box.close()):
@@ -345,6 +341,11 @@ class Unicast2(Layer):
         if when < self.due.get(peer, NEVER):
             self.due[peer] = when
             self.wake_at(when)
+
+    def _leave_alone(self, peer: Address) -> None:
+        """Nothing is open with `peer`: no round for it alone."""
+        if self.due.pop(peer, NEVER) <= self.wake:
+            self.wake = min(self.due.values(), default=NEVER)
 
     def timer(self) -> None:
         for peer in [peer for peer, when in self.due.items() if when <= self.env.now]:

@@ -32,6 +32,7 @@ class VerifySuspect(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"ENDS", "HEARTBEAT"})
     gives: ClassVar[frozenset[str]] = frozenset({"SUSPICION"})
     heads: ClassVar[tuple[type, ...]] = (AreYouAlive, IAmAlive)
+    own_heads_only: ClassVar[bool] = True
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

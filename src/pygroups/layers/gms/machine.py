@@ -74,6 +74,7 @@ class Gms(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST", "SUSPICION", "DISCOVERY"})
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP"})
     heads: ClassVar[tuple[type, ...]] = HEADS
+    own_heads_only: ClassVar[bool] = True
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
