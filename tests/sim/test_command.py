@@ -39,6 +39,9 @@ def test_a_few_seeds_hold(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.err == ""
     for word in ("4 schedules (0 empty)", "messages", "deliveries", "views", "crashes", "flush restarts", "dropped:"):
         assert word in said.out
+    for word in ("simulated hours", "faults: ", "view changes: ", "bound ", "never hit: "):
+        assert word in said.out
+    assert max(map(len, said.out.splitlines())) <= 120
 
 
 def test_the_numbers_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,6 +50,8 @@ def test_the_numbers_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["schedules"] == 3 and answer["failure"] is None and answer["messages"] > 600
     assert "total-order" not in answer["promises"] and "virtual-synchrony" in answer["promises"]
     assert {"crashes", "isolations_of_a_coordinator", "flush_restarts", "retransmissions", "drops"} <= answer.keys()
+    assert answer["shortcomings"] == [] and answer["faults"]["starts"] >= 9 and answer["simulated_hours_per_minute"] > 0
+    assert answer["stages"]["bound"] > 0 and "bound" not in answer["stages_never_hit"]
 
 
 def test_a_broken_promise_names_seed_witness_and_how_to_repeat_it(tmp_path: Path) -> None:
@@ -66,6 +71,7 @@ def test_a_broken_promise_names_seed_witness_and_how_to_repeat_it(tmp_path: Path
     assert again.returncode == 1
     assert f"seed {failure['seed']}: {failure['promise']}" in again.stdout
     assert "view 1:" in again.stdout, "the story of the seed is told"
+    assert "\n> " in again.stdout, "the rows with what the witness names are marked"
     assert again.stderr == ""
 
 
@@ -119,6 +125,10 @@ def test_schedules_are_what_they_should_be() -> None:
         (["--faults", "rain"], "there is no fault 'rain'"),
         (["--faults", "swarm"], "not built yet"),
         (["--shrink", "3"], "seed 3 breaks no promise"),
+        (["--shrink", "3", "--seeds", "0:9"], "--seeds and --shrink each say what to play: give one of them"),
+        (["--replay", "3", "--schedule", "x.json"], "--replay and --schedule each say what to play"),
+        (["--schedule", "x.json", "--members", "4"], "the file of --schedule says all: leave"),
+        (["--shrink", "3", "--json"], "--shrink prints what happens in the small schedule and no more"),
         (["--schedule", "no-such-file.json"], "cannot be read: No such file"),
         (["--schedule", "pyproject.toml"], "is no schedule of the simulator"),
         (["--members", "1"], "--members 1 does not work"),

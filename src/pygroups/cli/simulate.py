@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json as json_text
 import os
+import shlex
+import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -12,13 +14,18 @@ from typing import TYPE_CHECKING, Final
 
 from cyclopts import Parameter
 
-from pygroups.cli.refusals import FAILED
+from pygroups.cli.progress import Progress, say
+from pygroups.cli.refusals import FAILED, INTERRUPTED
 from pygroups.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pygroups.sim.draw import Wish
-    from pygroups.sim.runner import Outcome, Totals
+    from pygroups.sim.runner import Outcome
     from pygroups.sim.schedule import Schedule
+    from pygroups.sim.spacetime import SpaceTime
+    from pygroups.sim.summary import Summary
+
+SEEDS: Final = "0:100"
 
 
 @Parameter(name="*")
@@ -49,7 +56,7 @@ ANY_KIND: Final = Kind()
 
 def simulate(
     *,
-    seeds: str = "0:100",
+    seeds: str | None = None,
     kind: Kind = ANY_KIND,
     jobs: int | None = None,
     journal: Path | None = None,
@@ -60,19 +67,16 @@ def simulate(
 ) -> int:
     """Run seeds of faults through a simulated world.
 
-    A seed means a schedule: a few members, at least 200 messages, crashes, isolations, pauses, partitions, loss. Time
-    is virtual. The same seed always does the same. Exit code 1 when a promise was broken.
-
     Parameters
     ----------
     seeds
-        Which: A:B for A up to but not B.
+        Which: A:B for A up to but not B; 0:100 if not given.
     jobs
         Processes that work at once; as many as there are cores if not given.
     journal
         A folder for the members' journals; each seed is a group of its own there, and `pygroups audit` judges them.
     replay
-        Play this one seed and print what happens.
+        Play this one seed and print what happens as a table, a column for each member.
     shrink
         Make the schedule of this seed, which breaks a promise, as small as it goes; write it to the file that
         --schedule names, and print what happens in it.
@@ -82,17 +86,47 @@ def simulate(
         Print one JSON object instead of text.
     """
     from pygroups.sim.draw import draw
-    from pygroups.sim.summary import parse_seeds
+    from pygroups.sim.summary import command, parse_seeds
 
+    _check_together(seeds, kind, replay, shrink, schedule, journal, json)
     wish = _wish(kind.profile, kind.members, kind.minutes, kind.faults)
     workers = _workers(jobs)
     if shrink is not None:
         return _shrink(shrink, wish, schedule)
     if schedule is not None:
-        return _play(_read(schedule), wish, journal, json)
+        repeat = shlex.join(["pygroups", "simulate", "--schedule", str(schedule)])
+        return _play(_read(schedule), wish, repeat, journal, json)
     if replay is not None:
-        return _play(draw(replay, wish), wish, journal, json)
-    return _run(parse_seeds(seeds), wish, workers, journal, json)
+        return _play(draw(replay, wish), wish, command(replay, wish), journal, json)
+    return _run(parse_seeds(seeds if seeds is not None else SEEDS), wish, workers, journal, json)
+
+
+# -- what was asked for
+
+
+def _check_together(
+    seeds: str | None,
+    kind: Kind,
+    replay: int | None,
+    shrink: int | None,
+    schedule: Path | None,
+    journal: Path | None,
+    json: bool,
+) -> None:
+    """UsageError for options of which one makes the other meaningless."""
+    which = [("--seeds", seeds), ("--replay", replay), ("--shrink", shrink)]
+    given = [name for name, value in which if value is not None]
+    if schedule is not None and shrink is None:
+        given.append("--schedule")
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} each say what to play: give one of them")
+    if schedule is not None and shrink is None and kind != ANY_KIND:
+        raise UsageError("the file of --schedule says all: leave --profile, --members, --minutes and --faults out")
+    if shrink is not None and (journal is not None or json):
+        raise UsageError(
+            "--shrink prints what happens in the small schedule and no more: "
+            "play the file of --schedule with --journal or --json after it"
+        )
 
 
 def _wish(profile: str, members: int | None, minutes: float | None, faults: str | None) -> Wish:
@@ -124,16 +158,40 @@ def _read(file: Path) -> Schedule:
         raise UsageError(f"the schedule {file} cannot be read: {error.strerror}") from error
 
 
-def _play(schedule: Schedule, wish: Wish, journal: Path | None, json: bool) -> int:
-    """One schedule, with its story."""
-    from pygroups.sim.runner import Totals, play
+# -- one schedule
 
+
+def _play(schedule: Schedule, wish: Wish, repeat: str, journal: Path | None = None, json: bool = False) -> int:
+    """One schedule, with its story; `repeat` is the command line for it."""
+    from pygroups.sim.runner import Totals, play
+    from pygroups.sim.spacetime import SpaceTime
+    from pygroups.sim.summary import Summary
+
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    table = None if json else SpaceTime(schedule.names, columns)
     started = time.monotonic()
-    outcome = play(schedule, journals=journal, tell=None if json else print)
+    outcome = play(schedule, journals=journal, story=table)
     totals = Totals()
     totals.add(outcome)
-    wish = wish._replace(profile=schedule.profile)
-    return _close(totals, outcome if outcome.witness else None, wish, time.monotonic() - started, json)
+    if table is not None:
+        _show(table, outcome)
+    summary = Summary(totals, wish._replace(profile=schedule.profile), time.monotonic() - started)
+    _print_counts(summary, outcome if outcome.witness else None, repeat, json)
+    return FAILED if outcome.witness else 0
+
+
+def _show(table: SpaceTime, outcome: Outcome) -> None:
+    """Print the table: in colors on a terminal."""
+    if not sys.stdout.isatty():
+        for line in table.lines(outcome.witness):
+            print(line.plain())
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for line in table.lines(outcome.witness):
+        console.print(Text.assemble(*line.parts), soft_wrap=True)
 
 
 def _shrink(seed: int, wish: Wish, file: Path | None) -> int:
@@ -142,6 +200,7 @@ def _shrink(seed: int, wish: Wish, file: Path | None) -> int:
     from pygroups.sim.runner import play
     from pygroups.sim.schedule import to_json
     from pygroups.sim.shrink import alike, shrink
+    from pygroups.sim.summary import command
 
     schedule = draw(seed, wish)
     witness = play(schedule).witness
@@ -152,52 +211,64 @@ def _shrink(seed: int, wish: Wish, file: Path | None) -> int:
         found = play(candidate).witness
         return found is not None and alike(found, witness)
 
-    small = shrink(schedule, fails, tell=_say)
-    _say("")
-    if file is not None:
-        file.write_bytes(to_json(small))
-        print(f"wrote {file}: repeat it with `pygroups simulate --schedule {file}`")
-    return _play(small, wish, None, False)
+    small = shrink(schedule, fails, tell=say)
+    say("")
+    if file is None:
+        return _play(small, wish, command(seed, wish).replace("--replay", "--shrink"))
+    file.write_bytes(to_json(small))
+    repeat = shlex.join(["pygroups", "simulate", "--schedule", str(file)])
+    print(f"wrote {file}: repeat it with `{repeat}`")
+    return _play(small, wish, repeat)
+
+
+# -- many
 
 
 def _run(seeds: range, wish: Wish, jobs: int, journal: Path | None, json: bool) -> int:
     """Until the first seed that breaks a promise, or the last."""
     from pygroups.sim.runner import Totals, play_seeds
+    from pygroups.sim.summary import Summary, command, faults_by_name
 
-    started = time.monotonic()
-    totals = Totals()
-    failed: Outcome | None = None
-    for outcome in play_seeds(seeds, wish, min(jobs, len(seeds)), journal):
-        totals.add(outcome)
-        _progress(totals, len(seeds), started)
-        if outcome.witness is not None:
-            failed = outcome
-            break
-    _progress(totals, 0, started)
-    return _close(totals, failed, wish, time.monotonic() - started, json)
+    progress = Progress(len(seeds))
+    totals, failed, interrupted = Totals(), None, False
+    try:
+        for outcome in play_seeds(seeds, wish, min(jobs, len(seeds)), journal):
+            totals.add(outcome)
+            progress.tell(totals.schedules, faults_by_name(totals.faults))
+            if outcome.witness is not None:
+                failed = outcome
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    progress.end()
+    summary = Summary(totals, wish, progress.seconds)
+    repeat = command(failed.seed, wish) if failed is not None else ""
+    _print_counts(summary, failed, repeat, json, interrupted=interrupted)
+    if interrupted:
+        print(f"pygroups: interrupted after {totals.schedules:,} of {len(seeds):,} schedules", file=sys.stderr)
+        return INTERRUPTED
+    return _verdict(summary, failed)
 
 
-def _close(totals: Totals, failed: Outcome | None, wish: Wish, seconds: float, json: bool) -> int:
+def _verdict(summary: Summary, failed: Outcome | None) -> int:
+    """The exit code; says why, if it is not for a broken promise that it is not 0."""
+    if failed is not None:
+        return FAILED
+    for shortcoming in summary.shortcomings():
+        print(f"pygroups: {shortcoming}", file=sys.stderr)
+    return FAILED if summary.shortcomings() else 0
+
+
+def _print_counts(
+    summary: Summary, failed: Outcome | None, repeat: str, json: bool, *, interrupted: bool = False
+) -> None:
     from pygroups.sim.promises.judge import Judge, checks_of
     from pygroups.sim.summary import as_json, closing, failure
 
-    promises = Judge(checks_of(wish.profile)).promises
     if json:
-        print(json_text.dumps(as_json(totals, failed, promises, wish)))
-    else:
-        if failed is not None:
-            print(failure(failed, wish))
-        print(closing(totals, seconds))
-    return FAILED if failed is not None else 0
-
-
-def _progress(totals: Totals, of: int, started: float) -> None:
-    rate = totals.schedules / max(time.monotonic() - started, 0.001)
-    _say(f"{totals.schedules:,} of {of:,} schedules, {rate:,.0f} a second" if of else "")
-
-
-def _say(text: str) -> None:
-    """One line that is written over, on a terminal only; no text takes it away."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
+        promises = Judge(checks_of(summary.wish.profile)).promises
+        print(json_text.dumps(as_json(summary, failed, promises, repeat) | {"interrupted": interrupted}))
+        return
+    if failed is not None:
+        print(failure(failed, repeat))
+    print(closing(summary))

@@ -26,7 +26,7 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "break": ("connection lost",),
     "join": ("starts",),
     "loss": ("lost",),
-    "burst": ("bursts",),
+    "burst": ("burst", "lost"),
     "repeat": ("repeated",),
     "reorder": ("reordered",),
     "tail": ("delayed",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -30,6 +31,8 @@ GROUP: Final = "simulated"  # what seals its frames
 MESSAGES_MIN: Final = 200
 SENDERS_MIN: Final = 2
 HEARD_MIN: Final = 0.5
+NETWORK: Final = "network: "  # before what happened to frames, among the drops
+NO_ROUTE: Final = "no route"
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -142,8 +145,11 @@ def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) ->
     counts["senders"] = len(judge.senders)
     counts["messages heard"] = sum(judge.heard.values()) - len(judge.heard)
     counts |= world.counters
+    happened = {name: count for name, count in world.counters.items() if name != NO_ROUTE}
     network = {name: count for name, count in world.network.counters.items() if count}
-    drops = {f"network: {name}": count for name, count in network.items()}
+    drops = {f"{NETWORK}{name}": count for name, count in network.items()}
+    if NO_ROUTE in world.counters:
+        drops[NETWORK + NO_ROUTE] = world.counters[NO_ROUTE]
     for member in world.lives.values():
         sent = member.watched.counts() if member.watched is not None else {}
         for name, count in sent.items():
@@ -160,7 +166,7 @@ def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) ->
         trace=trace,
         now=world.agenda.now,
         counts=counts,
-        faults={"starts": len(world.lives), **world.counters, **network},
+        faults={"starts": len(world.lives), **happened, **network},
         drops=drops,
     )
 
@@ -179,5 +185,10 @@ def play_seeds(seeds: Iterable[int], wish: Wish, jobs: int, journals: Path | Non
     if jobs == 1:
         yield from map(work, seeds)
         return
-    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+    with multiprocessing.get_context("fork").Pool(jobs, _leave_interrupts) as pool:
         yield from pool.imap(work, seeds, chunksize=2)
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches every process of a terminal; what it means is for the one that counts to say."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
