@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Event, Excluded, Freed, Leave, NewView, Stability, Suspect
+from pygroups.core.events import Event, Excluded, Freed, Gone, Leave, NewView, Stability, Suspect, Undelivered
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, RUN_MESSAGES_MAX, Config
 from pygroups.core.run import Run, pack, unpack
@@ -424,6 +424,8 @@ def test_a_member_that_the_others_do_not_let_go_goes_all_the_same() -> None:
     bench.top.timer()
     assert bench.top.wake == NEVER
     (left,) = (event for event in bench.turn()[1] if isinstance(event, Excluded))
+    (gone,) = bench.asked
+    assert isinstance(gone, Gone), "so that what nobody acknowledged is reported"
     assert left.reason == "left" and "in time" in left.detail
     leave, undelivered, stop = bench.records()
     assert leave["kind"] == "leave"
@@ -446,7 +448,7 @@ def test_the_end_is_told_once_and_nothing_follows_it() -> None:
     bench.env.record_drops()
     runs, events = bench.turn()
     assert runs == []
-    assert [type(event) for event in events] == [Delivered, Reached, Excluded], (
+    assert [type(event) for event in events] == [Delivered, Reached, Undelivered, Excluded], (
         "who waits for a message hears that it has arrived before the end is told"
     )
     assert [record["kind"] for record in bench.records()] == ["send", "deliver", "drop", "stop"]

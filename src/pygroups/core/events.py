@@ -148,7 +148,7 @@ class Leave(Event):
 
 
 class Gone(Event):
-    """Down, gms to unicast2, failure, discovery: this member is no member any more.
+    """Down, gms or top to unicast2, failure, discovery: this member is no member any more.
 
     What was sent before in the same turn still leaves once; nothing is repeated, nobody hears a heartbeat again.
     """

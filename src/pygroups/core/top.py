@@ -12,7 +12,7 @@ from xxhash import xxh3_64_intdigest
 
 from .address import Address
 from .errors import UsageError
-from .events import Event, Excluded, Freed, Leave, NewView, Stability
+from .events import Event, Excluded, Freed, Gone, Leave, NewView, Stability, Undelivered
 from .layer import NEVER, Env, Layer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
 from .run import Run, pack, payloads_of
@@ -204,6 +204,7 @@ class Top(Layer):
             self.wake = self.leave_at = NEVER
             self.stopped = True
             self.ending = Excluded("left", "the others did not decide on a view without this member in time")
+            self.below.append(Gone())  # so that messages to single members that nobody acknowledged are reported
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Stability):
@@ -238,6 +239,9 @@ class Top(Layer):
         env.record_drops()
         env.record("stop", reason=event.reason, detail=event.detail, gauges=env.gauges())
         env.journaling = False  # the last record of this life
+        for dest, opened in self.unicasts.items():
+            if opened.payloads:  # accepted when the end had come and was not told yet: nobody else knows of them
+                self.above.append(Undelivered(dest, range(opened.first, opened.first + len(opened.payloads))))
         self.above.append(event)
 
     def _install(self, event: NewView) -> None:
