@@ -71,6 +71,7 @@ class Stack:
         self.outlet = Outlet(env)
         self._places: list[Layer] = [*self.layers, self.outlet]
         self._bottom = len(self.layers) - 1
+        self._timed = [layer for layer in self.layers if type(layer).timer is not Layer.timer]
         self._deeper = [self._next_down(place) for place in range(len(self.layers))]
         self._routes: list[dict[type | None, int]] = [{} for _ in self._places]  # per place and head, who sees it next
         self._enders = [
@@ -118,7 +119,7 @@ class Stack:
 
     def wake(self) -> int:
         """When advance must be called next; NEVER if nothing waits."""
-        return min([layer.wake for layer in self.layers])
+        return min([layer.wake for layer in self._timed])
 
     def end_turn(self, now: int) -> Output:
         """Let the layers send what they gathered, and take everything that leaves the member."""

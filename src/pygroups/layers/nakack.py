@@ -321,7 +321,9 @@ class Nakack(Layer):
 
     def _on_stability(self, event: Stability) -> None:
         for name, position in event.purge.items():
-            self.streams[name].forget(position)
+            stream = self.streams[name]
+            if position > stream.low:
+                stream.forget(position)
         for name, position in event.seen.items():
             stream = self.streams[name]
             if stream.seen < position <= stream.limit and not self.stopped:
