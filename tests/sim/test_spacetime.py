@@ -94,6 +94,7 @@ def test_deliveries_between_two_events_are_folded() -> None:
 
 def test_a_second_life_has_a_name_of_its_own() -> None:
     rows = table(
+        (0, "A", f"starts as {A}"),
         (1, "C", f"starts as {C}"),
         (2, "C", "crashes"),
         (3, "C", f"starts as {C2}"),
