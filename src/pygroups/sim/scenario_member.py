@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -230,18 +231,23 @@ class Player:
 
     @property
     def gauges(self) -> dict[str, int]:
-        """What its layers hold, as layer.name, without zeros."""
-        return {name: value for name, value in self.member.stack.gauges().items() if value}
+        """What its layers hold, as layer.name."""
+        return self.member.stack.gauges()
 
     @property
-    def counters(self) -> dict[str, int]:
+    def holds(self) -> dict[str, int]:
+        """The same without zeros: nothing, when all is quiet."""
+        return {name: value for name, value in self.gauges.items() if value}
+
+    @property
+    def counters(self) -> Counter[str]:
         """What its layers counted."""
-        return self.member.env.counters
+        return Counter(self.member.env.counters)
 
     @property
-    def drops(self) -> dict[str, int]:
+    def drops(self) -> Counter[str]:
         """What its layers discarded, by reason."""
-        return {name[5:]: count for name, count in self.counters.items() if name.startswith("drop ")}
+        return Counter({name[5:]: count for name, count in self.counters.items() if name.startswith("drop ")})
 
     @property
     def journal(self) -> bytes:

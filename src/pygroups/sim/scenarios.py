@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from pygroups.core.events import Event
 from pygroups.core.layer import Layer
-from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.limits import SECOND, Config
 from pygroups.layers.profiles import Profile, profile_named
 
 from .member import Member
@@ -27,7 +27,6 @@ from .story import Lines
 BRISK: Final = Habits()
 FORMS_WITHIN: Final = 60.0  # seconds until all are in one view
 STORY_LINES: Final = 400  # of a failed scenario: the last ones
-STEP: Final = 1 * MILLISECOND  # between two looks at a condition
 
 
 def scenario(
@@ -138,15 +137,16 @@ class Group(Verbs):
         """Call `do(*args)` when so much time has passed."""
         self.world.agenda.after(int(seconds * SECOND), do, *args)
 
-    def until(self, condition: Callable[[], bool], within: float) -> None:
-        """Let time pass until the condition holds; AssertionError if it does not `within` so many seconds."""
+    def until(self, condition: Callable[[], bool], within: float, step: float = 0.001) -> None:
+        """Let time pass until the condition holds; AssertionError if it does not `within` so many seconds.  It is
+        looked at each `step` seconds."""
         agenda = self.world.agenda
         limit = agenda.now + int(within * SECOND)
         while not condition():
             assert agenda.now < limit, f"{within:g} seconds of virtual time passed, and it does not hold yet"
-            agenda.run_until(min(agenda.now + STEP, limit))
+            agenda.run_until(min(agenda.now + int(step * SECOND), limit))
 
-    def settles(self, within: float = 30.0) -> None:
+    def settles(self, within: float = 60.0) -> None:
         """Let time pass until everything promised so far has happened; AssertionError if it does not in that time."""
         missing: list[Broken] = []
 
@@ -162,7 +162,7 @@ class Group(Verbs):
             return True
 
         try:
-            self.until(settled, within)
+            self.until(settled, within, step=0.02)
         except AssertionError as error:
             raise AssertionError(f"after {within:g} seconds: {missing[0]}") from error
 

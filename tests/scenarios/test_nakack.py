@@ -1,0 +1,155 @@
+"""NAKACK in a whole stack: every multicast arrives everywhere, once, in its sender's order, whatever is lost."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.sim.scenarios import Group, scenario
+from pygroups.sim.schedule import Weather
+
+BOTH = pytest.mark.parametrize("profile", ["total", "fifo"])
+
+
+def has_all(group: Group, counts: dict[str, int]) -> bool:
+    """Whether everybody has so many of each sender."""
+    return all(len(member.delivered) == sum(counts.values()) for member in group.members)
+
+
+def in_order(group: Group, counts: dict[str, int]) -> None:
+    """Everybody has exactly so many of each sender, in the order sent."""
+    for member in group.members:
+        for sender, count in counts.items():
+            assert member.delivered_from(sender) == list(range(1, count + 1))
+
+
+@BOTH
+def test_NAK_01(profile: str) -> None:
+    """A sends five, then five more whose first transmission is lost: B has ten."""
+    with scenario("A B", profile=profile) as group:
+        group["A"].sends(5)
+        group.after(0.1)
+        lost = group.drop("nakack.Data", src="A", dest="B", first=True)
+        group["A"].sends(5, every=0.01)
+        group.until(lambda: len(group["B"].delivered) == 10, within=20)
+        assert len(lost.hits) == 5
+        in_order(group, {"A": 10})
+
+
+@BOTH
+def test_NAK_02(profile: str) -> None:
+    """The last of three is lost, and so is what announces it: the votes find it."""
+    with scenario("A B", profile=profile, stable_period=2 * SECOND, announce_max=100 * MILLISECOND) as group:
+        group.drop("HighestSeq")
+        group.drop("nakack.Data", src="A", dest="B", first=True, where=lambda run: run.first == 3)
+        group["A"].sends(3, every=0.01)
+        group.until(lambda: len(group["B"].delivered) == 3, within=20)
+        in_order(group, {"A": 3})
+
+
+@BOTH
+def test_NAK_09(profile: str) -> None:
+    """Two senders of a thousand each, three receivers: 6,000 receptions in order."""
+    with scenario("A B C", profile=profile) as group:
+        for name in "AB":
+            group[name].sends(1_000, every=0.0005)
+        group.settles()
+        in_order(group, {"A": 1_000, "B": 1_000, "C": 0})
+
+
+@BOTH
+def test_NAK_15(profile: str) -> None:
+    """Four members of 1,000 each, the others leave; late votes, requests and runs of the former member B come: A sends
+    a full window and 100 more, and delivers them all to itself."""
+    with scenario("A B C D", profile=profile, run_bytes=1 << 10, window=8 << 10) as group:
+        late = group.watch("Vote", "XmitReq", "HighestSeq", "nakack.Data", src="B", dest="A")
+        lost = group.drop("nakack.Data", src="A", dest="B", count=20, first=True)
+        for name in "ABCD":
+            group[name].sends(1_000)
+        group.settles()
+        assert lost.hits
+        for name in "BCD":
+            group.leave(name)
+        group.until(lambda: group["A"].view == ("A",), within=20)
+        for hit in late.hits[-50:]:
+            group.again(hit)
+        group["A"].sends(8 + 100, size=1_000)
+        group.until(lambda: group["A"].delivered_from("A") == list(range(1, 1_109)), within=5)
+        assert group["A"].drops
+
+
+@BOTH
+@pytest.mark.parametrize("count", [2_000, pytest.param(50_000, marks=pytest.mark.slow)])
+def test_NAK_16(count: int, profile: str) -> None:
+    """Two that send at once over a network that shuffles for a second."""
+    shuffles = Weather(jitter=0, reorder=1.0, reorder_by=20 * MILLISECOND)
+    with scenario("A B", profile=profile, weather=shuffles, run_bytes=2 << 10, heartbeat_timeout=60 * SECOND) as group:
+        for name in "AB":
+            group[name].sends(count)
+        group.after(1)
+        group.weather(Weather(jitter=0))
+        group.until(lambda: has_all(group, {"A": count, "B": count}), within=100)
+        in_order(group, {"A": count, "B": count})
+
+
+@BOTH
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_NAK_17(count: int, profile: str) -> None:
+    """So many of 1 kB from each of two, a tenth of all frames is lost."""
+    with scenario("A B", profile=profile, run_bytes=4 << 10, heartbeat_timeout=60 * SECOND) as group:
+        group.weather(Weather(loss=0.1))
+        for name in "AB":
+            group[name].sends(count, size=1_000)
+        group.until(lambda: has_all(group, {"A": count, "B": count}), within=200)
+        in_order(group, {"A": count, "B": count})
+
+
+@BOTH
+@pytest.mark.parametrize("senders", ["A", "B", "A B C"])
+@pytest.mark.parametrize("to", ["all", "one", "itself", "mixed"])
+def test_NAK_18(to: str, senders: str, profile: str) -> None:
+    """Five copies of everything: ten messages to all, to one, to oneself or mixed are ten at each."""
+    with scenario("A B C", profile=profile) as group:
+        group.repeat(copies=5)
+        names = senders.split()
+        for name in names:
+            if to in ("all", "mixed"):
+                group[name].sends(10, every=0.003)
+            if to in ("one", "mixed"):
+                group[name].tells("C", 10, every=0.002)
+            if to in ("itself", "mixed"):
+                group[name].tells(name, 10)
+        group.settles()
+        ten = list(range(1, 11))
+        for name in names:
+            twice = list(range(1, 21)) if name == "C" and to == "mixed" else ten
+            for member in group.members:
+                assert member.delivered_from(name) == (ten if to in ("all", "mixed") else [])
+            assert group["C"].received_from(name) == ([] if to == "all" or (to == "itself" and name != "C") else twice)
+            if name != "C":
+                assert group[name].received_from(name) == (ten if to in ("itself", "mixed") else [])
+
+
+@BOTH
+def test_NAK_19(profile: str) -> None:
+    """Three senders of 25 each at random times: 75 at each, in each sender's order."""
+    chance = random.Random(19)
+    with scenario("A B C", profile=profile) as group:
+        for name in "ABC":
+            for _ in range(25):
+                group.later(chance.uniform(0, 0.5), group[name].sends, 1)
+        group.after(0.5)
+        group.settles()
+        in_order(group, dict.fromkeys("ABC", 25))
+
+
+@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_NAK_24(count: int) -> None:
+    """So many messages by fifty senders of one application into one window: each once, in order."""
+    with scenario("A B") as group:
+        for task in range(50):
+            group["A"].sends([f"{task}" for _ in range(count // 50)])
+        group.until(lambda: len(group["B"].delivered) == count, within=1_000)
+        in_order(group, {"A": count, "B": 0})

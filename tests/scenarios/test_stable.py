@@ -1,0 +1,153 @@
+"""STABLE and FLOW_CONTROL in a whole stack: what all have is forgotten, windows open again, and senders know."""
+
+from __future__ import annotations
+
+import pytest
+
+from pygroups.core.limits import SECOND
+from pygroups.sim.scenarios import scenario
+
+BOTH = pytest.mark.parametrize("profile", ["total", "fifo"])
+NO_TIMER = {"stable_period": 3_600 * SECOND, "stable_runs": 1_000_000}
+
+
+@BOTH
+def test_STB_01(profile: str) -> None:
+    """No timer, votes after 10,000 bytes; B sends ten of 5,000: everybody has ten, and of 50,000 bytes at most what is
+    not worth a vote is kept."""
+    with scenario("A B C", profile=profile, stable_bytes=10_000, run_bytes=5_000, **NO_TIMER) as group:
+        group["B"].sends(10, size=5_000)
+        group.until(lambda: all(len(member.delivered) == 10 for member in group.members), within=5)
+        group.until(lambda: all(member.gauges["nakack.stored"] < 2 for member in group.members), within=5)
+        assert group["B"].stable >= 9
+        group["B"].sends(1, size=5_000)
+        group.until(lambda: group["B"].stable >= 10, within=5)
+        for member in group.members:
+            group.crash(member.name)
+
+
+def test_STB_03() -> None:
+    """Every vote arrives three times, B's are held back: nothing is stable before B has voted."""
+    with scenario("A B C") as group:
+        held = group.drop("Vote", src="B")
+        group.repeat("Vote", copies=2, src="C")
+        group["C"].sends(3)
+        group.after(0.5)
+        assert group["C"].stable == 0
+        held.stop()
+        group.until(lambda: group["C"].stable == 3, within=2)
+
+
+@BOTH
+def test_STB_04(profile: str) -> None:
+    """Votes and stability of an earlier view come again in the next one: ignored, and counted."""
+    with scenario("A B C D", profile=profile) as group:
+        old = group.watch("Vote", "StabilityMsg")
+        group["B"].sends(20, every=0.01)
+        group.settles()
+        group.leave("D")
+        group.until(lambda: group["A"].view == group["B"].view == group["C"].view == ("A", "B", "C"), within=5)
+        lost = group.drop("Vote", "StabilityMsg")
+        again = [hit for hit in old.hits if "D" not in (hit.src.name, hit.dest.name)]
+        group["B"].sends(20)
+        group.after(0.05)
+        for hit in again[-30:]:
+            group.again(hit)
+        group.after(0.05)
+        assert group["B"].stable <= 20
+        lost.stop()
+        group.settles()
+        assert group["B"].stable == 40
+
+
+@BOTH
+def test_STB_05(profile: str) -> None:
+    """Every StabilityMsg of three rounds is lost: memory stays within the window, and the next round forgets it all."""
+    with scenario("A B C", profile=profile, run_bytes=1 << 10, window=8 << 10) as group:
+        lost = group.drop("StabilityMsg")
+        group["B"].sends(1_000, size=500)
+        group.until(lambda: len(lost.hits) >= 6, within=5)
+        group.after(0.5)
+        assert group["B"].unsent > 0
+        assert all(member.gauges["nakack.stored"] <= 8 for member in group.members)
+        lost.stop()
+        group.settles()
+        assert group["C"].delivered_from("B") == list(range(1, 1_001))
+
+
+@BOTH
+def test_STB_08(profile: str) -> None:
+    """The collector of votes dies in the middle of a round: the next one begins its own."""
+    with scenario("A B C", profile=profile) as group:
+        group.drop("StabilityMsg", src="A")
+        group["C"].sends(10)
+        group.until(lambda: len(group["A"].delivered) == 10, within=1)
+        group.crash("A")
+        told = group.watch("StabilityMsg", src="B")
+        group.settles()
+        assert told.hits
+        assert group["C"].stable == 10
+
+
+@pytest.mark.parametrize("members", [12, pytest.param(50, marks=pytest.mark.slow)])
+def test_STB_09(members: int) -> None:
+    """A round costs one vote of each to the collector and one message to all, not one of each to each."""
+    names = [f"m{number:02}" for number in range(members)]
+    with scenario(names, stable_bytes=1 << 20, stable_runs=1_000) as group:
+        votes, told = group.watch("Vote"), group.watch("StabilityMsg")
+        group[names[1]].sends(1)
+        group.until(lambda: group[names[1]].stable == 1, within=2)
+        group.settles()
+        rounds = 2  # delivered, then consumed
+        assert {hit.dest.name for hit in votes.hits} == {names[0]}
+        assert len(votes.hits) <= (rounds + 1) * (members - 1)
+        assert len(told.hits) <= 4 * (members - 1)
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["leaves", "crashes", "the sender stops"])
+def test_FLOW_02(how: str, profile: str) -> None:
+    """C consumes nothing, so A's window is full; C goes, or A does: nobody waits any more."""
+    with scenario("A B C", profile=profile, run_bytes=1 << 10, window=4 << 10) as group:
+        group["C"].reads(False)
+        group["A"].sends(100, size=500)
+        group.after(2)
+        assert group["A"].unsent > 80
+        if how == "leaves":
+            group.leave("C")
+        elif how == "crashes":
+            group.crash("C")
+        else:
+            group["A"].stops_sending()
+            group.leave("A")
+            group.until(lambda: group["A"].ended == "left", within=7)
+            return
+        group.until(lambda: len(group["B"].delivered) == 100, within=10)
+
+
+@BOTH
+def test_RSVP_01(profile: str) -> None:
+    """Five; the first transmission of a multicast is lost everywhere: `until="stable"` is told when all have it, and
+    until then it is not."""
+    with scenario("A B C D E", profile=profile) as group:
+        lost = group.drop(*(["nakack.Data", "Forward"] if profile == "total" else ["nakack.Data"]), first=True)
+        group["B"].sends("value")
+
+        def told_or_all_have_it() -> bool:
+            have = [member.texts == ["value"] for member in group.members]
+            assert group["B"].stable == 0 or all(have)
+            return group["B"].stable == 1
+
+        group.until(told_or_all_have_it, within=5)
+        assert len(lost.hits) >= 4
+
+
+def test_RSVP_01_to_one() -> None:
+    """The same for a message to one: its first transmission is lost, it arrives, and nothing is reported."""
+    with scenario("A B C D E") as group:
+        lost = group.drop("unicast2.Data", first=True, where=lambda run: run.count > 0)
+        group["B"].tells("D", "value")
+        group.settles()
+        assert len(lost.hits) == 1
+        assert [message.text for message in group["D"].received] == ["value"]
+        assert group["B"].undelivered == {}

@@ -1,0 +1,213 @@
+"""UNICAST2 in a whole stack: messages to one member arrive once and in order, whatever happens to the connection.
+
+The seed's nine scenarios stand as conversations of the layer alone in tests/layers/text/unicast2, by their numbers.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.sim.scenarios import Group, scenario
+from pygroups.sim.schedule import Weather
+
+ONE_TO = {n: list(range(1, n + 1)) for n in (4, 5, 10, 15, 20, 50, 100)}
+
+
+def exchange(group: Group, count: int) -> None:
+    """A and B send each other so many."""
+    group["A"].tells("B", count)
+    group["B"].tells("A", count)
+    group.settles()
+
+
+def test_UNI_01() -> None:
+    """A sends 100 to B, then B 50 to A."""
+    with scenario("A B") as group:
+        group["A"].tells("B", 100)
+        group.settles()
+        group["B"].tells("A", 50)
+        group.settles()
+        assert group["B"].received_from("A") == ONE_TO[100]
+        assert group["A"].received_from("B") == ONE_TO[50]
+
+
+def test_UNI_02() -> None:
+    """Both close their connection, and exchange again (#3)."""
+    with scenario("A B") as group:
+        exchange(group, 10)
+        group["A"].forgets("B")
+        group["B"].forgets("A")
+        group.after(0.1)
+        exchange(group, 10)
+        assert group["B"].received_from("A") == group["A"].received_from("B") == ONE_TO[20]
+
+
+def test_UNI_03() -> None:
+    """A closes, and sends (#4): B takes the new connection for what it is."""
+    with scenario("A B") as group:
+        exchange(group, 10)
+        group["A"].forgets("B")
+        group["A"].tells("B", 10)
+        group.settles()
+        assert group["B"].received_from("A") == ONE_TO[20]
+
+
+def test_UNI_04() -> None:
+    """B closes, and A sends (#5): B goes on where it ended."""
+    with scenario("A B") as group:
+        exchange(group, 10)
+        group["B"].forgets("A")
+        group.after(0.1)
+        group["A"].tells("B", 10)
+        group.settles()
+        assert group["B"].received_from("A") == ONE_TO[20]
+
+
+def test_UNI_04_nothing_is_remembered() -> None:
+    """B closes, and its memory of where the connection ended has gone too: it asks for the first."""
+    with scenario("A B", tombstone=100 * MILLISECOND) as group:
+        asked = group.watch("SendFirst", src="B", dest="A")
+        exchange(group, 10)
+        group["B"].forgets("A")
+        group.after(0.5)
+        group["A"].tells("B", 10)
+        group.settles()
+        assert group["B"].received_from("A") == ONE_TO[20]
+        assert asked.hits
+
+
+@pytest.mark.parametrize("every", [0.0, 0.002])
+def test_UNI_05(every: float) -> None:
+    """A closes; the first run of its new connection is lost (#6): B waits for it, and gets exactly ten more."""
+    with scenario("A B") as group:
+        group["A"].tells("B", 10)
+        group.settles()
+        group["A"].forgets("B")
+        lost = group.drop("unicast2.Data", src="A", dest="B", count=1, where=lambda run: run.count > 0)
+        group["A"].tells("B", 10, every=every)
+        group.settles()
+        assert lost.hits
+        assert group["B"].received_from("A") == ONE_TO[20]
+
+
+def test_UNI_07() -> None:
+    """A message to somebody who does not exist any more: the sender is told, and holds nothing."""
+    with scenario("A B C", connection_age=5 * SECOND) as group:
+        group.isolate("C")
+        group["A"].tells("C", 3)
+        group.after(0.001)
+        group.crash("C")
+        group.until(lambda: bool(group["A"].undelivered) and not group["A"].holds, within=10)
+        assert group["A"].undelivered == {"C": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("last", [1, 5])
+def test_UNI_09_UNI_10(last: int) -> None:
+    """The last of five is lost, or the only one on a new connection: it comes without further traffic."""
+    with scenario("A B") as group:
+        group["A"].forgets("B")
+        lost = group.drop("unicast2.Data", src="A", dest="B", count=1, where=lambda run: run.first == last)
+        group["A"].tells("B", last, every=0.001)
+        group.until(lambda: len(group["B"].received) == last, within=10)
+        assert lost.hits
+
+
+def test_UNI_11() -> None:
+    """B sends five; the next five acknowledgements are lost: B forgets them all the same."""
+    with scenario("A B") as group:
+        lost = group.drop("Ack", src="A", dest="B", count=5)
+        group["B"].tells("A", 5, every=0.03)
+        group.after(0.2)
+        group.until(lambda: not group["B"].holds, within=10)
+        assert len(lost.hits) == 5
+        assert group["A"].received_from("B") == ONE_TO[5]
+
+
+def test_UNI_13() -> None:
+    """The third of five is lost twice: all come, in order."""
+    with scenario("A B") as group:
+        lost = group.drop("unicast2.Data", src="A", dest="B", count=2, where=lambda run: run.first == 3)
+        group["A"].tells("B", 5, every=0.001)
+        group.settles()
+        assert len(lost.hits) == 2
+        assert group["B"].received_from("A") == ONE_TO[5]
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.1])
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_UNI_14(count: int, loss: float) -> None:
+    """So many of 1 kB to oneself and to B: exact order, with and without loss."""
+    with scenario("A B", weather=Weather(loss=loss), heartbeat_timeout=60 * SECOND) as group:
+        for to in "AB":
+            group["A"].tells(to, count, size=1_000)
+        group.settles(within=300)
+        for to in "AB":
+            assert group[to].received_from("A") == list(range(1, count + 1))
+
+
+def test_UNI_19() -> None:
+    """B is dead and A's window is full of what it sent to B and C: the view without B comes, C has 1 to 10."""
+    with scenario("A B C", run_bytes=1 << 10, window=5 << 10, connection_age=3 * SECOND) as group:
+        group.cut("B", way="in")
+        group["A"].tells("B", 10, size=500)
+        group["A"].tells("C", 10, size=500)
+        group["A"].sends(10, size=1_000)
+        group.after(0.01)
+        group.crash("B")
+        group.until(lambda: group["C"].received_from("A") == ONE_TO[10], within=2)
+        group.until(lambda: group["A"].unsent == 0 and group["A"].view == ("A", "C"), within=10)
+        group.until(lambda: group["A"].undelivered == {"B": ONE_TO[10]}, within=5)
+        assert group["C"].delivered_from("A") == ONE_TO[10]
+
+
+@pytest.mark.parametrize("how", ["sender closes", "receiver excluded", "receiver closed and more come"])
+def test_UNI_20(how: str) -> None:
+    """However a connection ends while the sender has much to send: nothing waits for ever, the connection goes."""
+    quick = {"heartbeat": 50 * MILLISECOND, "heartbeat_timeout": 200 * MILLISECOND, "connection_age": 3 * SECOND}
+    with scenario("A B C", **quick) as group:
+        group.cut("A", "B", way="out")
+        group["A"].tells("B", 10, size=500)
+        group.after(0.01)
+        if how == "sender closes":
+            group["A"].forgets("B")
+            group.after(0.01)
+            assert group["A"].undelivered == {"B": ONE_TO[10]}
+        elif how == "receiver excluded":
+            group.isolate("B")
+            group.until(lambda: group["A"].view == ("A", "C"), within=6)
+            group.crash("B")
+        else:
+            group["B"].forgets("A")
+            group["A"].tells("B", 5)
+            group.after(0.05)
+            group.crash("B")
+        group.until(lambda: not any(name.startswith("unicast2") for name in group["A"].holds), within=6)
+
+
+def test_UNI_23() -> None:
+    """Four members, each sends five to each, itself included."""
+    with scenario("A B C D") as group:
+        for one in "ABCD":
+            for other in "ABCD":
+                group[one].tells(other, 5, every=0.001)
+        group.settles()
+        for one in "ABCD":
+            assert len(group[one].received) == 20
+            for other in "ABCD":
+                assert group[one].received_from(other) == ONE_TO[5]
+
+
+def test_motivation_25_and_7() -> None:
+    """B saw {B} for a while and forgot A, which did not forget B: A's next number is #25, B's #1, and A expects #7."""
+    with scenario("A B", tombstone=1 * MILLISECOND) as group:
+        group["A"].tells("B", 24, every=0.001)
+        group["B"].tells("A", 6, every=0.001)
+        group.settles()
+        group["B"].forgets("A")
+        group.after(0.1)
+        group["A"].tells("B", 3, every=0.001)
+        group["B"].tells("A", 8, every=0.001)
+        group.settles()
+        assert group["B"].received_from("A") == list(range(1, 28))
+        assert group["A"].received_from("B") == list(range(1, 15))
