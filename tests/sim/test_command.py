@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pygroups.cli.main import main
-from pygroups.sim.draw import FAULTS, Wish, draw
+from pygroups.sim.catalog import FAULTS
+from pygroups.sim.draw import Wish, draw
 from pygroups.sim.runner import play
 from pygroups.sim.schedule import from_json, to_json
 from pygroups.sim.summary import command, parse_seeds
@@ -123,7 +124,7 @@ def test_schedules_are_what_they_should_be() -> None:
         (["--profile", "nonsense"], "there is no profile 'nonsense'"),
         (["--profile", "uniform"], "is not built yet"),
         (["--faults", "rain"], "there is no fault 'rain'"),
-        (["--faults", "swarm"], "not built yet"),
+        (["--faults", "crash,merge"], "the fault 'merge' comes with merging, which is not built yet"),
         (["--shrink", "3"], "seed 3 breaks no promise"),
         (["--shrink", "3", "--seeds", "0:9"], "--seeds and --shrink each say what to play: give one of them"),
         (["--replay", "3", "--schedule", "x.json"], "--replay and --schedule each say what to play"),
@@ -146,7 +147,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(
 
 def test_the_command_that_repeats_a_seed() -> None:
     assert command(7, Wish("fifo", 4, 0.5, FAULTS[:2])) == (
-        "pygroups simulate --replay 7 --profile fifo --members 4 --minutes 0.5 --faults crash,isolate"
+        "pygroups simulate --replay 7 --profile fifo --members 4 --minutes 0.5 --faults crash,restart"
     )
     assert parse_seeds("3:9") == range(3, 9)
     assert parse_seeds("4") == range(4, 5)

@@ -36,7 +36,7 @@ from pygroups.sim.schedule import (
     from_json,
     to_json,
 )
-from pygroups.sim.stages import KINDS, LABELS, VIEW_CHANGE
+from pygroups.sim.stages import KINDS, LABELS
 from tests.sim.toy import toy_schedule
 
 TIME, MONO = PREFIX.index("time_us"), PREFIX.index("mono_us")
@@ -208,7 +208,16 @@ def test_a_pause_and_an_isolation_at_a_moment() -> None:
 
 def test_labels_name_one_head_each() -> None:
     assert len(KINDS) == len(LABELS)
-    assert {"Sequencer.Data", "Nakack.Data", "Unicast2.Data", "Forward", "Vote", "Ack", *VIEW_CHANGE} <= KINDS.keys()
+    assert {
+        "Sequencer.Data",
+        "Nakack.Data",
+        "Unicast2.Data",
+        "Forward",
+        "Vote",
+        "Ack",
+        "Digest",
+        "Install",
+    } <= KINDS.keys()
 
 
 def test_every_step_is_data() -> None:

@@ -132,7 +132,8 @@ def _check_together(
 def _wish(profile: str, members: int | None, minutes: float | None, faults: str | None) -> Wish:
     """What all schedules shall be like; UsageError for what cannot be."""
     from pygroups.layers.profiles import profile_named
-    from pygroups.sim.draw import FAULTS, MEMBERS_MAX, MEMBERS_MIN, Wish, checked_faults
+    from pygroups.sim.catalog import FAULTS, checked_faults
+    from pygroups.sim.draw import MEMBERS_MAX, MEMBERS_MIN, Wish
 
     profile_named(profile)
     if members is not None and not MEMBERS_MIN <= members <= MEMBERS_MAX:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from .draw import FAULTS
+from .catalog import FAULTS
 
 SEEDS_MIN: Final = 300  # from so many schedules on, a zero among REQUIRED fails the command
 EMPTY_MAX: Final = 0.02  # a larger share of schedules that tested little fails it
@@ -18,18 +18,30 @@ EMPTY_MAX: Final = 0.02  # a larger share of schedules that tested little fails 
 
 
 SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "restart": ("restarts",),
     "isolate": ("isolation",),
+    "long-pause": ("long pause",),
     "halves": ("cut both", "isolation"),
     "oneway": ("cut out", "cut in"),
     "pair": ("cut both", "cut out"),
     "leave": ("leaves",),
+    "flap": ("flapping",),
     "break": ("connection lost",),
     "join": ("starts",),
+    "together": ("starts",),
+    "join-storm": ("restarts",),
+    "leave-storm": ("leaves",),
+    "handover": ("coordinator leaves",),
+    "slow": ("slow member",),
+    "full": ("reads nothing",),
+    "clock": ("clock jumps",),
+    "drift": ("drifting clocks",),
     "loss": ("lost",),
     "burst": ("burst", "lost"),
     "repeat": ("repeated",),
     "reorder": ("reordered",),
     "tail": ("delayed",),
+    "corrupt": ("flipped", "truncated", "glued"),
 }
 """The counters of which one says that a fault happened; a fault that is not here counts under its own name."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, Final
 
-from pygroups.core.limits import MILLISECOND
+from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.stack import Output
 
 from .member import Member
@@ -31,6 +31,7 @@ from .schedule import (
 )
 from .world import Sending, World
 
+LONG_PAUSE: Final = 10 * SECOND
 RESTART: Final = 100 * MILLISECOND  # until a process that was ended is there again
 Links = list[tuple[str, str]]
 
@@ -62,7 +63,14 @@ def at_moments(world: World, member: Member, output: Output) -> list[Sending]:
 
 
 def _start(world: World, start: Start) -> None:
-    world.start(start.who)
+    name = start.who
+    if name in world.running:
+        return
+    if name in world.births:
+        world.count("restarts")
+    if world.schedule.habits[name].drift:
+        world.count("drifting clocks")
+    world.start(name)
 
 
 def _crash(world: World, crash: Crash) -> None:
@@ -89,6 +97,8 @@ def _aim_pause(world: World, pause: Pause) -> None:
 def _pause(world: World, member: Member, pause: Pause) -> None:
     world.judge.disturbed()
     _note(world, "pause", [member])
+    if pause.lasts > LONG_PAUSE:
+        world.count("long pause")
     member.pause()
     _after(world, pause.lasts, member.resume)
 
@@ -123,6 +133,8 @@ def _leave(world: World, leave: Leave) -> None:
     if member is not None and not member.leaving:
         world.tell(member.address.name, "begins to leave")
         world.count("leaves")
+        if _coordinates(member):
+            world.count("coordinator leaves")
         member.leave()
 
 
@@ -232,11 +244,14 @@ def _note(world: World, kind: str, members: Iterable[Member]) -> None:
     whom = list(members)
     world.count(kind)
     for member in whom:
-        view = member.view
-        if view is not None and view.coordinator == member.address:
+        if _coordinates(member):
             world.count(f"{kind} of a coordinator")
     world.mark_all("fault", reason=kind, members=tuple(member.address for member in whom))
     world.tell(" ".join(member.address.name for member in whom) or "-", f"fault: {kind}")
+
+
+def _coordinates(member: Member) -> bool:
+    return member.view is not None and member.view.coordinator == member.address
 
 
 def _send(world: World, send: Send) -> None:

@@ -21,7 +21,7 @@ BURST: Final = 1 * MILLISECOND  # so long does it take until all that a clogged 
 Arrivals = Sequence[tuple[int, bytes, bool]]  # delays, bytes, and whether it reaches whoever lives there by then
 
 COUNTED: Final = (
-    *("lost", "repeated", "reordered", "delayed", "late", "cut", "clogged"),
+    *("bursts", "lost", "repeated", "reordered", "delayed", "late", "cut", "clogged"),
     *("flipped", "truncated", "glued"),
 )
 
@@ -158,6 +158,7 @@ class Network:
             self.counters[fate] += 1
             return ((usual, frame, False),)
         if fate == "burst":
+            self.counters["bursts"] += 1
             link.burst_left = rng.randint(1, weather.burst_frames)
             fate = "lost"
         self.counters[fate] += 1

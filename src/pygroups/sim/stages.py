@@ -3,7 +3,7 @@ it stands.  A schedule names such a point by the head, and a fault of it waits u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pygroups.core.address import Address
@@ -31,26 +31,11 @@ def _labels() -> dict[type, str]:
 LABELS: Final = _labels()
 KINDS: Final = {label: kind for kind, label in LABELS.items()}
 
-# Where a view change can be hit, in its order; a batch of seeds that never sent one of these tried little.
-VIEW_CHANGE: Final = (
-    "Join",
-    "LeaveReq",
-    "Ready",
-    "ReadyRsp",
-    "Collect",
-    "CollectAck",
-    "Propose",
-    "Accept",
-    "Install",
-    "InstallAck",
-    "Digest",
-    "Done",
-    "Stuck",
-    "Low",
-    "StateData",
-    "StateAck",
-    "StateDone",
-)
+
+def labels_of(heads: Iterable[type]) -> tuple[str, ...]:
+    """What members whose layers have these heads send."""
+    labels = [LABELS[head] for head in heads]
+    return (*labels, LABELS[Digest]) if LABELS[Install] in labels else tuple(labels)
 
 
 class Watched:

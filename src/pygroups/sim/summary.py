@@ -12,8 +12,9 @@ import msgspec
 from pygroups.core.errors import UsageError
 from pygroups.layers.profiles import profile_named
 
+from .catalog import FAULTS
 from .coverage import EMPTY_MAX, SEEDS_MIN, faults_missing, retransmissions, stages_hit, zeros
-from .draw import FAULTS, Wish
+from .draw import Wish
 from .runner import NETWORK, Outcome, Totals
 
 CRASHES = "crash"

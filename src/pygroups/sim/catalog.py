@@ -1,0 +1,89 @@
+"""The faults by name, each with a sentence: what `--faults` takes, and what a seed draws a part of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pygroups.core.errors import NotBuilt, UsageError
+
+SENTENCES: Final[Mapping[str, str]] = {
+    "crash": "a process ends without a word, at any moment or at a labeled point of a protocol",
+    "restart": "a process ends and starts again under its name at once",
+    "isolate": "one process, often the coordinator, is cut off from all others",
+    "pause": "a process does not run for a time",
+    "long-pause": "a process does not run for up to minutes",
+    "halves": "the network parts into two sides",
+    "ring": "each process reaches only two others",
+    "oneway": "nothing reaches a process, or nothing gets out",
+    "pair": "a single link is cut, both ways or one way",
+    "flap": "a link, or all links of a process, go away and come back several times",
+    "clog": "a link, or a process, is held up; then everything arrives in a burst",
+    "break": "a connection is lost with what is on its way",
+    "leave": "an application leaves",
+    "join": "some come late, or again",
+    "together": "all processes start at the same instant",
+    "join-storm": "several processes start at once while the group works",
+    "leave-storm": "several applications leave at once",
+    "handover": "the coordinator leaves or ends while somebody joins",
+    "slow": "a process is late for everything",
+    "full": "an application reads nothing for a while; windows are small",
+    "clock": "wall clocks are set ahead and back",
+    "drift": "the clocks of the members run at different speeds",
+    "loss": "frames are lost, each by itself",
+    "burst": "frames are lost, many in a row",
+    "repeat": "frames come twice",
+    "reorder": "frames overtake each other",
+    "tail": "some frames take far longer",
+    "late": "frames come again long after, in other views, over other connections, to other lives",
+    "corrupt": "bits are flipped, ends are missing, two frames are glued together",
+}
+FAULTS: Final = tuple(SENTENCES)
+
+# What comes with a protocol that does not exist yet.
+COMES_WITH: Final[Mapping[str, str]] = {
+    "merge": "merging",
+    "merge-leader": "merging",  # the leader of a merge dies at each of its steps, of several at once too
+}
+
+# How often each is drawn beside the others, where it is drawn at all.  Nine schedules in ten have one of the grave.
+GRAVE: Final[Mapping[str, int]] = {"crash": 6, "isolate": 6, "pause": 4, "restart": 2}
+STEPS: Final[Mapping[str, int]] = {
+    **GRAVE,
+    "halves": 2,
+    "ring": 1,
+    "oneway": 2,
+    "pair": 1,
+    "flap": 1,
+    "clog": 2,
+    "break": 2,
+    "leave": 2,
+    "join": 1,
+    "join-storm": 1,
+    "leave-storm": 1,
+    "handover": 2,
+    "slow": 2,
+    "full": 2,
+    "clock": 1,
+}
+# Faults that can make a living process look dead.
+DISTURBING: Final = (
+    *("isolate", "pause", "long-pause", "halves", "ring", "oneway", "pair", "flap", "clog", "slow"),
+    *("loss", "burst", "tail", "corrupt"),
+)
+
+
+def checked_faults(text: str) -> tuple[str, ...]:
+    """The faults of a list with commas, or all for `swarm`: each seed then draws a part of them.
+
+    UsageError for a name that is none, NotBuilt for a fault of a protocol that does not exist yet.
+    """
+    if text == "swarm":
+        return FAULTS
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name in COMES_WITH:
+            raise NotBuilt(f"the fault {name!r} comes with {COMES_WITH[name]}, which is not built yet")
+        if name not in FAULTS:
+            raise UsageError(f"there is no fault {name!r}; there are: {', '.join(FAULTS)}")
+    return names
