@@ -28,11 +28,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "pipeline.sink": ("journal", "pipeline", "channel"),
     "channel": ("core", "layers", "wire", "drivers", "journal", "_version"),
     "blocks": ("core", "channel"),
+    "testing": ("core", "journal", "sim", "drivers", "channel", "_version"),
     "cli": ANYTHING,
     "": ("core", "channel", "blocks", "_version"),
     "__main__": ("cli",),
     "_version": (),
     "pyspark_pygroups": ("pipeline",),
+    "pytest_pygroups": ("testing",),
 }
 """What a room may import, besides itself; "" is `pygroups/__init__.py`.  The longest name that fits a module counts."""
 
@@ -105,7 +107,7 @@ def our_imports(root: Path) -> Iterator[tuple[str, Path, int, str]]:
     """Every import of ours by ours: the place of the importer, its file and line, the place of what is imported."""
     for name, file, tree in modules(root):
         for line, target in imported(name, file, tree):
-            if target.split(".")[0] in ("pygroups", "pyspark_pygroups"):
+            if target.split(".")[0] in ("pygroups", "pyspark_pygroups", "pytest_pygroups"):
                 yield place(name, root), file, line, place(target, root)
 
 

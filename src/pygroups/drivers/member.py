@@ -46,7 +46,8 @@ class Discovery(Protocol):
 class Journal(Protocol):
     """Where a member writes down what it sees; see journal/writer.py."""
 
-    lost: int
+    @property
+    def lost(self) -> int: ...
 
     @property
     def next_index(self) -> int: ...

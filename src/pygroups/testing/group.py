@@ -1,0 +1,234 @@
+"""A group in memory: channels of one test, the network between them, and what the test does to both."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Coroutine, Iterable
+from contextvars import copy_context
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar
+
+from pygroups.channel import Channel
+from pygroups.core.address import Address, checked_name
+from pygroups.core.errors import UsageError
+from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.drivers.member import liveness_bound
+from pygroups.sim.network import CALM
+from pygroups.sim.promises.broken import Broken
+from pygroups.sim.schedule import Weather
+
+from .errors import Crashed, Unsettled
+from .loop import PROCESS
+from .machine import MemoryMachine
+from .story import Story
+from .watch import Watch
+
+SHARES: Final = ("loss", "repeat", "reorder", "tail", "late", "corrupt")
+LIMIT: Final = 7_200.0  # seconds of virtual time
+POLL: Final = 100 * MILLISECOND  # between two looks at whether all is at rest
+CALM_FOR: Final = 1 * SECOND  # so long must it stay so
+
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
+
+
+class Group:
+    """All processes of one test, in one event loop and in virtual time.  Guide: docs/guides/testing.md.
+
+    `seed`: what chance says; the same seed gives the same, byte for byte.  `limit`: after so many seconds of virtual
+    time a test that is not over has failed.
+    """
+
+    def __init__(self, *, seed: int = 0, limit: float = LIMIT) -> None:
+        self.seed = seed
+        self.limit = limit
+        self.broken: Broken | None = None  # the first promise that did not hold
+        self._machine = MemoryMachine(seed, self._failed)
+        self._story: Story | None = None
+
+    # -- running a test
+
+    def run(
+        self, program: Callable[Args, Coroutine[Any, Any, Result]], *args: Args.args, **kwargs: Args.kwargs
+    ) -> Result:
+        """Run `program(*args, **kwargs)` in virtual time to its end, and return what it returns.
+
+        Every Channel that is opened meanwhile is a member in memory.  Raises what the program raises, and what a task
+        of it raised that nobody waited for; Broken when a promise did not hold; Hang when nothing can happen any more.
+        What still runs or is open at the end is closed, with a warning that names it.
+        """
+        if self._story is not None:
+            raise UsageError("a group runs one test: make another one")
+        self._story = story = Story(self._machine, round(self.limit * SECOND))
+        try:
+            result = story.play(program(*args, **kwargs))
+        except BaseException as error:
+            error.add_note(f"pygroups.testing: seed {self.seed}, {self.now:.6f} s of virtual time")
+            raise
+        finally:
+            for left in story.left_open:
+                warnings.warn(left, stacklevel=2)
+        self.check()
+        return result
+
+    @property
+    def now(self) -> float:
+        """Seconds of virtual time since the test began."""
+        return self._machine.background.time / SECOND
+
+    # -- members
+
+    def channel(self, group: str, **options: Any) -> Channel:
+        """A channel that has not joined; the same as pygroups.Channel(group, ...)."""
+        return Channel(group, **options)
+
+    def start(self, name: str, program: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        """Start `program` as a process of this name; its channels have the name too, if they are not given one.
+
+        `crash(name)` ends all its tasks.  Those of it that run at the end of the test are cancelled without a warning.
+        """
+        checked_name(name, "process")
+        context = copy_context()
+        context.run(PROCESS.set, name)
+        story = self._running()
+        story.processes.setdefault(name)
+        return story.loop.create_task(program, name=name, context=context)
+
+    # -- faults
+
+    def crash(self, *names: str) -> None:
+        """These processes end without a word: their tasks are canceled, and who still uses a channel gets Crashed when
+        it reads and ChannelClosed when it sends.  A name is a process's, or a member's."""
+        story = self._running()
+        for name in names:
+            victims = [watch for watch in self._machine.living() if name in (watch.me.name, watch.process)]
+            processes = dict.fromkeys([watch.process for watch in victims if watch.process])
+            if name in story.processes:
+                processes.setdefault(name)
+            if not victims and not processes:
+                raise UsageError(f"there is no process and no member {name!r} to crash: {self._who_lives()}")
+            for watch in self._machine.living():
+                if watch in victims or watch.process in processes:
+                    self._crash(watch)
+            story.cancel_tasks_of(processes)
+
+    def _crash(self, watch: Watch) -> None:
+        session = watch.session
+        session.reading.queue.clear()  # the dead read nothing more
+        session.states.stop()
+        session.member.crash(Crashed(f"the test crashed {watch.me.name}, the process of this channel"))
+        session.crash = None  # `async with` ends without an error: it was the test's own wish
+        self._mark("fault", reason="crash", members=(watch.me,))
+
+    def partition(self, *sides: Iterable[str]) -> None:
+        """From now on nothing passes between members of different sides, given as names.  One side alone is cut off
+        from all others that there have been so far.  Cuts add up until `heal`."""
+        parts = [tuple(side) for side in sides]
+        if any(isinstance(side, str) for side in sides) or not parts:
+            raise UsageError("partition() takes lists of names: group.partition(['A'], ['B', 'C'])")
+        if len(parts) == 1:
+            known = dict.fromkeys([address.name for address in self._machine.watches])
+            parts.append(tuple([name for name in known if name not in parts[0]]))
+        self._machine.disturb()
+        for ours, theirs in combinations(parts, 2):
+            both = [(one, other) for one in ours for other in theirs]
+            self._machine.weather.cut([*both, *[(other, one) for one, other in both]])
+        named = [watch.me for watch in self._machine.living() if any(watch.me.name in part for part in parts)]
+        self._mark("fault", reason="partition", members=tuple(named))
+
+    def loss(self, share: float) -> None:
+        """From now on this share of all frames is lost, from 0 to 1."""
+        self.weather(loss=share)
+
+    def weather(self, **shares: float) -> None:
+        """From now on frames are treated so: shares from 0 to 1 of `loss`, `repeat`, `reorder`, `tail` (very late
+        ones), `late` (copies that come again long after), `corrupt`."""
+        for name, share in shares.items():
+            if name not in SHARES or not 0 <= share <= 1:
+                raise UsageError(f"weather {name}={share!r}: give shares from 0 to 1 of {', '.join(SHARES)}")
+        self._machine.disturb()
+        self._machine.weather.set_weather(Weather(**shares))  # type: ignore[arg-type]
+        self._mark("fault", reason="weather")
+
+    def heal(self) -> None:
+        """All cuts are mended and the weather is good again.  Who has crashed stays dead."""
+        self._machine.weather.mend_all()
+        self._machine.weather.set_weather(CALM)
+        self._mark("heal")
+
+    # -- looking
+
+    async def settled(self, within: float | None = None) -> None:
+        """Wait until all groups are at rest: everybody is in a view with exactly those who are in it too, has whatever
+        they sent, and holds nothing any more; and it stays so for a second.
+
+        What lies unread hinders nothing.  `within`: seconds of virtual time, by default so many as the time-outs of the
+        members allow for.  Raises Unsettled.
+        """
+        begin = self._machine.background.time
+        allowed = self._bound() if within is None else round(within * SECOND)
+        calm_since: int | None = None
+        while True:
+            now = self._machine.background.time
+            try:
+                self._machine.at_rest()
+            except Broken as missing:
+                calm_since = None
+                if now - begin > allowed:
+                    raise self._unsettled(now - begin, missing) from None
+            else:
+                calm_since = now if calm_since is None else calm_since
+                if now - calm_since >= CALM_FOR:
+                    return
+            await asyncio.sleep(POLL / SECOND)
+
+    def _unsettled(self, waited: int, missing: Broken) -> Unsettled:
+        lines = [f"the group is not at rest after {waited / SECOND:g} s: {missing}"]
+        return Unsettled("\n  ".join([*lines, *map(str, self._machine.living())]))
+
+    def _bound(self) -> int:
+        configs = [watch.session.options.config for watch in self._machine.living()]
+        return 2 * max([liveness_bound(config) for config in configs], default=SECOND)
+
+    def check(self) -> None:
+        """Raises Broken, with the witness, when a promise did not hold so far.  The end of a test does it too."""
+        if self.broken is not None:
+            raise self.broken
+
+    def journal(self, folder: str | Path) -> Path:
+        """Save the journals of all members there, for `pygroups audit`; the folder."""
+        for journal in self._machine.journals:
+            journal.save(Path(folder))
+        return Path(folder)
+
+    # -- inside
+
+    def _running(self) -> Story:
+        if self._story is None or not self._story.running:
+            raise UsageError("the group does not run: call this in a test that group.run() runs")
+        return self._story
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, Broken) and self.broken is None:
+            self.broken = error
+        if self._story is not None:
+            self._story.fail(error)
+
+    def _mark(self, kind: str, **fields: object) -> None:
+        """A line in the journals of all who live."""
+        for watch in self._machine.living():
+            watch.session.member.record(kind, dict(fields))
+
+    def _who_lives(self) -> str:
+        names: list[Address] = [watch.me for watch in self._machine.living()]
+        return "there is " + (", ".join([address.name for address in names]) or "nobody")
+
+
+def run(
+    program: Callable[..., Coroutine[Any, Any, Result]], *args: Any, seed: int = 0, limit: float = LIMIT, **kwargs: Any
+) -> Result:
+    """Run `program(group, *args, **kwargs)` in virtual time, with a new Group; see Group.run."""
+    group = Group(seed=seed, limit=limit)
+    return group.run(program, group, *args, **kwargs)

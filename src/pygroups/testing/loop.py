@@ -1,0 +1,135 @@
+"""An asyncio event loop whose time is virtual: when nothing is ready, it is at once as late as the next timer.
+
+It is asyncio's own loop over a selector that does not wait.  While a thread works, time stands still.  There are no
+sockets: what is outside of the test could not answer in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any, Final
+
+from pygroups.core.errors import UsageError
+from pygroups.core.limits import SECOND
+
+from .background import Background
+
+PASS: Final = 10  # microseconds that a pass of the loop takes: so whoever polls sees time go by
+PROCESS: Final[ContextVar[str]] = ContextVar("pygroups_process", default="")  # whose code runs
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """`stuck` is called when nothing can happen any more: when the test has no timer and the members have done nothing
+    for it in `patience` microseconds, or when it is later than `limit`."""
+
+    def __init__(self, background: Background, limit: int, stuck: Callable[[str], None]) -> None:
+        self.background = background
+        self.limit = limit
+        self.stuck = stuck
+        self.patience: Callable[[], int] = lambda: 0
+        self.tasks: dict[asyncio.Task[Any], str] = {}  # those that are not done, with their process
+        self.failed: list[asyncio.Task[Any]] = []  # those that raised before anybody asked
+        self.working = 0  # threads
+        self.closing = False
+        self.woken = False  # something of asyncio's own was noted
+        self.selector = VirtualSelector(self)
+        super().__init__(self.selector)
+        self.selector.closed_to_others = True
+        self._clock_resolution = 1 / SECOND
+
+    def time(self) -> float:
+        return self.background.time / SECOND
+
+    def pass_time(self, timeout: float | None) -> None:
+        """The loop has nothing to do for `timeout` seconds, or until something happens in the background."""
+        background, self.woken = self.background, False
+        if timeout is not None and timeout <= 0:
+            background.ring(background.time + PASS)
+            return
+        until = None if timeout is None else background.time + round(timeout * SECOND)
+        in_vain = background.time + self.patience() if until is None else None
+        while not self.woken:
+            when = background.next()
+            if in_vain is not None and (when is None or when > in_vain):
+                self.stuck("nothing can happen any more")
+                return
+            due = until if when is None or (until is not None and until < when) else when
+            assert due is not None
+            if due > self.limit:
+                self.stuck(f"the test takes longer than {self.limit // SECOND:,} seconds of virtual time")
+                return
+            background.ring(due)
+            if due == until:
+                return
+
+    # -- what is noted
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
+        self.woken = True
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        self.woken = True
+        return super().call_at(when, callback, *args, context=context)
+
+    def create_task(self, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:  # type: ignore[override]
+        task = super().create_task(coro, **options)
+        context = options.get("context")
+        self.tasks[task] = PROCESS.get() if context is None else context.get(PROCESS, "")
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        del self.tasks[task]
+        if unseen(task):
+            self.failed.append(task)
+
+    # -- threads
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
+        future = super().run_in_executor(executor, func, *args)
+        self.working += 1
+        future.add_done_callback(self._worked)
+        return future
+
+    def _worked(self, _: object) -> None:
+        self.working -= 1
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        self.closing = True
+        await super().shutdown_default_executor()
+
+
+def unseen(task: asyncio.Task[Any]) -> bool:
+    """Whether the task raised something, and nobody has asked for it."""
+    return bool(getattr(task, "_log_traceback", False))
+
+
+class VirtualSelector(selectors.DefaultSelector):
+    """Looks whether a thread or a signal has something to say, and waits for threads only."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self.loop = loop
+        self.closed_to_others = False
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        if self.closed_to_others:
+            raise UsageError(
+                "a test in virtual time has no sockets and no pipes, which could not answer in time: "
+                "put something in memory in their place, or test this with pygroups over real sockets"
+            )
+        return super().register(fileobj, events, data)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        loop = self.loop
+        waits = timeout is None or timeout > 0
+        if waits and (loop.working or loop.closing):
+            return super().select(None)
+        found = super().select(0)
+        if not found:
+            loop.pass_time(timeout)
+        return found

@@ -1,0 +1,144 @@
+"""The machine that channels in memory run on: see channel/machine.py for what it stands in the place of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Final
+
+from pygroups._version import __version__
+from pygroups.channel.machine import Connections, Meeting, journal_on_disk
+from pygroups.channel.options import Options
+from pygroups.channel.session import Session
+from pygroups.core.address import INCARNATION_DIGITS, Address
+from pygroups.core.layer import Random
+from pygroups.core.records import PlainRecord
+from pygroups.drivers.member import Journal, Loop
+from pygroups.journal.writer import JournalWriter, MemoryJournal
+from pygroups.sim.network import CALM, Network
+from pygroups.sim.promises.broken import Broken
+from pygroups.sim.promises.judge import Judge, checks_of
+from pygroups.sim.schedule import stream
+
+from . import network as memory
+from .background import Background
+from .loop import PROCESS
+from .watch import Watch, WatchedTop
+
+HOST: Final = "memory"
+
+
+class MemoryMachine:
+    """All processes of one test run on it.  What chance says comes from `seed`."""
+
+    def __init__(self, seed: int, failed: Callable[[BaseException], None]) -> None:
+        self.seed = seed
+        self.failed = failed
+        self.clock = self.background = Background()
+        self.weather = Network(seed, CALM)
+        self.rooms: dict[tuple[Path, str], tuple[memory.Hub, Judge]] = {}  # by folder of discovery and group
+        self.watches: dict[Address, Watch] = {}  # of all lives there ever were
+        self.journals: list[MemoryJournal] = []
+        self.disturbed = False
+        self._births: dict[str, int] = {}
+        self._nameless = 0
+
+    # -- what a session asks for
+
+    def address(self, options: Options) -> Address:
+        name = options.name or PROCESS.get() or self._another_name()
+        birth = self._births[name] = self._births.get(name, 0) + 1
+        digits = stream(self.seed, "life", name, birth).getrandbits(4 * INCARNATION_DIGITS)
+        return Address(name, f"{digits:0{INCARNATION_DIGITS}x}")
+
+    def _another_name(self) -> str:
+        self._nameless += 1
+        return f"member-{self._nameless}"
+
+    def chance(self, me: Address) -> Random:
+        return stream(self.seed, "layers", me)
+
+    def loop(self) -> Loop:
+        return self.background
+
+    def network(self, me: Address, options: Options) -> Connections:
+        return memory.End(self._room(options)[0], me)
+
+    def meeting(self, me: Address, options: Options) -> Meeting:
+        return memory.Meeting(self._room(options)[0], me)
+
+    def journal(self, me: Address, options: Options) -> Journal:
+        copy = MemoryJournal(options.group, *me, options.profile.name, host=HOST, boot_id=HOST, version=__version__)
+        self.journals.append(copy)
+        return Journals(copy, journal_on_disk(me, options, HOST, HOST))
+
+    def ready(self, session: Session) -> None:
+        _, judge = self._room(session.options)
+        watch = self.watches[session.me] = Watch(session, judge, PROCESS.get(), self.failed)
+        session.member.inbox = watch
+        session.sending.top = WatchedTop(session.sending.top, watch)
+
+    def _room(self, options: Options) -> tuple[memory.Hub, Judge]:
+        key = (options.place.root, options.group)
+        if key not in self.rooms:
+            judge = Judge(checks_of(options.profile.name))
+            if self.disturbed:
+                judge.disturbed()
+            self.rooms[key] = memory.Hub(self.background, self.weather, self._ended), judge
+        return self.rooms[key]
+
+    def _ended(self, member: Address) -> None:
+        self.watches[member].ended()
+
+    # -- what a test asks for
+
+    def disturb(self) -> None:
+        """From now on those who live may look dead."""
+        self.disturbed = True
+        for _, judge in self.rooms.values():
+            judge.disturbed()
+
+    def living(self) -> list[Watch]:
+        """Those who are in their groups, or on their way."""
+        return [watch for watch in self.watches.values() if watch.lives]
+
+    def at_rest(self) -> None:
+        """Raises Broken with the first thing that is missing for all groups to be at rest."""
+        for _, judge in self.rooms.values():
+            watches = [watch for watch in self.living() if watch.judge is judge]
+            self._not_cut_apart(watches)
+            all_read = not any(watch.has_unread for watch in watches)  # else something is held for who did not
+            judge.settled([watch.rest(holds=all_read) for watch in watches])
+
+    def _not_cut_apart(self, watches: list[Watch]) -> None:
+        """Those who are cut off from each other and do not know it yet are not at rest."""
+        for one, other in combinations(watches, 2):
+            view = one.session.view
+            together = view is not None and other.session.view is not None and view.id == other.session.view.id
+            if together and not self.weather.connects(one.me.name, other.me.name):
+                detail = "two that are cut off from each other are in one view"
+                raise Broken("view-accuracy", detail, member=one.me, other=other.me)
+
+
+class Journals:
+    """A member's journal in memory, and the one on the disk that its program asked for, if it did."""
+
+    def __init__(self, memory: MemoryJournal, disk: JournalWriter | None) -> None:
+        self.memory = memory
+        self.disk = disk
+        self.next_index = 0
+
+    @property
+    def lost(self) -> int:
+        return 0 if self.disk is None else self.disk.lost
+
+    def write(self, records: Sequence[PlainRecord], time_us: int, mono_us: int) -> None:
+        self.next_index += len(records)
+        self.memory.write(records, time_us, mono_us)
+        if self.disk is not None:
+            self.disk.write(records, time_us, mono_us)
+
+    def close(self) -> None:
+        if self.disk is not None:
+            self.disk.close()

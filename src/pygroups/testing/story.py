@@ -1,0 +1,170 @@
+"""One test from its beginning to its end: the loop it runs on, what fails it, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container, Coroutine, Iterable
+from typing import Any, Final, TypeVar
+
+from pygroups.channel.machine import MACHINE
+from pygroups.core.limits import SECOND
+from pygroups.drivers.member import liveness_bound
+
+from .errors import Crashed, Hang, LeftOpen
+from .loop import VirtualLoop, unseen
+from .machine import MemoryMachine
+from .waiting import sentence
+
+OURS: Final = "pygroups "  # how the names of our own tasks begin
+ENDING: Final = 60.0  # seconds of virtual time for what was canceled to end
+
+Result = TypeVar("Result")
+
+
+class Story:
+    """Plays one coroutine on `machine`."""
+
+    def __init__(self, machine: MemoryMachine, limit: int) -> None:
+        self.machine = machine
+        self.loop = VirtualLoop(machine.background, limit, self._stuck)
+        self.loop.patience = self._patience
+        setattr(self.loop, MACHINE, machine)
+        self.running = False
+        self.processes: dict[str, None] = {}  # that the test started
+        self.left_open: list[LeftOpen] = []
+        self._verdict: asyncio.Future[None] = self.loop.create_future()  # has the error that ends the test early
+        self._fallen: list[BaseException] = []  # raised where nobody could hear it
+
+    def play(self, program: Coroutine[Any, Any, Result]) -> Result:
+        """The result of `program`, which runs on a loop of its own."""
+        self.loop.set_exception_handler(self._unheard)
+        try:
+            with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+                self.running = True
+                return runner.run(self._play(program))
+        finally:
+            self.running = False
+
+    async def _play(self, program: Coroutine[Any, Any, Result]) -> Result:
+        main = self.loop.create_task(program, name="the test")
+        try:
+            await asyncio.wait((main, self._verdict), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await self._close(main)
+        fallen = [*self._fallen, *self._errors_of_tasks(main)]
+        if self._verdict.done():
+            self._verdict.result()
+        if main.cancelled() or main.exception() is not None:
+            self._add_fallen(main, fallen)
+        elif len(fallen) == 1:
+            raise fallen[0]
+        elif fallen:
+            raise BaseExceptionGroup("tasks of the test failed, and nobody waited for them", fallen)
+        result: Result = main.result()
+        return result
+
+    # -- failing
+
+    def fail(self, error: BaseException) -> None:
+        """The test has failed, whatever it does."""
+        if not self._verdict.done():
+            self._verdict.set_exception(error)
+
+    def _stuck(self, why: str) -> None:
+        hang = Hang(self._report(why))
+        if self._verdict.done() or not self.running:
+            raise hang
+        self.fail(hang)
+
+    def _report(self, why: str) -> str:
+        loop = self.loop
+        waiting = [sentence(task) for task in loop.tasks if not _ours(task)][1:]  # the first one plays the test
+        fallen = [f"task {task.get_name()!r} has failed: {error!r}" for task, error in self._failures()]
+        channels = [str(watch) for watch in self.machine.living()]
+        head = f"the test hangs after {loop.time():.3f} s of virtual time: {why}"
+        return "\n  ".join([head, *waiting, *fallen, *channels])
+
+    def _patience(self) -> int:
+        """How long to wait for what members do by themselves: views without those who are silent."""
+        configs = [watch.session.options.config for watch in self.machine.living()]
+        return 2 * max([liveness_bound(config) for config in configs], default=SECOND)
+
+    def _unheard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, BaseException):
+            if not isinstance(error, Crashed):
+                self._fallen.append(error)
+        else:
+            loop.default_exception_handler(context)
+
+    def _failures(self) -> Iterable[tuple[asyncio.Task[Any], BaseException]]:
+        """The tasks that raised something nobody has asked for, and what."""
+        for task in self.loop.failed:
+            error = task.exception() if unseen(task) else None
+            if error is not None and not isinstance(error, Crashed):
+                yield task, error
+
+    def _errors_of_tasks(self, main: asyncio.Task[Any]) -> list[BaseException]:
+        found = []
+        for task, error in self._failures():
+            if task is not main:
+                error.add_note(f"raised in task {task.get_name()!r}, which nobody waited for")
+                found.append(error)
+        return found
+
+    def _add_fallen(self, main: asyncio.Task[Any], fallen: list[BaseException]) -> None:
+        error = None if main.cancelled() else main.exception()
+        if error is not None:
+            for other in fallen:
+                if other is not error:
+                    error.add_note(f"before, something else had failed: {other!r}")
+
+    # -- the end
+
+    def cancel_tasks_of(self, processes: Container[str]) -> None:
+        """The tasks of these processes end."""
+        for task, process in list(self.loop.tasks.items()):
+            if process and process in processes:
+                task.cancel()
+
+    async def _close(self, main: asyncio.Task[Any]) -> None:
+        """End all that is left: first what ends by itself, then what nobody has thought of."""
+        well = main.done() and not self._verdict.done()
+        main.cancel()
+        self.cancel_tasks_of(self.processes)
+        await self._ended([main, *self._others(self.processes)])
+        others = self._others()
+        if well:
+            self._warn([f"task {task.get_name()!r} still ran at the end of the test" for task in others])
+        for task in others:
+            task.cancel()
+        await self._ended(others)
+        for watch in self.machine.living():
+            if well:
+                who, group = watch.me.name, watch.session.options.group
+                self._warn([f"channel {who} of group {group!r} was open at the end of the test"])
+            watch.session.states.stop()
+            watch.session.member.close()
+        await self._ended([task for task in self.loop.tasks if task is not asyncio.current_task()])
+        await self.loop.shutdown_asyncgens()
+
+    def _others(self, processes: Container[str] | None = None) -> list[asyncio.Task[Any]]:
+        """The tasks of the test that are not done; those of `processes` alone, if these are given."""
+        return [
+            task
+            for task, process in self.loop.tasks.items()
+            if task is not asyncio.current_task()
+            and not _ours(task)
+            and (processes is None or (process and process in processes))
+        ]
+
+    def _warn(self, texts: list[str]) -> None:
+        self.left_open += [LeftOpen(f"{text}: it was closed") for text in texts]
+
+    async def _ended(self, tasks: list[asyncio.Task[Any]]) -> None:
+        if tasks:
+            await asyncio.wait(tasks, timeout=ENDING)
+
+
+def _ours(task: asyncio.Task[Any]) -> bool:
+    return task.get_name().startswith(OURS)

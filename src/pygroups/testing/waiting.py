@@ -1,0 +1,60 @@
+"""Who waits for what, in sentences: for a test that hangs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from pygroups.channel import Channel
+
+WAITS: Final = {
+    "Inbox._wait": "an event",
+    "Outbox._room": "room in the window",
+    "Outbox._arrival": "its message to arrive",
+    "Session.join": "its group to take it",
+    "Session.leave": "its group to let it go",
+    "States.load": "the state",
+    "sleep": "time to pass",
+}
+_OURS: Final = str(Path(__file__).parents[1])
+_ASYNCIO: Final = str(Path(asyncio.__file__).parent)
+
+
+def sentence(task: asyncio.Task[Any]) -> str:
+    """What `task` waits for, and where in its program."""
+    frames = list(_frames(task))
+    what = next((WAITS[name] for name in [f.f_code.co_qualname for f in reversed(frames)] if name in WAITS), None)
+    channel = next((c for c in [f.f_locals.get("self") for f in frames] if isinstance(c, Channel)), None)
+    if what is None:
+        waiter = getattr(task, "_fut_waiter", None)
+        what = f"task {waiter.get_name()!r}" if isinstance(waiter, asyncio.Task) else "something"
+    elif channel is not None:
+        what += f" at channel {_name(channel)}"
+    return f"task {task.get_name()!r} waits for {what}{_place(frames)}"
+
+
+def _name(channel: Channel) -> str:
+    return channel.address.name
+
+
+def _place(frames: list[FrameType]) -> str:
+    """The innermost line that is neither ours nor asyncio's."""
+    theirs = [f for f in frames if not f.f_code.co_filename.startswith((_OURS, _ASYNCIO))]
+    if not theirs:
+        return ""
+    code = theirs[-1].f_code
+    return f" ({Path(code.co_filename).name}:{theirs[-1].f_lineno} in {code.co_name})"
+
+
+def _frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
+    """From the task's own coroutine inward, as far as it can be seen."""
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(awaited, f"{kind}_frame")), None)
+        if kind is None or getattr(awaited, f"{kind}_frame") is None:
+            return
+        yield getattr(awaited, f"{kind}_frame")
+        awaited = getattr(awaited, "gi_yieldfrom" if kind == "gi" else f"{kind}_await")

@@ -1,0 +1,144 @@
+"""What a member in memory sees is told to the checks of its group's promises, and then to its channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pygroups.channel.outbox import Top
+from pygroups.channel.session import Session
+from pygroups.core.address import Address
+from pygroups.core.events import Block, Event, Excluded, Marks, NewView, StateArrived, StateWanted, Undelivered
+from pygroups.core.layer import Env
+from pygroups.core.run import Run
+from pygroups.core.top import Delivered, Reached
+from pygroups.sim.promises.broken import Broken
+from pygroups.sim.promises.facts import Rest
+from pygroups.sim.promises.judge import Judge
+
+from .errors import Crashed
+
+
+class Watch:
+    """Stands between a member and its session.  `failed` hears of broken promises, and of members that fell."""
+
+    def __init__(self, session: Session, judge: Judge, process: str, failed: Callable[[BaseException], None]) -> None:
+        self.session = session
+        self.judge = judge
+        self.process = process  # that opened the channel
+        self.failed = failed
+        self.me = session.me
+        self.leaving = False  # the judge knows that it wants to leave
+        self.over = False  # the judge knows how it ended
+        self.blocked = False
+
+    # -- the member's inbox
+
+    def consumed(self) -> Marks:
+        if self.session.leaving and not self.leaving and not self.over:  # a turn begins that will ask the others
+            self.leaving = True
+            self._tell(self.judge.leaving, self.me)
+        return self.session.consumed()
+
+    def arrived(self, events: Sequence[Run | Event]) -> None:
+        for event in events:
+            self._tell(self._judge, event)
+        self.session.arrived(events)
+
+    def turned(self) -> None:
+        self.session.turned()
+
+    def journal_lost(self, reason: str) -> None:
+        self.session.journal_lost(reason)
+
+    def crashed(self, error: BaseException) -> None:
+        if not isinstance(error, Crashed):
+            self.failed(error)
+        self.session.crashed(error)
+
+    # -- to the judge
+
+    def _tell(self, fact: Callable[..., None], *args: object) -> None:
+        try:
+            fact(*args)
+        except Broken as broken:
+            self.failed(broken)
+
+    def accepted(self, to: Address | None, number: int, payload: bytes) -> None:
+        """The application has sent this."""
+        self._tell(self.judge.accepted, self.me, to, number, payload)
+
+    def ended(self) -> None:
+        """The process is gone; unless it had left, nobody heard a word of it."""
+        if not self.over:
+            self.over = True
+            self._tell(self.judge.crashed, self.me)
+
+    def _judge(self, event: Run | Event) -> None:
+        judge, me, session = self.judge, self.me, self.session
+        if isinstance(event, Delivered):
+            judge.delivered(me, event)
+        elif isinstance(event, Reached):
+            judge.reached(me, event.delivered, event.stable)
+        elif isinstance(event, NewView):
+            self.blocked = False
+            judge.viewed(me, event)
+        elif isinstance(event, Block):
+            self.blocked = True
+        elif isinstance(event, Undelivered):
+            judge.undelivered(me, event.to, event.numbers)
+        elif isinstance(event, StateWanted) and session.options.state is not None:
+            judge.state_given(me, event.view, event.digest, b"")  # what is in it is the application's own
+        elif isinstance(event, StateArrived):
+            self._state_arrived(event)
+        elif isinstance(event, Excluded) and not self.over:
+            self.over = True
+            if session.view is not None:
+                judge.stopped(me, event.reason, session.sending.top.unknown())
+
+    def _state_arrived(self, event: StateArrived) -> None:
+        loading = self.session.states.loading
+        if event.last and not event.none and loading is not None and loading.view == event.view:
+            self.judge.state_set(self.me, event.view, event.provider, loading.digest, b"")
+
+    # -- how it stands
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is in the group, or on its way into it."""
+        return not self.over and not self.session.member.closed
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether its application has not asked for all that lies here."""
+        return bool(self.session.reading.queue or self.session.reading.read)
+
+    def rest(self, *, holds: bool) -> Rest:
+        """How it stands; `holds`: with what its layers hold."""
+        session = self.session
+        gauges = session.member.stack.gauges() if holds else {}
+        unsent = len(session.sending.waiting)
+        return Rest(self.me, session.sending.top.unknown().stop, unsent, gauges, self.blocked, session.leaving)
+
+    def __str__(self) -> str:
+        session = self.session
+        view = session.view
+        where = "not joined" if view is None else f"view {view.id.number} [{' '.join(m.name for m in view.members)}]"
+        unread, senders = len(session.reading.queue), len(session.sending.waiting)
+        waiting = f", {senders} wait for room in the window" if senders else ""
+        return f"channel {self.me.name} of group {session.options.group!r}: {where}, {unread} unread{waiting}"
+
+
+class WatchedTop:
+    """The top of a stack, as a channel sends to it; what it accepts is told."""
+
+    def __init__(self, top: Top, watch: Watch) -> None:
+        self.env: Env = top.env
+        self.top = top
+        self.watch = watch
+        self.room = top.room
+        self.unknown = top.unknown
+
+    def accept(self, payload: bytes, to: Address | None = None) -> int:
+        number = self.top.accept(payload, to)
+        self.watch.accepted(to, number, payload)
+        return number
