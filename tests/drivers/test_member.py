@@ -11,7 +11,6 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed, Event, Excluded, Found, Join, Leave, Marks, NewView
-from pygroups.core.layer import NEVER
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
@@ -187,12 +186,7 @@ def test_a_timer_of_the_stack_makes_a_turn() -> None:
         world = World()
         await joined(world)
         tiny, rang = cast(Tiny, world.stack.layers[1]), asyncio.Event()
-
-        def timer() -> None:
-            tiny.wake = NEVER
-            rang.set()
-
-        tiny.timer = timer  # type: ignore[method-assign]
+        tiny.rings = rang.set
         tiny.wake = CLOCK.now() + 30_000
         world.member.schedule()
         await settled()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Announce, Event, Excluded, Find, Found, Gone, Join, Leave, NewView
-from pygroups.core.layer import Env, Layer
+from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
@@ -40,6 +40,7 @@ class Tiny(Layer):
         self.members = tuple(members)
         self.sent = 0
         self.heard: list[Event] = []
+        self.rings: Callable[[], None] = lambda: None
 
     def down(self, run: Run) -> None:
         if run.dest is None:
@@ -51,6 +52,10 @@ class Tiny(Layer):
     def up(self, run: Run) -> None:
         head = run.head
         self.above.append(run.placed(run.src, head.seq) if isinstance(head, Data) else run)
+
+    def timer(self) -> None:
+        self.wake = NEVER
+        self.rings()
 
     def down_event(self, event: Event) -> None:
         if isinstance(event, Join):
