@@ -6,13 +6,17 @@ and `Life.log` write whatever they are told.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from pygroups.journal.writer import JournalWriter
 
 View = tuple[int, str]
+MICROSECONDS = 1000  # between two records
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,40 @@ class Run:
     checksum: int
 
 
+@dataclass(frozen=True)
+class Record:
+    """One line of a journal, at its place among the lines of all."""
+
+    life: Life
+    kind: str
+    view: View | None
+    fields: dict[str, Any]
+
+    def __str__(self) -> str:
+        fields, what = self.fields, self.kind.replace("_", " ")
+        if "first" in fields:
+            last = fields["first"] + fields["count"] - 1
+            what += f" {fields['origin']}{fields['first']}" + (f"-{last}" if last > fields["first"] else "")
+        for name in ("peer", "connection", "members", "digest", "gauges"):
+            if fields.get(name):
+                what += f" {name} {_plain(fields[name])}"
+        return what + (f" in {self.view[0]}:{self.view[1][0]}" if self.view else "")
+
+
+def _plain(value: Any) -> str:
+    """Members by their names alone."""
+    if isinstance(value, dict):
+        return " ".join(f"{_plain(name)}:{count}" for name, count in value.items())
+    return " ".join(map(_plain, value)) if isinstance(value, list) else str(value).partition("@")[0]
+
+
 @dataclass(eq=False)
 class Life:
     """One member: its journal so far, and what it knows."""
 
     name: str
     incarnation: str
+    story: list[Record]  # of all members
     records: list[tuple[str, View | None, dict[str, object]]] = field(default_factory=list)
     view: View | None = None
     position: int = 0
@@ -46,6 +78,7 @@ class Life:
 
     def log(self, kind: str, view: View | None = None, **fields: object) -> None:
         self.records.append((kind, view or self.view, fields))
+        self.story.append(Record(self, kind, view or self.view, fields))
 
 
 class History:
@@ -56,6 +89,7 @@ class History:
         self.bound_us = bound_us
         self.profile = profile
         self.lives: list[Life] = []
+        self.story: list[Record] = []
         self.alive: list[Life] = []
         self.number = 0
         self.history = "h1" if profile.startswith("uniform") else None
@@ -65,7 +99,7 @@ class History:
     def start(self, name: str) -> Life:
         """A new life: the incarnation counts the lives of this name."""
         again = sum(life.name == name for life in self.lives)
-        life = Life(name, f"{ord(name):x}{again:x}")
+        life = Life(name, f"{ord(name):x}{again:x}", self.story)
         life.log("start", gauges={"bound_us": self.bound_us})
         self.lives.append(life)
         return life
@@ -167,6 +201,11 @@ class History:
         self.mark("quiet")
         self.mark("stats", gauges=gauges or {"window": 0, "queue": 0})
 
+    def told(self) -> Iterator[str]:
+        """The history as a short story: a line for what several did one after the other."""
+        for what, records in groupby(self.story, str):
+            yield f"  {' '.join(dict.fromkeys(record.life.name for record in records))}: {what}"
+
     def save(self, root: Path) -> None:
         """Write every journal, one record a frame."""
         for life in self.lives:
@@ -179,7 +218,7 @@ class History:
             if at == life.hole_at:
                 writer._encoder.index += 1  # as when a full disk swallowed it
             else:
-                writer.write([record], 1_700_000_000_000_000 + at * 1000, 5_000_000 + at * 1000)
+                writer.write([record], 1_700_000_000_000_000 + at * MICROSECONDS, 5_000_000 + at * MICROSECONDS)
         writer.close()
 
 

@@ -203,6 +203,8 @@ class Member:
                 self._on_event(event)
             elif isinstance(event, Reached):
                 self.world.judge.reached(self.address, event.delivered, event.stable)
+        if output.records:
+            self.world.judge.recorded(self.address, output.records)
         frames = output.frames
         if self.armed:
             frames = self.world.at_moments(self.world, self, output)

@@ -29,7 +29,7 @@ class StateKeeper:
         """The state of now is asked for: it is taken now, and leaves a little later."""
         member = self.member
         data = msgspec.msgpack.encode([(*origin, mark) for origin, mark in sorted(event.digest.items())])
-        member.world.judge.state_given(member.address, event.view, event.digest)
+        member.world.judge.state_given(member.address, event.view, event.digest, data)
         for joiner in event.joiners:
             self._record("state_get", data, joiner, event.digest)
             delay = member.rng.randint(0, 10 * MILLISECOND)
@@ -53,7 +53,7 @@ class StateKeeper:
         if event.last:
             data, self.parts = b"".join(self.parts), []
             digest: Marks = {Address(name, life): mark for name, life, mark in msgspec.msgpack.decode(data)}
-            self.member.world.judge.state_set(self.member.address, event.view, event.provider, digest)
+            self.member.world.judge.state_set(self.member.address, event.view, event.provider, digest, data)
             self._record("state_set", data, event.provider, digest)
 
     def begins(self) -> None:

@@ -52,6 +52,7 @@ class World:
         self.schedule = schedule
         self.build = build
         self.judge = judge
+        judge.clock = lambda: self.agenda.now
         self.at_moments = at_moments
         self.journals = journals
         self.story = story
@@ -89,7 +90,7 @@ class World:
         address = Address(name, f"{digits:0{INCARNATION_DIGITS}x}")
         habits = self.schedule.habits[name]
         shown = local_time(now, habits.drift)
-        env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=self.journals)
+        env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=True)
         env.contact = name
         member = Member(self, address, env, self.build(env), habits)
         self.running[name] = self.lives[address] = member
@@ -263,6 +264,7 @@ class World:
         """All faults are over."""
         self.tell("-", "everything heals")
         self.healed = True
+        self.judge.healed(self.agenda.now + self.schedule.bound)
         self.network.mend_all()
         self.network.set_weather(CALM)
         self.mark_all("heal")

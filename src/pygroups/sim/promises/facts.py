@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Marks
+from pygroups.core.events import Marks, Positions
 from pygroups.core.view import ViewId
+
+from .broken import Broken, Witness
 
 
 class Viewed(msgspec.Struct, frozen=True):
@@ -19,6 +21,7 @@ class Viewed(msgspec.Struct, frozen=True):
     previous: ViewId | None  # what it says it came from
     transitional: tuple[Address, ...]
     digest: Marks | None  # per origin, the number of the first message not covered by the state it begins with
+    at: int = 0  # when, in microseconds of the world's time
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -31,16 +34,31 @@ class Delivery(msgspec.Struct, frozen=True):
     first: int
     count: int
     body: bytes
+    stream: Address | None = None  # the numbered stream of the view that they came in, and their number there
+    seq: int = 0
 
 
 class UnicastDelivery(msgspec.Struct, frozen=True):
-    """`member` was given the messages [first, first + count) that `origin` sent to it alone."""
+    """`member` was given the messages [first, first + count) that `origin` sent to `to` alone."""
 
     member: Address
     origin: Address
+    to: Address
     first: int
     count: int
     body: bytes
+
+
+class OnConnection(msgspec.Struct, frozen=True):
+    """`member` sent, or was given, a run of unicasts on a connection of `origin`."""
+
+    member: Address
+    sent: bool
+    origin: Address
+    to: Address
+    first: int
+    count: int
+    connection: int
 
 
 class Rest(msgspec.Struct, frozen=True):
@@ -55,9 +73,31 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class Check:
-    """One or a few promises.  A check overrides what it wants to be told, and raises Broken."""
+    """One or a few promises.  A check overrides what it wants to be told, and calls `broken`."""
 
     promises: tuple[str, ...] = ()
+    found: list[Witness] | None = None  # where `broken` puts what it finds, when nothing shall be raised
+
+    def broken(
+        self,
+        promise: str,
+        detail: str,
+        *,
+        member: Address | None = None,
+        other: Address | None = None,
+        message: tuple[Address, int] | None = None,
+        view: ViewId | None = None,
+    ) -> None:
+        """`promise` does not hold.  Raises Broken, unless somebody wants to hear of everything that is broken: then the
+        check goes on, as if its promise had held until here."""
+        broken = Broken(promise, detail, member=member, other=other, message=message, view=view)
+        if self.found is None:
+            raise broken
+        self.found.append(broken.witness)
+
+    def facts(self) -> dict[str, int]:
+        """How many facts were judged, by promise: a check that judged none has said nothing."""
+        return dict.fromkeys(self.promises, 0)
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
         """`member` accepted a payload from its application: a multicast, or to the member `to`."""
@@ -71,8 +111,14 @@ class Check:
     def received(self, delivery: UnicastDelivery) -> None:
         """Unicasts were delivered."""
 
+    def on_connection(self, passed: OnConnection) -> None:
+        """Unicasts left or came on a connection."""
+
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
         """`member` was told that these were not acknowledged."""
+
+    def purged(self, member: Address, view: ViewId, below: Positions) -> None:
+        """Votes let `member` forget what has lower numbers in the streams of `view`."""
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
         """`member` was told that own multicasts below `delivered` are delivered here, below `stable` everywhere."""
@@ -86,11 +132,14 @@ class Check:
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         """`member`'s life is over: it crashed (None), or it stopped and listed own messages of unknown fate."""
 
-    def state_given(self, member: Address, view: ViewId, digest: Marks) -> None:
+    def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         """`member` took its state at the start of `view`; it holds what is below `digest`."""
 
-    def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks) -> None:
+    def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
         """`member` was given the state of the start of `view`."""
+
+    def healed(self, deadline: int) -> None:
+        """All faults are over; until `deadline` (microseconds, the world's time) what was promised has to happen."""
 
     def settled(self, rests: list[Rest]) -> None:
         """All should be well: these live."""

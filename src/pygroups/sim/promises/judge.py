@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Marks, NewView
+from pygroups.core.layer import Record
 from pygroups.core.top import Delivered
 from pygroups.core.view import ViewId
 
-from .facts import Check, Delivery, Rest, UnicastDelivery, Viewed
+from .broken import Witness
+from .causal import FOLLOWS_FROM, Causal
+from .facts import Check, Delivery, OnConnection, Rest, UnicastDelivery, Viewed
 from .messages import Messages
 from .order import Order
 from .quiet import Quiet
 from .stability import Stability
 from .states import States
 from .synchrony import Synchrony
-from .unicasts import Unicasts
+from .unicasts import Connections, Unicasts
 from .views import TransitionalSet, ViewAccuracy, Views
 
 PROFILES: Final = ("fifo", "total")
@@ -28,7 +32,7 @@ def checks_of(profile: str) -> list[Check]:
     if profile not in PROFILES:
         raise UsageError(f"the simulator has no checks for profile {profile!r}; there are: {', '.join(PROFILES)}")
     messages = Messages()
-    order: list[Check] = [Order()] if profile == "total" else []
+    order: list[Check] = [Order(), Causal(messages)] if profile == "total" else []
     return [
         Views(),
         TransitionalSet(),
@@ -40,30 +44,59 @@ def checks_of(profile: str) -> list[Check]:
         Quiet(messages),
         Synchrony(),
         Unicasts(),
+        Connections(),
     ]
 
 
 class Judge:
-    """Tells each check what it wants to know.  What a check raises goes through to whoever plays the world."""
+    """Tells each check what it wants to know.
 
-    def __init__(self, checks: list[Check]) -> None:
-        self.promises = [promise for check in checks for promise in check.promises]
+    What a check raises goes through to whoever plays the world; with `goes_on` nothing is raised, and `broken` says in
+    the end all that does not hold.
+    """
+
+    def __init__(self, checks: list[Check], *, goes_on: bool = False) -> None:
+        self.checks = checks
+        self.promises = list(dict.fromkeys(promise for check in checks for promise in check.promises))
+        self.found: list[Witness] = []
+        for check in checks:
+            check.found = self.found if goes_on else None
+        self.clock: Callable[[], int] = lambda: 0  # the world's time, in microseconds
         self._views: dict[Address, ViewId] = {}
-        self._accepted = [check.accepted for check in checks if type(check).accepted is not Check.accepted]
-        self._viewed = [check.viewed for check in checks if type(check).viewed is not Check.viewed]
-        self._delivered = [check.delivered for check in checks if type(check).delivered is not Check.delivered]
-        self._received = [check.received for check in checks if type(check).received is not Check.received]
-        self._undelivered = [check.undelivered for check in checks if type(check).undelivered is not Check.undelivered]
-        self._reached = [check.reached for check in checks if type(check).reached is not Check.reached]
-        self._leaving = [check.leaving for check in checks if type(check).leaving is not Check.leaving]
-        self._disturbed = [check.disturbed for check in checks if type(check).disturbed is not Check.disturbed]
-        self._ended = [check.ended for check in checks if type(check).ended is not Check.ended]
-        self._state_given = [check.state_given for check in checks if type(check).state_given is not Check.state_given]
-        self._state_set = [check.state_set for check in checks if type(check).state_set is not Check.state_set]
-        self._settled = [check.settled for check in checks if type(check).settled is not Check.settled]
+        self._accepted = _hearers(checks, "accepted")
+        self._viewed = _hearers(checks, "viewed")
+        self._delivered = _hearers(checks, "delivered")
+        self._received = _hearers(checks, "received")
+        self._on_connection = _hearers(checks, "on_connection")
+        self._undelivered = _hearers(checks, "undelivered")
+        self._purged = _hearers(checks, "purged")
+        self._reached = _hearers(checks, "reached")
+        self._leaving = _hearers(checks, "leaving")
+        self._disturbed = _hearers(checks, "disturbed")
+        self._ended = _hearers(checks, "ended")
+        self._state_given = _hearers(checks, "state_given")
+        self._state_set = _hearers(checks, "state_set")
+        self._healed = _hearers(checks, "healed")
+        self._settled = _hearers(checks, "settled")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
         self.senders: dict[Address, None] = {}
         self.heard: dict[Address, int] = {}  # per origin, the first number that nobody has delivered
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """Per promise, how many facts were judged: views, runs or messages at a member.  0: nothing was said of it."""
+        facts = dict.fromkeys(self.promises, 0)
+        for check in self.checks:
+            for promise, count in check.facts().items():
+                facts[promise] += count
+        return facts
+
+    @property
+    def broken(self) -> list[Witness]:
+        """All that a judge found that goes on, less what follows from something else that is broken."""
+        found = [witness.promise for witness in self.found]
+        excused = any(promise in found for promise in FOLLOWS_FROM)
+        return [witness for witness in self.found if witness.promise != "causal" or not excused]
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
         """The stack of `member` took a payload and gave it this number."""
@@ -84,6 +117,7 @@ class Judge:
             event.previous,
             event.transitional,
             event.digest,
+            self.clock(),
         )
         self._views[member] = view.id
         for check in self._viewed:
@@ -94,16 +128,34 @@ class Judge:
         run = event.run
         assert run.origin is not None
         if event.position < 0:
-            unicast = UnicastDelivery(member, run.origin, run.first, run.count, run.body)
+            unicast = UnicastDelivery(member, run.origin, run.dest or member, run.first, run.count, run.body)
             for received in self._received:
                 received(unicast)
             return
         self.counters["deliveries"] += run.count
         if run.next > self.heard.get(run.origin, 1):
             self.heard[run.origin] = run.next
-        delivery = Delivery(member, event.view, event.position, run.origin, run.first, run.count, run.body)
+        where = (run.stream, run.seq)
+        delivery = Delivery(member, event.view, event.position, run.origin, run.first, run.count, run.body, *where)
         for check in self._delivered:
             check(delivery)
+
+    def recorded(self, member: Address, records: Sequence[Record]) -> None:
+        """`member` wrote this down in a turn whose deliveries were told already: what no event tells."""
+        for kind, view, fields in records:
+            if kind == "purge":
+                for check in self._purged if view is not None else ():
+                    check(member, view, fields["digest"])
+            elif kind in ("unicast_send", "unicast_deliver"):
+                self.on_connection(member, kind == "unicast_send", fields)
+
+    def on_connection(self, member: Address, sent: bool, fields: dict[str, Any]) -> None:
+        """`member` sent, or was given, unicasts."""
+        origin = Address(fields["origin"], fields["origin_incarnation"])
+        numbers = (fields["first"], fields["count"], fields["connection"])
+        passed = OnConnection(member, sent, origin, fields["peer"], *numbers)
+        for check in self._on_connection:
+            check(passed)
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
         """`member` was told that its messages to `to` with these numbers were not acknowledged."""
@@ -135,17 +187,27 @@ class Judge:
         for check in self._ended:
             check(member, "crashed", None)
 
-    def state_given(self, member: Address, view: ViewId, digest: Marks) -> None:
+    def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         """`member` took its state, for those who join in `view`."""
         for check in self._state_given:
-            check(member, view, digest)
+            check(member, view, digest, data)
 
-    def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks) -> None:
+    def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
         """`member` has the state of the start of `view`."""
         for check in self._state_set:
-            check(member, view, provider, digest)
+            check(member, view, provider, digest, data)
+
+    def healed(self, deadline: int) -> None:
+        """All faults are over; until `deadline`, by the world's time, everything promised must have happened."""
+        for check in self._healed:
+            check(deadline)
 
     def settled(self, rests: list[Rest]) -> None:
         """All should be well by now; raises Broken with the first thing that is not."""
         for check in self._settled:
             check(rests)
+
+
+def _hearers(checks: list[Check], what: str) -> list[Callable[..., None]]:
+    """The methods of that name, of the checks that want to be told."""
+    return [getattr(check, what) for check in checks if getattr(type(check), what) is not getattr(Check, what)]

@@ -6,8 +6,9 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.run import unpack
 
-from .broken import Broken
 from .facts import Check, Delivery, Viewed
+
+Key = tuple[Address, int]  # origin and first number: which run
 
 
 class Messages(Check):
@@ -17,56 +18,86 @@ class Messages(Check):
 
     def __init__(self) -> None:
         self.sent: dict[Address, list[bytes]] = {}  # what each origin's application handed in, from number 1
-        self.runs: dict[tuple[Address, int], bytes] = {}  # the body that stands for a run everywhere
-        self.next: dict[Address, Marks] = {}  # per member and origin, the number of the first message not had
+        self.runs: dict[Key, bytes] = {}  # the body that stands for a run everywhere
+        self.first: dict[Key, Address] = {}  # who delivered it first
+        self.next: dict[Address, Marks] = {}  # per member and origin, the number after the highest one had
+        self.holes: dict[tuple[Address, Address], list[range]] = {}  # per member and origin, what was skipped
+        self.judged = 0
+        self.reports = 0
+
+    def facts(self) -> dict[str, int]:
+        runs = dict.fromkeys(("run-identity", "integrity", "no-duplication", "fifo"), self.judged)
+        return {**runs, "multicast-reported": self.reports}
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
-        if to is None:
-            payloads = self.sent.setdefault(member, [])
-            payloads.append(payload)
-            if number != len(payloads):
-                detail = f"message number {len(payloads)} was given the number {number}"
-                raise Broken("integrity", detail, member=member, message=(member, number))
+        if to is not None:
+            return
+        payloads = self.sent.setdefault(member, [])
+        payloads.append(payload)
+        if number != len(payloads):
+            detail = f"message number {len(payloads)} was given the number {number}"
+            self.broken("integrity", detail, member=member, message=(member, number))
+            payloads[-1:] = [b""] * (number - len(payloads)) + [payload]
 
     def viewed(self, view: Viewed) -> None:
         if view.digest is not None:
             self.next[view.member] = dict(view.digest)
+            for pair in [pair for pair in self.holes if pair[0] == view.member]:
+                del self.holes[pair]
 
     def delivered(self, delivery: Delivery) -> None:
-        key = (delivery.origin, delivery.first)
-        body = self.runs.get(key)
-        if body is None:
-            self._learn(delivery)
-        elif body != delivery.body:
-            raise Broken("run-identity", "one run, two bodies", member=delivery.member, message=key, view=delivery.view)
+        self.judged += 1
+        if self.runs.get((delivery.origin, delivery.first)) != delivery.body:
+            self._look_into(delivery)
         marks = self.next.get(delivery.member)
         if marks is None:
             marks = self.next[delivery.member] = {}
-        expected = marks.get(delivery.origin, 1)
-        if delivery.first != expected:
-            promise = "no-duplication" if delivery.first < expected else "fifo"
-            detail = f"number {delivery.first} is delivered, {expected} is the next one"
-            raise Broken(promise, detail, member=delivery.member, message=key, view=delivery.view)
-        marks[delivery.origin] = delivery.first + delivery.count
+        expected, high = marks.get(delivery.origin, 1), delivery.first + delivery.count
+        if delivery.first == expected:
+            marks[delivery.origin] = high
+        else:
+            self._out_of_turn(delivery, expected)
+            marks[delivery.origin] = max(expected, high)
 
-    def _learn(self, delivery: Delivery) -> None:
-        """A run that is seen for the first time must be what its origin's application sent."""
-        low, key = delivery.first, (delivery.origin, delivery.first)
+    def _look_into(self, delivery: Delivery) -> None:
+        """A run that is seen for the first time must be what its origin's application sent; later it must be the same
+        again."""
+        low, key, member = delivery.first, (delivery.origin, delivery.first), delivery.member
+        known = self.runs.setdefault(key, delivery.body)
+        first = self.first.setdefault(key, member)
+        if known != delivery.body:
+            self.broken("run-identity", "one run, two bodies", member=member, other=first, message=key)
         payloads = unpack(delivery.body)
+        sent = self.sent.get(delivery.origin, [])[max(low, 1) - 1 : low - 1 + delivery.count]
         if len(payloads) != delivery.count or low < 1:
             detail = f"{len(payloads)} payloads in a run of {delivery.count}"
-            raise Broken("integrity", detail, member=delivery.member, message=key, view=delivery.view)
-        if payloads != self.sent.get(delivery.origin, [])[low - 1 : low - 1 + delivery.count]:
-            raise Broken(
-                "integrity", "its origin did not send that", member=delivery.member, message=key, view=delivery.view
-            )
-        self.runs[key] = delivery.body
+            self.broken("integrity", detail, member=member, message=key, view=delivery.view)
+        elif payloads != sent:
+            self.broken("integrity", "its origin did not send that", member=member, message=key, view=delivery.view)
+            if len(sent) == delivery.count and known == delivery.body:
+                detail = "one run, two bodies: its origin sent another"
+                self.broken("run-identity", detail, member=member, other=delivery.origin, message=key)
+
+    def _out_of_turn(self, delivery: Delivery, expected: int) -> None:
+        """It is not the next of its origin: something was skipped, or comes late, or comes again."""
+        low, high, pair = delivery.first, delivery.first + delivery.count, (delivery.member, delivery.origin)
+        holes = self.holes.setdefault(pair, [])
+        late = sum(len(range(max(hole.start, low), min(hole.stop, high))) for hole in holes)
+        detail = f"number {low} is delivered, {expected} is the next one"
+        again = low < expected and late < min(high, expected) - low
+        for promise in ("no-duplication", "fifo") if again else ("fifo",):
+            self.broken(promise, detail, member=pair[0], message=(pair[1], low), view=delivery.view)
+        outside = [(range(hole.start, min(hole.stop, low)), range(max(hole.start, high), hole.stop)) for hole in holes]
+        self.holes[pair] = [hole for parts in [*outside, (range(expected, low),)] for hole in parts if hole]
 
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         if unknown is None:
             return
-        delivered = self.next.get(member, {}).get(member, 1)
-        for number in range(delivered, len(self.sent.get(member, [])) + 1):
+        accepted = len(self.sent.get(member, []))
+        self.reports += accepted
+        unheard = [*self.holes.get((member, member), []), range(self.next.get(member, {}).get(member, 1), accepted + 1)]
+        for number in (number for numbers in unheard for number in numbers):
             if number not in unknown:
                 detail = f"not delivered to its sender, nor among what it was told is unknown: {unknown}"
-                raise Broken("multicast-reported", detail, member=member, message=(member, number))
+                self.broken("multicast-reported", detail, member=member, message=(member, number))
+                return

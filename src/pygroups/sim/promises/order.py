@@ -9,7 +9,6 @@ from __future__ import annotations
 from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
-from .broken import Broken
 from .facts import Check, Delivery, Rest, Viewed
 
 Key = tuple[Address, int]  # origin and first number: which run
@@ -26,6 +25,12 @@ class Order(Check):
         self.apart: dict[ViewId, dict[Address, list[Key]]] = {}  # where they differ: each member's own
         self.left: dict[ViewId, dict[Address, None]] = {}  # those that deliver nothing more in a view
         self.last: dict[Address, ViewId] = {}
+
+    def facts(self) -> dict[str, int]:
+        together = [list(lengths.values()) for view, lengths in self.lengths.items() if view not in self.apart]
+        together += [list(map(len, own.values())) for own in self.apart.values()]
+        compared = sum(sum(lengths) for lengths in together if sum(map(bool, lengths)) > 1)
+        return dict.fromkeys(self.promises, compared)
 
     def viewed(self, view: Viewed) -> None:
         """A member that delivers nothing in a view still has an empty sequence in it."""
@@ -53,7 +58,8 @@ class Order(Check):
 
     def delivered(self, delivery: Delivery) -> None:
         view, member, key = delivery.view, delivery.member, (delivery.origin, delivery.first)
-        assert view is not None
+        if view is None:
+            return  # initial-view says so
         if view in self.apart:
             self.apart[view].setdefault(member, []).append(key)
             self._examine(view, member)
@@ -93,7 +99,7 @@ class Order(Check):
                 continue
             if before is not None and places[before] > places[key]:
                 detail = f"{_name(before)} comes before it at one member and after it at the other"
-                raise Broken("total-order", detail, member=one, other=other, message=key, view=view)
+                self.broken("total-order", detail, member=one, other=other, message=key, view=view)
             before = key
 
     def _compare_prefixes(self, view: ViewId, one: Address, lacking: Address) -> None:
@@ -105,7 +111,7 @@ class Order(Check):
                 missing = missing or key
             elif missing is not None:
                 detail = f"it stands before {_name(key)}, which both have, and only one of them has it"
-                raise Broken("gap-free-prefix", detail, member=lacking, other=one, message=missing, view=view)
+                self.broken("gap-free-prefix", detail, member=lacking, other=one, message=missing, view=view)
 
 
 def _name(key: Key) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 
-from .broken import Broken
 from .facts import Check, Rest, Viewed
 from .messages import Messages
 
@@ -21,32 +20,51 @@ class Quiet(Check):
     def __init__(self, messages: Messages) -> None:
         self.messages = messages
         self.last: dict[Address, Viewed] = {}
+        self.deadline: int | None = None
+        self.rests: list[Rest] = []
+
+    def facts(self) -> dict[str, int]:
+        members, own = len(self.rests), sum(rest.accepted - 1 for rest in self.rests)
+        return {"view-accuracy": members, "self-delivery": own, "liveness": members, "buffers-drain": members}
 
     def viewed(self, view: Viewed) -> None:
         self.last[view.member] = view
 
+    def healed(self, deadline: int) -> None:
+        self.deadline = deadline
+
     def settled(self, rests: list[Rest]) -> None:
+        self.rests = rests
         for rest in rests:
             self._in_a_view(rest)
-        for rest in rests:
-            self._same_view(rest, rests)
-        for rest in rests:
+        inside = [rest for rest in rests if rest.member in self.last]
+        for rest in inside:
+            self._same_view(rest, inside)
+        for rest in inside:
             self._heard_all(rest, rest)
-        for rest in rests:
-            for other in rests:
+        for rest in inside:
+            for other in inside:
                 if self.last[rest.member].id == self.last[other.member].id:
                     self._heard_all(rest, other)
         for rest in rests:
             self._holds_nothing(rest)
 
     def _in_a_view(self, rest: Rest) -> None:
+        member = rest.member
         if rest.leaving:
-            raise Broken("liveness", "it wanted to leave and is still there", member=rest.member)
-        view = self.last.get(rest.member)
+            self.broken("liveness", "it wanted to leave and is still there", member=member)
+        view = self.last.get(member)
         if view is None:
-            raise Broken("liveness", "it waits to join", member=rest.member)
+            self.broken("liveness", "it waits to join", member=member)
+            self.broken("view-accuracy", "all is quiet and it is in no view", member=member)
+            return
         if rest.blocked:
-            raise Broken("liveness", "it is stopped for a view that does not come", member=rest.member, view=view.id)
+            self.broken("liveness", "it is stopped for a view that does not come", member=member, view=view.id)
+        if self.deadline is not None and view.at > self.deadline:
+            detail = f"its view came {view.at - self.deadline} us after the bound"
+            self.broken("liveness", detail, member=member, view=view.id)
+        if rest.unsent:
+            self.broken("liveness", f"{rest.unsent} payloads wait for the window to open", member=member)
 
     def _same_view(self, rest: Rest, rests: list[Rest]) -> None:
         view = self.last[rest.member]
@@ -54,19 +72,17 @@ class Quiet(Check):
         for member in view.members:
             if member not in here:
                 detail = "a view still has a member that is not in it any more"
-                raise Broken("view-accuracy", detail, member=rest.member, other=member, view=view.id)
+                self.broken("view-accuracy", detail, member=rest.member, other=member, view=view.id)
 
     def _heard_all(self, rest: Rest, origin: Rest) -> None:
         next_number = self.messages.next.get(rest.member, {}).get(origin.member, 1)
         if next_number < origin.accepted:
-            promise = "self-delivery" if rest.member == origin.member else "liveness"
+            promise = "self-delivery" if rest is origin else "liveness"
             message = (origin.member, next_number)
-            raise Broken(promise, "it was sent and not delivered", member=rest.member, message=message)
-        if rest.unsent:
-            raise Broken("liveness", f"{rest.unsent} payloads wait for the window to open", member=rest.member)
+            self.broken(promise, "it was sent and not delivered", member=rest.member, message=message)
 
     def _holds_nothing(self, rest: Rest) -> None:
         held = {name: value for name, value in rest.gauges.items() if value}
         if held:
             detail = "it still holds " + ", ".join(f"{name}={value}" for name, value in held.items())
-            raise Broken("buffers-drain", detail, member=rest.member)
+            self.broken("buffers-drain", detail, member=rest.member)

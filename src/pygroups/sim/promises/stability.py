@@ -1,37 +1,81 @@
-"""stability-safety: what a member is told is stable was delivered by every member of its view."""
+"""stability-safety: what votes let be forgotten in a view was delivered by every member of that view.
+
+Members write their journals before they vote, so that the dead have delivered it too.
+"""
 
 from __future__ import annotations
 
 from pygroups.core.address import Address
+from pygroups.core.events import Positions
+from pygroups.core.view import ViewId
 
-from .broken import Broken
-from .facts import Check, Viewed
+from .facts import Check, Delivery, Viewed
 from .messages import Messages
+
+Stream = tuple[ViewId | None, Address, Address | None]  # view, member, stream
 
 
 class Stability(Check):
-    """Members that have not installed the view yet are on their way to it with everything; they are not judged."""
+    """What was purged, and what an application is told that everybody has."""
 
     promises = ("stability-safety",)
 
     def __init__(self, messages: Messages) -> None:
         self.messages = messages
-        self.last: dict[Address, Viewed] = {}
+        self.members: dict[ViewId, tuple[Address, ...]] = {}
+        self.last: dict[Address, ViewId] = {}
+        self.next: dict[Stream, int] = {}  # the number after the last one delivered
+        self.skipped: dict[Stream, dict[int, None]] = {}
         self.told: dict[Address, int] = {}
+        self.known: dict[tuple[ViewId, Address], int] = {}  # per view and stream, below what all have it
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"stability-safety": self.judged}
 
     def viewed(self, view: Viewed) -> None:
-        self.last[view.member] = view
+        self.members.setdefault(view.id, view.members)
+        self.last[view.member] = view.id
+
+    def delivered(self, delivery: Delivery) -> None:
+        key, seq = (delivery.view, delivery.member, delivery.stream), delivery.seq
+        expected = self.next.get(key, 0)
+        if seq > expected:
+            self.skipped.setdefault(key, {}).update(dict.fromkeys(range(expected, seq)))
+        self.next[key] = seq + 1
+
+    def purged(self, member: Address, view: ViewId, below: Positions) -> None:
+        for stream, position in below.items():
+            known = self.known.get((view, stream), 0)
+            if position > known:
+                self._look_at(view, stream, range(known, position))
+                self.known[view, stream] = position
+
+    def _look_at(self, view: ViewId, stream: Address, numbers: range) -> None:
+        """Numbers that nobody delivered were never more than numbers."""
+        keys = [(view, member, stream) for member in self.members.get(view, ())]
+        delivered = [number for number in numbers if any(self._has(key, number) for key in keys)]
+        self.judged += len(keys) * len(delivered)
+        for key in keys:
+            lacking = [number for number in delivered if not self._has(key, number)]
+            if lacking:
+                detail = f"number {lacking[0]} of the stream of {stream} was forgotten, and it never delivered it"
+                self.broken("stability-safety", detail, member=key[1], view=view)
+
+    def _has(self, key: Stream, number: int) -> bool:
+        return number < self.next.get(key, 0) and number not in self.skipped.get(key, {})
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
+        """Members that have not installed the view yet are on their way to it with everything; they are not judged."""
         view = self.last.get(member)
         if view is None or stable <= self.told.get(member, 1):
             return
         self.told[member] = stable
-        for other in view.members:
-            there = self.last.get(other)
-            if there is None or there.id != view.id:
+        for other in self.members[view]:
+            if self.last.get(other) != view:
                 continue
+            self.judged += 1
             has = self.messages.next.get(other, {}).get(member, 1)
             if has < stable:
                 detail = "its origin is told that everybody delivered it"
-                raise Broken("stability-safety", detail, member=other, message=(member, has), view=view.id)
+                self.broken("stability-safety", detail, member=other, message=(member, has), view=view)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
-from .broken import Broken
 from .facts import Check, Delivery, Rest, Viewed
 
 Key = tuple[Address, int]
+Keys = dict[Key, None]
+
+
+class Party(NamedTuple):
+    """Those who went from one view to the next having delivered the same."""
+
+    members: list[Address]
+    keys: Keys
 
 
 class Synchrony(Check):
@@ -17,70 +26,102 @@ class Synchrony(Check):
     promises = ("virtual-synchrony", "same-view-delivery", "agreement")
 
     def __init__(self) -> None:
-        self.delivered_in: dict[Address, dict[Key, None]] = {}  # in its present view, by member
+        self.delivered_in: dict[Address, Keys] = {}  # in its present view, by member
         self.last: dict[Address, ViewId] = {}
-        self.steps: dict[tuple[ViewId, ViewId], tuple[Address, dict[Key, None]]] = {}  # with the first who took it
+        self.parties: dict[ViewId, dict[ViewId, list[Party]]] = {}  # from a view to the next; one, if all is well
         self.ways: dict[Address, dict[ViewId, ViewId]] = {}  # by member: from a view to the next
-        self.home: dict[Key, tuple[ViewId, Address]] = {}  # where a message was delivered first, and by whom
-        self.scattered: dict[Key, dict[ViewId, list[Address]]] = {}  # those delivered in more than one view
+        self.home: dict[Key, ViewId] = {}  # where a message was delivered first
+        self.scattered: dict[Key, dict[ViewId, None]] = {}  # those delivered in more than one view
+        self.looked_at = True  # nothing came since the scattered ones were judged
+        self.judged = 0
+        self.compared = 0
+        self.agreed = 0
+
+    def facts(self) -> dict[str, int]:
+        return {
+            "virtual-synchrony": self.compared,
+            "same-view-delivery": self.judged,
+            "agreement": self.agreed,
+        }
 
     def delivered(self, delivery: Delivery) -> None:
-        view, member, key = delivery.view, delivery.member, (delivery.origin, delivery.first)
-        assert view is not None
-        self.delivered_in.setdefault(member, {})[key] = None
-        home, first = self.home.setdefault(key, (view, member))
+        view, key = delivery.view, (delivery.origin, delivery.first)
+        if view is None:
+            return  # initial-view says so
+        self.judged += 1
+        self.delivered_in.setdefault(delivery.member, {})[key] = None
+        home = self.home.setdefault(key, view)
         if home != view:  # rare: only somebody who goes another way delivers it in another view
-            self.scattered.setdefault(key, {home: [first]}).setdefault(view, []).append(member)
+            self.scattered.setdefault(key, {home: None})[view] = None
+            self.looked_at = False
 
     def viewed(self, view: Viewed) -> None:
         member = view.member
-        delivered = self.delivered_in.pop(member, {})
+        keys = self.delivered_in.get(member, {})
         self.delivered_in[member] = {}
         self.last[member] = view.id
+        self.looked_at = False
         if view.came_from is None:
             return
-        step = (view.came_from, view.id)
         self.ways.setdefault(member, {})[view.came_from] = view.id
-        if step not in self.steps:
-            self.steps[step] = (member, delivered)
-            return
-        first, expected = self.steps[step]
-        self._same("virtual-synchrony", view.came_from, (first, expected), (member, delivered))
+        parties = self.parties.setdefault(view.came_from, {}).setdefault(view.id, [])
+        if parties:
+            self.compared += len(keys) + (len(parties[0].keys) if len(parties[0].members) == 1 else 0)
+        for party in parties:
+            if party.keys.keys() == keys.keys():
+                party.members.append(member)
+                return
+        parties.append(Party([member], keys))
+        if len(parties) > 1:
+            first = parties[0]
+            self._differ("virtual-synchrony", view.came_from, (first.members[0], first.keys), (member, keys))
 
     def settled(self, rests: list[Rest]) -> None:
         first: dict[ViewId, Address] = {}
+        self.agreed = 0
         for rest in rests:
             view = self.last.get(rest.member)
             if view is None:
                 continue
             one = first.setdefault(view, rest.member)
-            sets = [(member, self.delivered_in.get(member, {})) for member in (one, rest.member)]
-            self._same("agreement", view, *sets)
-        for key, views in self.scattered.items():
-            self._check_scattered(key, views)
+            if one == rest.member:
+                continue
+            expected, keys = self.delivered_in[one], self.delivered_in[rest.member]
+            self.agreed += len(expected) + len(keys)
+            if expected.keys() != keys.keys():
+                self._differ("agreement", view, (one, expected), (rest.member, keys))
+        if not self.looked_at:
+            for key, views in self.scattered.items():
+                self._check_scattered(key, list(views))
+            self.looked_at = True
 
-    def _same(
-        self, promise: str, view: ViewId, one: tuple[Address, dict[Key, None]], other: tuple[Address, dict[Key, None]]
-    ) -> None:
-        if one[1].keys() == other[1].keys():
-            return
+    def _differ(self, promise: str, view: ViewId, one: tuple[Address, Keys], other: tuple[Address, Keys]) -> None:
         for (has, more), (lacks, less) in ((one, other), (other, one)):
             for key in more:
                 if key not in less:
                     detail = "one delivered it before the end of the view, the other did not"
-                    raise Broken(promise, detail, member=lacks, other=has, message=key, view=view)
+                    self.broken(promise, detail, member=lacks, other=has, message=key, view=view)
+                    return
 
-    def _check_scattered(self, key: Key, views: dict[ViewId, list[Address]]) -> None:
+    def _check_scattered(self, key: Key, views: list[ViewId]) -> None:
         """Two that went together out of either view must have delivered the message in the same one."""
-        for view, members in views.items():
-            for other_view, others in views.items():
-                if view == other_view:
-                    continue
-                for one in members:
-                    for other in others:
-                        if self._went_together(one, other, view):
-                            detail = f"delivered in {view} and in {other_view} by members that went together"
-                            raise Broken("same-view-delivery", detail, member=one, other=other, message=key, view=view)
+        deliverers = {view: self._deliverers(key, view) for view in views}
+        for view in views:
+            for other_view in views:
+                pairs = [(one, other) for one in deliverers[view] for other in deliverers[other_view]]
+                for one, other in pairs if view != other_view else []:
+                    if one != other and self._went_together(one, other, view):
+                        detail = f"delivered in {view} and in {other_view} by members that went together"
+                        self.broken("same-view-delivery", detail, member=one, other=other, message=key, view=view)
+                        return
+
+    def _deliverers(self, key: Key, view: ViewId) -> list[Address]:
+        """Who delivered the message in `view`: those who went on, and those who are still in it or ended there."""
+        parties = [party for ways in self.parties.get(view, {}).values() for party in ways]
+        gone = [member for party in parties if key in party.keys for member in party.members]
+        return gone + [
+            member for member, last in self.last.items() if last == view and key in self.delivered_in[member]
+        ]
 
     def _went_together(self, one: Address, other: Address, view: ViewId) -> bool:
         next_view = self.ways.get(one, {}).get(view)

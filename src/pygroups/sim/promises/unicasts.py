@@ -1,65 +1,126 @@
-"""What messages to one member promise: unicast-once, unicast-fifo, unicast-reported, and integrity."""
+"""What messages to one member promise: unicast-once, unicast-fifo, unicast-reported; run-identity and integrity too."""
 
 from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.run import unpack
 
-from .broken import Broken
-from .facts import Check, Rest, UnicastDelivery
+from .facts import Check, OnConnection, Rest, UnicastDelivery
 
 Pair = tuple[Address, Address]  # origin and receiver
 
 
 class Unicasts(Check):
-    """What is sent to one member arrives as sent, in order and once; and what does not arrive is reported."""
+    """What is sent to one member arrives as sent and once; and what does not arrive is reported."""
 
-    promises = ("unicast-fifo", "unicast-once", "unicast-reported")
+    promises = ("unicast-once", "unicast-reported")
 
     def __init__(self) -> None:
         self.sent: dict[Pair, list[bytes]] = {}  # from number 1
-        self.next: dict[Pair, int] = {}  # the number after the last one delivered
-        self.holes: dict[Pair, list[int]] = {}  # numbers that were skipped at the receiver
+        self.next: dict[Pair, int] = {}  # the number after the highest one delivered
+        self.missing: dict[Pair, dict[int, None]] = {}  # below it, what was not delivered
         self.reported: dict[Pair, dict[int, None]] = {}
+        self.stopped: dict[Address, None] = {}
+        self.judged = 0
+        self.reports = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"unicast-once": self.judged, "unicast-reported": self.reports}
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
-        if to is not None:
-            payloads = self.sent.setdefault((member, to), [])
-            payloads.append(payload)
-            if number != len(payloads):
-                detail = f"message number {len(payloads)} to one member was given the number {number}"
-                raise Broken("unicast-fifo", detail, member=member, other=to, message=(member, number))
+        if to is None:
+            return
+        payloads = self.sent.setdefault((member, to), [])
+        payloads.append(payload)
+        if number != len(payloads):
+            detail = f"message number {len(payloads)} to one member was given the number {number}"
+            self.broken("integrity", detail, member=member, other=to, message=(member, number))
 
     def received(self, delivery: UnicastDelivery) -> None:
-        pair, low = (delivery.origin, delivery.member), delivery.first
+        pair, low = (delivery.origin, delivery.to), delivery.first
         high = low + delivery.count
-        if unpack(delivery.body) != self.sent.get(pair, [])[low - 1 : high - 1]:
-            raise self._broken("integrity", "its origin did not send that", pair, low)
-        expected = self.next.get(pair, 1)
-        if low < expected:
-            again = [number for number in range(low, high) if number not in self.holes.get(pair, [])]
-            promise = "unicast-once" if again else "unicast-fifo"
-            raise self._broken(promise, f"{expected} is the next one", pair, low)
-        self.holes.setdefault(pair, []).extend(range(expected, low))
-        self.next[pair] = high
+        self.judged += 1
+        sent, payloads = self.sent.get(pair, [])[max(low, 1) - 1 : high - 1], unpack(delivery.body)
+        if payloads != sent:
+            self._broken("integrity", "its origin did not send that", pair, low)
+            if len(sent) == delivery.count:
+                self._broken("run-identity", "one run, two bodies: its origin sent another", pair, low)
+        if delivery.member != delivery.to:
+            return  # unicast-fifo says so, and to whom it was sent still waits
+        expected, missing = self.next.get(pair, 1), self.missing.setdefault(pair, {})
+        again = [number for number in range(low, min(high, expected)) if number not in missing]
+        if again:
+            self._broken("unicast-once", "it is delivered again", pair, again[0])
+        for number in range(low, high):
+            missing.pop(number, None)
+        missing.update(dict.fromkeys(range(expected, low)))
+        self.next[pair] = max(expected, high)
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
         self.reported.setdefault((member, to), {}).update(dict.fromkeys(numbers))
 
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        if unknown is not None:
+            self.stopped[member] = None
+
     def settled(self, rests: list[Rest]) -> None:
-        living = {rest.member: None for rest in rests}
+        told = {**self.stopped, **{rest.member: None for rest in rests}}
+        self.reports = 0
         for pair, payloads in self.sent.items():
-            if pair[0] in living:
-                self._check_all(pair, len(payloads), living)
+            if pair[0] in told:
+                self.reports += len(payloads)
+                self._check_all(pair, len(payloads))
 
-    def _check_all(self, pair: Pair, count: int, living: dict[Address, None]) -> None:
-        """Each message is delivered or reported; delivered counts only while the receiver can be asked."""
-        reported, holes = self.reported.get(pair, {}), self.holes.get(pair, [])
-        missing = [number for number in holes if number not in reported]
-        if pair[1] in living:
-            missing += [number for number in range(self.next.get(pair, 1), count + 1) if number not in reported]
-        if missing:
-            raise self._broken("unicast-reported", "neither delivered nor reported", pair, missing[0])
+    def _check_all(self, pair: Pair, count: int) -> None:
+        """Each message is delivered or reported."""
+        reported = self.reported.get(pair, {})
+        open_ones = [*self.missing.get(pair, {}), *range(self.next.get(pair, 1), count + 1)]
+        for number in open_ones:
+            if number not in reported:
+                self._broken("unicast-reported", "neither delivered nor reported", pair, number)
+                return
 
-    def _broken(self, promise: str, detail: str, pair: Pair, number: int) -> Broken:
-        return Broken(promise, detail, member=pair[1], other=pair[0], message=(pair[0], number))
+    def _broken(self, promise: str, detail: str, pair: Pair, number: int) -> None:
+        self.broken(promise, detail, member=pair[1], other=pair[0], message=(pair[0], number))
+
+
+class Connections(Check):
+    """A connection brings a prefix of what was sent on it, in order, to one receiver; later ones have higher ids."""
+
+    promises = ("unicast-fifo",)
+
+    def __init__(self) -> None:
+        self.sent: dict[tuple[Address, int], list[OnConnection]] = {}  # per origin and connection
+        self.came: dict[tuple[Address, Address, int], int] = {}  # per receiver, origin and connection: how many runs
+        self.newest: dict[Pair, int] = {}  # per origin and receiver: the connection that something came on last
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"unicast-fifo": self.judged}
+
+    def on_connection(self, passed: OnConnection) -> None:
+        if passed.sent:
+            self.sent.setdefault((passed.origin, passed.connection), []).append(passed)
+        else:
+            self.judged += 1
+            wrong = self._wrong(passed)
+            if wrong is not None:
+                message = (passed.origin, passed.first)
+                self.broken("unicast-fifo", wrong, member=passed.member, other=passed.origin, message=message)
+
+    def _wrong(self, passed: OnConnection) -> str | None:
+        """What is wrong with a delivery, in words."""
+        here, connection = (passed.origin, passed.member), passed.connection
+        place = self.came.get((*here, connection), 0)
+        self.came[(*here, connection)] = place + 1
+        newest, self.newest[here] = self.newest.get(here, connection), connection
+        sent = self.sent.get((passed.origin, connection), [])
+        if passed.member != passed.to or (sent and sent[0].to != passed.member):
+            return f"connection {connection} has another receiver"
+        if connection < newest:
+            return f"it came on connection {connection} after something on connection {newest}"
+        if place >= len(sent):
+            return f"more came than was sent on connection {connection}"
+        if sent[place].first != passed.first:
+            return f"it came where number {sent[place].first} was next on connection {connection}"
+        return None

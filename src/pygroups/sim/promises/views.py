@@ -5,7 +5,6 @@ from __future__ import annotations
 from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
-from .broken import Broken
 from .facts import Check, Delivery, Rest, Viewed
 
 
@@ -17,26 +16,40 @@ class Views(Check):
     def __init__(self) -> None:
         self.last: dict[Address, ViewId] = {}
         self.lists: dict[ViewId, tuple[tuple[Address, ...], Address]] = {}  # and who installed it first
+        self.installed = 0
+        self.passed = 0  # multicasts accepted, and runs delivered
+
+    def facts(self) -> dict[str, int]:
+        views = dict.fromkeys(("self-inclusion", "view-monotonic", "view-agreement"), self.installed)
+        return {**views, "initial-view": self.passed}
 
     def viewed(self, view: Viewed) -> None:
         member, id = view.member, view.id
+        self.installed += 1
         if member not in view.members:
-            raise Broken("self-inclusion", "a member installs a view that it is not in", member=member, view=id)
+            self.broken("self-inclusion", "a member installs a view that it is not in", member=member, view=id)
         last = self.last.get(member)
         if last is not None and id <= last:
-            raise Broken("view-monotonic", f"a view with a lower id comes after {last}", member=member, view=id)
+            self.broken("view-monotonic", f"a view with a lower id comes after {last}", member=member, view=id)
         self.last[member] = id
         known, first = self.lists.setdefault(id, (view.members, member))
         if known != view.members:
             lists = f"{_names(known)} and {_names(view.members)}"
-            raise Broken("view-agreement", f"one id, two lists: {lists}", member=first, other=member, view=id)
+            self.broken("view-agreement", f"one id, two lists: {lists}", member=first, other=member, view=id)
+
+    def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
+        if to is None:
+            self.passed += 1
+            if member not in self.last:
+                self.broken("initial-view", "sent before the first view", member=member, message=(member, number))
 
     def delivered(self, delivery: Delivery) -> None:
+        self.passed += 1
         last = self.last.get(delivery.member)
         if last is None or delivery.view != last:
             detail = f"delivered in view {delivery.view}, installed is {last}"
             message = (delivery.origin, delivery.first)
-            raise Broken("initial-view", detail, member=delivery.member, message=message)
+            self.broken("initial-view", detail, member=delivery.member, message=message)
 
 
 class TransitionalSet(Check):
@@ -47,12 +60,15 @@ class TransitionalSet(Check):
     def __init__(self) -> None:
         self.comers: dict[ViewId, dict[Address, Viewed]] = {}
 
+    def facts(self) -> dict[str, int]:
+        return {"transitional-set": sum(map(len, self.comers.values()))}
+
     def viewed(self, view: Viewed) -> None:
         if view.previous != view.came_from:
             detail = f"it says that it came from {view.previous}, and came from {view.came_from}"
-            raise Broken("transitional-set", detail, member=view.member, view=view.id)
+            self.broken("transitional-set", detail, member=view.member, view=view.id)
         if view.member not in view.transitional:
-            raise Broken("transitional-set", "a member does not name itself", member=view.member, view=view.id)
+            self.broken("transitional-set", "a member does not name itself", member=view.member, view=view.id)
         comers = self.comers.setdefault(view.id, {})
         for other in comers.values():
             self._compare(view, other)
@@ -64,7 +80,7 @@ class TransitionalSet(Check):
         named = other.member in view.transitional
         if together != named:
             detail = "names one as coming with it that did not" if named else "does not name one that came with it"
-            raise Broken("transitional-set", detail, member=view.member, other=other.member, view=view.id)
+            self.broken("transitional-set", detail, member=view.member, other=other.member, view=view.id)
 
 
 class ViewAccuracy(Check):
@@ -77,6 +93,10 @@ class ViewAccuracy(Check):
         self.undisturbed = True
         self.gone: dict[Address, None] = {}  # who may be missing from a view
         self.last: dict[Address, Viewed] = {}
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"view-accuracy": self.judged}
 
     def disturbed(self) -> None:
         self.undisturbed = False
@@ -86,18 +106,19 @@ class ViewAccuracy(Check):
 
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         if self.undisturbed and reason != "crashed" and member not in self.gone:
-            raise Broken("view-accuracy", f"it is out ({reason}), and neither left nor looked dead", member=member)
+            self.broken("view-accuracy", f"it is out ({reason}), and neither left nor looked dead", member=member)
         self.gone[member] = None
 
     def viewed(self, view: Viewed) -> None:
         before = self.last.get(view.member)
         self.last[view.member] = view
-        if before is None or not self.undisturbed:
+        if not self.undisturbed:
             return
-        for member in before.members:
+        self.judged += 1
+        for member in before.members if before is not None else ():
             if member not in view.members and member not in self.gone:
                 detail = "it is not in the view any more, and neither left nor looked dead"
-                raise Broken("view-accuracy", detail, member=member, other=view.member, view=view.id)
+                self.broken("view-accuracy", detail, member=member, other=view.member, view=view.id)
 
     def settled(self, rests: list[Rest]) -> None:
         if not self.undisturbed:
@@ -107,7 +128,7 @@ class ViewAccuracy(Check):
             first = next(iter(ids))
             if id != ids[first]:
                 detail = f"it is in another view than {first}, and nothing ever cut them off"
-                raise Broken("view-accuracy", detail, member=member, other=first, view=id)
+                self.broken("view-accuracy", detail, member=member, other=first, view=id)
 
 
 def _names(members: tuple[Address, ...]) -> str:

@@ -1,0 +1,64 @@
+"""causal: what a sender delivered before sending is delivered before what it sent, by all who go with it.
+
+It follows from total-order, gap-free-prefix and virtual-synchrony; where one of these is broken it is not judged.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pygroups.core.address import Address
+from pygroups.core.events import Marks
+from pygroups.core.view import ViewId
+
+from .facts import Check, Delivery, Viewed
+from .messages import Messages
+
+FOLLOWS_FROM: Final = ("total-order", "gap-free-prefix", "virtual-synchrony", "fifo", "initial-view")
+
+
+class Causal(Check):
+    """Each message is sent with a vector: per origin, what its sender had delivered by then."""
+
+    promises = ("causal",)
+
+    def __init__(self, messages: Messages) -> None:
+        self.messages = messages
+        self.before: dict[Address, list[Marks]] = {}  # per origin and number
+        self.views: dict[Address, dict[ViewId, None]] = {}  # that a member has been in
+        self.met: dict[Address, dict[Address, None]] = {}  # per member, who was in a view with it
+        self.founders: dict[Address, None] = {}  # who began without a given state
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"causal": self.judged}
+
+    def viewed(self, view: Viewed) -> None:
+        if view.member not in self.views and view.digest is None:
+            self.founders[view.member] = None
+        self.views.setdefault(view.member, {})[view.id] = None
+        self.met.setdefault(view.member, {}).update(dict.fromkeys(view.members))
+
+    def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
+        if to is None:
+            vectors = self.before.setdefault(member, [])
+            vector = dict(self.messages.next.get(member, {}))
+            vectors += [vector] * (number - len(vectors))
+
+    def delivered(self, delivery: Delivery) -> None:
+        origin, member, last = delivery.origin, delivery.member, delivery.first + delivery.count - 1
+        vectors = self.before.get(origin, [])
+        if not 0 < last <= len(vectors) or delivery.view not in self.views.get(origin, {}):
+            return  # never sent, which integrity says; or its sender did not come along
+        self.judged += 1
+        had = self.messages.next[member]
+        for cause, mark in vectors[last - 1].items():
+            if mark > had.get(cause, 1) and cause != origin and self._counts(member, cause, had):
+                detail = f"its sender had delivered {cause}#{mark - 1} before"
+                self.broken(
+                    "causal", detail, member=member, other=cause, message=(origin, delivery.first), view=delivery.view
+                )
+
+    def _counts(self, member: Address, cause: Address, had: Marks) -> bool:
+        """A given state may be silent about an origin that nobody has seen for long."""
+        return cause in had or cause in self.met[member] or member in self.founders
