@@ -42,6 +42,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run coroutine tests that take `group`, and no others."""
+    __tracebackhide__ = True
     if "group" not in pyfuncitem.funcargs or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     from pygroups.testing import Group

@@ -59,6 +59,7 @@ class Group:
         of it raised that nobody waited for; Broken when a promise did not hold; Hang when nothing can happen any more.
         What still runs or is open at the end is closed, with a warning that names it.
         """
+        __tracebackhide__ = True  # pytest shows the lines of the test
         if self._story is not None:
             raise UsageError("a group runs one test: make another one")
         self._story = story = Story(self._machine, round(self.limit * SECOND))
@@ -230,5 +231,6 @@ def run(
     program: Callable[..., Coroutine[Any, Any, Result]], *args: Any, seed: int = 0, limit: float = LIMIT, **kwargs: Any
 ) -> Result:
     """Run `program(group, *args, **kwargs)` in virtual time, with a new Group; see Group.run."""
+    __tracebackhide__ = True
     group = Group(seed=seed, limit=limit)
     return group.run(program, group, *args, **kwargs)

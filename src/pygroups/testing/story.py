@@ -9,11 +9,12 @@ from typing import Any, Final, TypeVar
 from pygroups.channel.machine import MACHINE
 from pygroups.core.limits import SECOND
 from pygroups.drivers.member import liveness_bound
+from pygroups.sim.promises.broken import Broken
 
 from .errors import Crashed, Hang, LeftOpen
 from .loop import VirtualLoop, unseen
 from .machine import MemoryMachine
-from .waiting import sentence
+from .waiting import canceled_at, sentence
 
 OURS: Final = "pygroups "  # how the names of our own tasks begin
 ENDING: Final = 60.0  # seconds of virtual time for what was canceled to end
@@ -37,31 +38,43 @@ class Story:
 
     def play(self, program: Coroutine[Any, Any, Result]) -> Result:
         """The result of `program`, which runs on a loop of its own."""
+        __tracebackhide__ = True  # pytest shows the lines of the test
         self.loop.set_exception_handler(self._unheard)
         try:
             with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
                 self.running = True
-                return runner.run(self._play(program))
+                main = runner.run(self._play(program))
         finally:
             self.running = False
+        error = self._error(main)
+        if error is not None:
+            raise error
+        return main.result()
 
-    async def _play(self, program: Coroutine[Any, Any, Result]) -> Result:
+    async def _play(self, program: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         main = self.loop.create_task(program, name="the test")
         try:
             await asyncio.wait((main, self._verdict), return_when=asyncio.FIRST_COMPLETED)
         finally:
             await self._close(main)
+        return main
+
+    def _error(self, main: asyncio.Task[Result]) -> BaseException | None:
+        """Why the test has failed, if it has."""
         fallen = [*self._fallen, *self._errors_of_tasks(main)]
-        if self._verdict.done():
-            self._verdict.result()
-        if main.cancelled() or main.exception() is not None:
-            self._add_fallen(main, fallen)
-        elif len(fallen) == 1:
-            raise fallen[0]
-        elif fallen:
-            raise BaseExceptionGroup("tasks of the test failed, and nobody waited for them", fallen)
-        result: Result = main.result()
-        return result
+        error = self._verdict.exception() if self._verdict.done() else None
+        if isinstance(error, Hang | Broken):
+            error = error.with_traceback(canceled_at(main))
+        if error is None and not main.cancelled():
+            error = main.exception()
+        if error is not None:
+            for other in fallen:
+                if other is not error:
+                    error.add_note(f"something else had failed: {other!r}")
+            return error
+        if len(fallen) > 1:
+            return BaseExceptionGroup("tasks of the test failed, and nobody waited for them", fallen)
+        return fallen[0] if fallen else None
 
     # -- failing
 
@@ -111,13 +124,6 @@ class Story:
                 error.add_note(f"raised in task {task.get_name()!r}, which nobody waited for")
                 found.append(error)
         return found
-
-    def _add_fallen(self, main: asyncio.Task[Any], fallen: list[BaseException]) -> None:
-        error = None if main.cancelled() else main.exception()
-        if error is not None:
-            for other in fallen:
-                if other is not error:
-                    error.add_note(f"before, something else had failed: {other!r}")
 
     # -- the end
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, Final
 
 from pygroups.channel import Channel
@@ -36,13 +36,37 @@ def sentence(task: asyncio.Task[Any]) -> str:
     return f"task {task.get_name()!r} waits for {what}{_place(frames)}"
 
 
+def canceled_at(task: asyncio.Task[Any]) -> TracebackType | None:
+    """The lines of its program at which `task` was canceled, if it was."""
+    if not task.cancelled():
+        return None
+    try:
+        task.result()
+    except asyncio.CancelledError as canceled:
+        theirs = [entry for entry in _entries(canceled.__traceback__) if _is_theirs(entry.tb_frame)]
+        for entry, following in zip(theirs, [*theirs[1:], None], strict=True):
+            entry.tb_next = following
+        return theirs[0] if theirs else None
+    return None
+
+
+def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _is_theirs(frame: FrameType) -> bool:
+    return not frame.f_code.co_filename.startswith((_OURS, _ASYNCIO))
+
+
 def _name(channel: Channel) -> str:
     return channel.address.name
 
 
 def _place(frames: list[FrameType]) -> str:
     """The innermost line that is neither ours nor asyncio's."""
-    theirs = [f for f in frames if not f.f_code.co_filename.startswith((_OURS, _ASYNCIO))]
+    theirs = [frame for frame in frames if _is_theirs(frame)]
     if not theirs:
         return ""
     code = theirs[-1].f_code
