@@ -69,6 +69,7 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
         "Collect answered": "sent CollectAck",
         "refused by a higher ballot": "sent Low",
         "Propose": "sent Propose",
+        "fetches to the cut": "fetches to the cut",
         "accepted": "sent Accept",
         "attempt restarted": "flush restarted",
         "attempt given up": "flush given up",
@@ -83,7 +84,6 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
         "excluded": "sent Excluded",
     },
     "Flush": {"runs withheld": "runs withheld", "multicasts kept for the next view": "runs for the next view"},
-    "Nakack": {"fetched to the cut": "fetched to the cut"},
     "StateTransfer": {
         "state chunk": "sent StateData",
         "state chunk acknowledged": "sent StateAck",

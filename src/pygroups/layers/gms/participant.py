@@ -77,6 +77,8 @@ class Participant:
             self.heard_leader()
             if decide.makes_sense(proposal, gms.view, self.env.me, self.held):
                 self.proposal = proposal
+                if any(self.held.get(stream, 0) < end for stream, end in proposal.cut.items()):
+                    self.env.count("fetches to the cut")
                 gms.above.append(FetchTo(proposal.ballot, proposal.cut, proposal.holders))
             else:
                 self.env.drop("proposal that makes no sense")
