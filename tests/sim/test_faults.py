@@ -242,3 +242,10 @@ def test_every_step_is_data() -> None:
     assert from_json(to_json(schedule)) == schedule
     with pytest.raises(UsageError, match="this is no schedule"):
         from_json(to_json(schedule).replace(b'"Install"', b'"install it"'))
+
+
+def test_a_follower_is_somebody_who_does_not_coordinate() -> None:
+    _, lines = held(group(Crash(at=SECOND, who="follower")))
+    coordinator = next(line.split("view 2:")[1][0] for line in lines if "view 2:" in line)
+    crashed = next(line.split()[1] for line in lines if "crashes" in line)
+    assert crashed != coordinator

@@ -12,6 +12,7 @@ from pygroups.core.stack import Output
 from .member import Member
 from .moments import arm, due, last_frames
 from .schedule import (
+    FOLLOWER,
     Action,
     Break,
     Clog,
@@ -28,10 +29,11 @@ from .schedule import (
     Start,
     Unread,
     Way,
+    stream,
 )
 from .world import Sending, World
 
-LONG_PAUSE: Final = 10 * SECOND
+LONG_PAUSE: Final = 20 * SECOND
 RESTART: Final = 100 * MILLISECOND  # until a process that was ended is there again
 Links = list[tuple[str, str]]
 
@@ -74,7 +76,7 @@ def _start(world: World, start: Start) -> None:
 
 
 def _crash(world: World, crash: Crash) -> None:
-    member = world.named(crash.who)
+    member = _named(world, crash.who)
     if member is None:
         return
     if crash.moment != "now":
@@ -85,7 +87,7 @@ def _crash(world: World, crash: Crash) -> None:
 
 
 def _aim_pause(world: World, pause: Pause) -> None:
-    member = world.named(pause.who)
+    member = _named(world, pause.who)
     if member is None:
         return
     if pause.moment != "now":
@@ -104,7 +106,7 @@ def _pause(world: World, member: Member, pause: Pause) -> None:
 
 
 def _slow(world: World, slow: Slow) -> None:
-    member = world.named(slow.who)
+    member = _named(world, slow.who)
     if member is not None:
         world.judge.disturbed()
         _note(world, "slow member", [member])
@@ -113,7 +115,7 @@ def _slow(world: World, slow: Slow) -> None:
 
 
 def _unread(world: World, unread: Unread) -> None:
-    member = world.named(unread.who)
+    member = _named(world, unread.who)
     if member is not None:
         _note(world, "reads nothing", [member])
         member.read_nothing()
@@ -121,7 +123,7 @@ def _unread(world: World, unread: Unread) -> None:
 
 
 def _jump(world: World, jump: Jump) -> None:
-    member = world.named(jump.who)
+    member = _named(world, jump.who)
     if member is not None:
         _note(world, "clock jumps", [member])
         name = member.address.name
@@ -129,7 +131,7 @@ def _jump(world: World, jump: Jump) -> None:
 
 
 def _leave(world: World, leave: Leave) -> None:
-    member = world.named(leave.who)
+    member = _named(world, leave.who)
     if member is not None and not member.leaving:
         world.tell(member.address.name, "begins to leave")
         world.count("leaves")
@@ -150,7 +152,7 @@ def _gather(world: World, _: Gather) -> None:
 
 
 def _aim_cut(world: World, cut: Cut) -> None:
-    first = world.named(cut.side[0])
+    first = _named(world, cut.side[0])
     if cut.moment == "now":
         _cut(world, cut, [first.address.name if first else cut.side[0], *cut.side[1:]])
     elif first is not None:
@@ -159,6 +161,8 @@ def _aim_cut(world: World, cut: Cut) -> None:
 
 def _cut(world: World, cut: Cut, names: Sequence[str]) -> None:
     side = [name for name in names if name in world.schedule.names]
+    if not side:
+        return
     links = _links(world, side, cut.others, cut.way)
     isolated = len(side) == 1 and cut.others is None and cut.way == "both"
     kind = "isolation" if isolated else f"cut {cut.way}"
@@ -196,7 +200,7 @@ def _clog(world: World, clog: Clog) -> None:
 
 
 def _break(world: World, action: Break) -> None:
-    one, other = world.named(action.who), world.named(action.other)
+    one, other = _named(world, action.who), _named(world, action.other)
     if one is not None and other is not None and one is not other:
         _note(world, "connection lost", [one, other])
         world.lose_connection(one, other)
@@ -223,9 +227,18 @@ def _mend(world: World, links: Links) -> None:
 # -- what all have in common
 
 
+def _named(world: World, who: str) -> Member | None:
+    """The living process that a schedule means by `who`."""
+    if who != FOLLOWER:
+        return world.named(who)
+    followers = [one for one in world.running.values() if one.view is not None and not _coordinates(one)]
+    chance = stream(world.schedule.seed, FOLLOWER, world.agenda.now)
+    return chance.choice(followers) if followers else None
+
+
 def _name(world: World, who: str) -> str | None:
     """The name under which whom `who` means runs."""
-    member = world.named(who)
+    member = _named(world, who)
     return member.address.name if member is not None else None
 
 

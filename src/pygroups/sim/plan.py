@@ -10,6 +10,7 @@ from pygroups.core.limits import MILLISECOND, SECOND
 
 from .schedule import (
     COORDINATOR,
+    FOLLOWER,
     Action,
     Break,
     Clog,
@@ -41,26 +42,27 @@ class Stage(NamedTuple):
     """A labeled point: who sends a head of this kind, and when."""
 
     label: str
-    who: str  # COORDINATOR, ANYBODY or JOINER
+    who: str  # COORDINATOR, FOLLOWER, ANYBODY or JOINER
     after: str  # what has to begin before: "" for nothing, "change" of the view, "join"
+    often: int = 1
 
 
 STAGES: Final = (
     Stage("Ready", COORDINATOR, "change"),
-    Stage("ReadyRsp", ANYBODY, "change"),
+    Stage("ReadyRsp", FOLLOWER, "change"),
     Stage("Collect", COORDINATOR, "change"),
-    Stage("CollectAck", ANYBODY, "change"),
+    Stage("CollectAck", FOLLOWER, "change", 3),
     Stage("Propose", COORDINATOR, "change"),
-    Stage("Accept", ANYBODY, "change"),
-    Stage("Install", COORDINATOR, "change"),
-    Stage("InstallAck", ANYBODY, "change"),
+    Stage("Accept", FOLLOWER, "change", 3),
+    Stage("Install", COORDINATOR, "change", 3),
+    Stage("InstallAck", FOLLOWER, "change"),
     Stage("Done", COORDINATOR, "change"),
-    Stage("Digest", COORDINATOR, "join"),
-    Stage("StateData", COORDINATOR, "join"),
+    Stage("Digest", COORDINATOR, "join", 3),
+    Stage("StateData", COORDINATOR, "join", 3),
     Stage("Join", JOINER, "join"),
     Stage("StateAck", JOINER, "join"),
     Stage("StateDone", JOINER, "join"),
-    Stage("Forward", ANYBODY, ""),
+    Stage("Forward", FOLLOWER, "", 3),
     Stage("Sequencer.Data", COORDINATOR, ""),
     Stage("Nakack.Data", ANYBODY, ""),
     Stage("Vote", ANYBODY, ""),
@@ -117,8 +119,8 @@ class Plan:
 
     # -- whom, when, how long
 
-    def _who(self, coordinator: float = 0.4) -> str:
-        return COORDINATOR if self.rng.random() < coordinator else self.rng.choice(self.names)
+    def _who(self) -> str:
+        return COORDINATOR if self.rng.random() < 0.4 else self.rng.choice(self.names)
 
     def _some(self, low: int) -> list[str]:
         return self.rng.sample(self.names, self.rng.randint(min(low, len(self.names)), len(self.names)))
@@ -157,9 +159,9 @@ class Plan:
         return self._aim_at_stage(at)
 
     def _aim_at_stage(self, at: int) -> Aim:
-        stage = self.rng.choice(self.stages)
+        stage = self.rng.choices(self.stages, [stage.often for stage in self.stages])[0]
         nth = self.rng.choice((1, 1, 1, 2, 3))
-        who = self._who(1.0 if stage.who == COORDINATOR else 0.0)
+        who = stage.who if stage.who in (COORDINATOR, FOLLOWER) else self.rng.choice(self.names)
         if stage.after == "change":
             self._change(at + 1 + self._soon())
         elif stage.after == "join":

@@ -17,6 +17,7 @@ from pygroups.core.limits import MILLISECOND, SECOND
 
 FORMAT: Final = 1
 COORDINATOR: Final = "coordinator"  # in place of a name: whoever coordinates when the time comes
+FOLLOWER: Final = "follower"  # in place of a name: somebody in a view who does not coordinate it
 
 Time = Annotated[int, Meta(ge=0)]  # microseconds since the world began
 Share = Annotated[float, Meta(ge=0, le=1)]

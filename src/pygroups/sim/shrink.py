@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -11,7 +12,7 @@ from pygroups.core.limits import SECOND, Config
 
 from .network import CALM
 from .promises.broken import Witness
-from .schedule import Action, Cut, Habits, Ring, Schedule
+from .schedule import COORDINATOR, FOLLOWER, Action, Cut, Habits, Ring, Schedule, Send
 
 Fails = Callable[[Schedule], bool]
 
@@ -45,7 +46,10 @@ class _Shrinker:
         while before != self.best and self._left > 0:
             before = self.best
             self._drop_actions()
+            self._each(_without_one)
             self._each(_calmer)
+            self._drop_actions()
+            self._each(_milder)
             self._each(_plainer)
             self._each(_shorter)
             self._each(_fewer_names)
@@ -87,7 +91,7 @@ def _with(schedule: Schedule, **changes: object) -> Schedule:
 def _calmer(schedule: Schedule) -> Iterator[Schedule]:
     weather = schedule.weather
     yield _with(schedule, weather=CALM)
-    for name in ("loss", "bursts", "repeat", "reorder", "tail", "late", "delay", "jitter"):
+    for name in weather.__struct_fields__:
         calm = getattr(CALM, name)
         if getattr(weather, name) != calm:
             yield _with(schedule, weather=msgspec.structs.replace(weather, **{name: calm}))
@@ -122,6 +126,66 @@ def _end(action: Action) -> int:
 def _rounded(action: Action, unit: int) -> Action:
     at = -(-action.at // unit) * unit
     return msgspec.structs.replace(action, at=at)
+
+
+def _milder(schedule: Schedule) -> Iterator[Schedule]:
+    """One action is weaker, shorter, aimed at a name instead of a role, or strikes at once instead of at a moment."""
+    for place, action in enumerate(schedule.actions):
+        for changes in _milder_actions(action, schedule.names):
+            weaker = msgspec.structs.replace(action, **changes)
+            yield _with(schedule, actions=(*schedule.actions[:place], weaker, *schedule.actions[place + 1 :]))
+
+
+def _milder_actions(action: Action, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for field, plain in _PLAIN.items():
+        if getattr(action, field, plain) != plain:
+            yield {field: plain}
+    for field in _AMOUNTS:
+        amount = getattr(action, field, 0)
+        if amount > _AMOUNTS[field]:
+            yield {field: max(_AMOUNTS[field], amount // 2)}
+    if getattr(action, "who", None) in (COORDINATOR, FOLLOWER):
+        yield from ({"who": name} for name in names)
+    if isinstance(action, Cut) and action.side[0] in (COORDINATOR, FOLLOWER):
+        yield from ({"side": (name, *action.side[1:])} for name in names if name not in action.side)
+
+
+_PLAIN: Final[dict[str, object]] = {"moment": "now", "nth": 1, "leaves": "all", "reaches": 1, "way": "both"}
+_AMOUNTS: Final = {  # halved until they are as small as this
+    "lasts": 10_000,
+    "times": 1,
+    "down": 1_000,
+    "up": 1_000,
+    "loop_delay": 1_000,
+    "count": 1,
+    "size": 20,
+}
+
+
+def _without_one(schedule: Schedule) -> Iterator[Schedule]:
+    """Without one of the names; what it would send somebody else sends."""
+    if len(schedule.names) <= 2:
+        return
+    for name in reversed(schedule.names):
+        names = tuple(other for other in schedule.names if other != name)
+        habits = {other: schedule.habits[other] for other in names}
+        actions = tuple(left for action in schedule.actions for left in _left_without(action, name, names[0]))
+        yield _with(schedule, names=names, habits=habits, actions=actions)
+
+
+def _left_without(action: Action, name: str, heir: str) -> list[Action]:
+    if name not in _names(action):
+        return [action]
+    if isinstance(action, Send) and action.to != name:
+        return [msgspec.structs.replace(action, who=heir)]
+    if isinstance(action, Ring):
+        return [msgspec.structs.replace(action, order=tuple(other for other in action.order if other != name))]
+    if isinstance(action, Cut):
+        side = tuple(other for other in action.side if other != name)
+        others = None if action.others is None else tuple(other for other in action.others if other != name)
+        if side and others != ():
+            return [msgspec.structs.replace(action, side=side, others=others)]
+    return []
 
 
 def _fewer_names(schedule: Schedule) -> Iterator[Schedule]:

@@ -1,0 +1,123 @@
+"""What seeds mean: which faults they have, and how often."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.sim.catalog import COMES_WITH, DISTURBING, FAULTS, GRAVE, SENTENCES, STEPS, checked_faults
+from pygroups.sim.draw import Wish, draw
+from pygroups.sim.plan import STAGES
+from pygroups.sim.schedule import Cut, Pause, Schedule, Start
+from pygroups.sim.stages import KINDS
+
+WEATHERS = {"loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt"}
+
+
+def some(faults: tuple[str, ...], seeds: int = 60, profile: str = "total") -> list[Schedule]:
+    return [draw(seed, Wish(profile, faults=faults)) for seed in range(seeds)]
+
+
+def kinds(schedule: Schedule) -> set[str]:
+    weather = {name for name in WEATHERS if getattr(schedule.weather, name)}
+    return {type(action).__name__ for action in schedule.actions} - {"Start", "Send"} | weather
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_can_be_had_alone(fault: str) -> None:
+    """What a list does not name does not happen; a fault of it does, in most seeds."""
+    expected = {
+        "crash": {"Crash"},
+        "restart": {"Crash"},
+        "isolate": {"Cut", "Gather"},
+        "pause": {"Pause", "Gather"},
+        "long-pause": {"Pause"},
+        "halves": {"Cut", "Gather"},
+        "ring": {"Ring", "Gather"},
+        "oneway": {"Cut", "Gather"},
+        "pair": {"Cut", "Gather"},
+        "flap": {"Flap"},
+        "clog": {"Clog", "Gather"},
+        "break": {"Break"},
+        "leave": {"Leave"},
+        "join-storm": {"Leave"},
+        "leave-storm": {"Leave"},
+        "handover": {"Leave"},
+        "slow": {"Slow"},
+        "full": {"Unread"},
+        "clock": {"Jump"},
+        "burst": {"bursts"},
+    }.get(fault, {fault} & WEATHERS)
+    drawn = [kinds(schedule) for schedule in some((fault,))]
+    assert all(one <= expected for one in drawn)
+    if expected:
+        assert sum(bool(one) for one in drawn) >= (3 if fault == "long-pause" else 25)
+
+
+def test_starts_and_clocks() -> None:
+    def starts(schedule: Schedule) -> list[int]:
+        return [action.at for action in schedule.actions if isinstance(action, Start)]
+
+    at_once = some(("together",), 20)
+    assert sum(max(starts(schedule)) <= 200 for schedule in at_once) >= 10
+    assert all(max(starts(schedule)) < 300_000 for schedule in some(("drift",), 20))
+    assert any(max(starts(schedule)) > 500_000 for schedule in some(("join",), 20))
+    drifts = [habits.drift for schedule in some(("drift",), 20) for habits in schedule.habits.values()]
+    assert len(set(drifts)) > 20 and max(map(abs, drifts)) <= 400
+
+
+def test_a_seed_has_a_part_of_all_faults() -> None:
+    """Many lack most of them; some have one kind many times; each is there in some."""
+    schedules = some(FAULTS, 400)
+    counted = Counter(kind for schedule in schedules for kind in kinds(schedule))
+    assert all(40 < counted[weather] < 200 for weather in WEATHERS)
+    assert sum(len(kinds(schedule)) <= 3 for schedule in schedules) > 40
+    assert sum(len(kinds(schedule)) >= 8 for schedule in schedules) > 20
+    for kind in ("Ring", "Flap", "Clog", "Slow", "Unread", "Jump", "Break"):
+        assert counted[kind] >= 4, kind
+    assert any(schedule.weather.late_max > 15_000_000 for schedule in schedules)
+    long = [
+        (schedule.heal_at, action.at + action.lasts)
+        for schedule in schedules
+        for action in schedule.actions
+        if isinstance(action, Pause) and action.lasts > 20_000_000
+    ]
+    assert 1 <= len(long) <= 40
+    assert all(heal_at >= over for heal_at, over in long)
+
+
+def test_each_labeled_point_is_aimed_at() -> None:
+    for profile in ("total", "fifo"):
+        schedules = some(FAULTS, 600, profile)
+        aimed = Counter(getattr(action, "moment", "now") for one in schedules for action in one.actions)
+        for moment in ("sends", "delivers", "stops", "installs"):
+            assert aimed[moment] >= 10
+        ordered = {"Forward", "Sequencer.Data"}
+        for stage in STAGES:
+            assert stage.label in KINDS
+            assert (aimed[stage.label] > 0) == (profile == "total" or stage.label not in ordered), stage.label
+
+
+def test_some_seeds_have_nothing_that_makes_the_living_look_dead() -> None:
+    calm = [
+        schedule
+        for schedule in some(FAULTS, 300)
+        if not any(isinstance(action, Cut | Pause) for action in schedule.actions)
+        and not kinds(schedule) & {"loss", "bursts", "tail", "corrupt", "Ring", "Flap", "Clog", "Slow"}
+    ]
+    assert len(calm) > 30
+
+
+def test_the_table_of_faults() -> None:
+    assert set(GRAVE) <= set(STEPS) < set(FAULTS) and set(DISTURBING) < set(FAULTS)
+    assert all(len(sentence.split()) > 2 for sentence in SENTENCES.values())
+    assert checked_faults("swarm") == FAULTS
+    assert checked_faults("crash, late") == ("crash", "late")
+    with pytest.raises(UsageError, match="there is no fault 'rain'; there are: crash, restart, isolate"):
+        checked_faults("rain")
+    for name, protocol in COMES_WITH.items():
+        assert name not in FAULTS
+        with pytest.raises(NotBuilt, match=f"the fault '{name}' comes with {protocol}, which is not built yet"):
+            checked_faults(f"crash,{name}")
