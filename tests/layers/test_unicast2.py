@@ -14,8 +14,10 @@ from pygroups.core.events import Forget, Undelivered
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
+from pygroups.core.view import Ballot
 from pygroups.layers._unicast_heads import Ack, Data
 from pygroups.layers._unicast_lanes import InLane, Memory, Outbox
+from pygroups.layers._votes import Vote
 from pygroups.layers.unicast2 import Unicast2
 from tests.layers.conversation import Conversation, Member, Word
 
@@ -359,3 +361,15 @@ def test_a_lost_acknowledgement_head_is_no_payload() -> None:
     world.settle()
     with pytest.raises(AssertionError, match="neither delivered nor reported"):
         world.check(at_rest=True)
+
+
+def test_what_is_loose_goes_past_the_connections_both_ways() -> None:
+    talk = conversation("A B")
+    unicast2, me, peer = layer(talk, "A"), talk.members["A"].address, talk.members["B"].address
+    vote = Vote(Ballot(1, me), 1, [], [], [], [])
+    unicast2.down(Run(me, peer, (vote,)))
+    unicast2.up(Run(peer, me, (vote,)))
+    assert [run.heads for run in unicast2.below] == [(vote,)]
+    assert [run.heads for run in unicast2.above] == [(vote,)]
+    assert not unicast2.outboxes
+    assert not unicast2.inboxes

@@ -12,6 +12,13 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[bytes])
 
 
+class Loose:
+    """Marks a head whose loss costs little, and which a later one replaces: to one member it goes without a connection,
+    neither numbered nor acknowledged."""
+
+    __slots__ = ()
+
+
 class Run(msgspec.Struct, frozen=True, eq=False):
     """An immutable batch of payloads by one origin; adding or taking a head makes a new run over the same body.
 

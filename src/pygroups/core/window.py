@@ -67,10 +67,12 @@ class Window:
 
     def forget(self, below: int) -> None:
         """Let go of everything below `below`, which was had."""
+        if below <= self.low:
+            return
         assert below <= self.next, "only what was had may be forgotten"
         for seq in range(self.low, below):
             del self.runs[seq]
-        self.low = max(self.low, below)
+        self.low = below
 
     @property
     def held(self) -> int:

@@ -13,13 +13,14 @@ from msgspec import Meta
 
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.run import Loose
 from pygroups.core.view import ViewId
 
 Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 Vector = Annotated[list[Number], Meta(max_length=MEMBERS_MAX)]  # one for each member of the view, in rank order
 
 
-class Vote(msgspec.Struct, array_like=True, tag=70):
+class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
     """A member to the coordinator (the seed's STABLE message): this far I am."""
 
     view: ViewId  # a vote of another view says nothing about this one, whoever its members were
@@ -30,7 +31,7 @@ class Vote(msgspec.Struct, array_like=True, tag=70):
     consumed: Vector  # per origin, the number of the first message not consumed
 
 
-class StabilityMsg(msgspec.Struct, array_like=True, tag=71):
+class StabilityMsg(msgspec.Struct, Loose, array_like=True, tag=71):
     """The coordinator to all (the seed's STABILITY message), or to one that did not hear it: this far all are."""
 
     view: ViewId

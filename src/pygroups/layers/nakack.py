@@ -247,6 +247,7 @@ class Nakack(Layer):
         config, fetch = self.env.config, stream.fetch
         if fetch is not None:
             ranges = stream.missing(low, fetch.high, UNLIMITED, XMIT_RANGES_MAX)
+            self.env.count("fetched to the cut")
         else:
             high = min(stream.ripe, stream.limit, stream.next + config.nakack_early_max)
             ranges = stream.missing(low, high, config.nakack_request_runs, XMIT_RANGES_MAX)
@@ -320,8 +321,7 @@ class Nakack(Layer):
 
     def _on_stability(self, event: Stability) -> None:
         for name, position in event.purge.items():
-            if position > self.streams[name].low:
-                self.streams[name].forget(position)
+            self.streams[name].forget(position)
         for name, position in event.seen.items():
             stream = self.streams[name]
             if stream.seen < position <= stream.limit and not self.stopped:

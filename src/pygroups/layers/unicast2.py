@@ -13,7 +13,7 @@ from typing import ClassVar
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Forget, Gone, NewView, Suspect, Undelivered
 from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.run import Run
+from pygroups.core.run import Loose, Run
 
 from ._unicast_heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
 from ._unicast_lanes import NO_INBOX, TO_SELF, UNOPENED, Inbox, InLane, Memory, Outbox, OutLane, is_own, what, who
@@ -43,7 +43,7 @@ class Unicast2(Layer):
 
     def down(self, run: Run) -> None:
         dest = run.dest
-        if dest is None:
+        if dest is None or (not run.count and isinstance(run.head, Loose)):
             self.below.append(run)
             return
         box = self.outboxes.get(dest) or self._open(dest, run)
@@ -143,10 +143,10 @@ class Unicast2(Layer):
     # -- receiving
 
     def up(self, run: Run) -> None:
-        if run.dest is None:
+        head = run.head
+        if run.dest is None or isinstance(head, Loose):
             self.above.append(run)  # multicasts are not for this layer, whatever their head
             return
-        head = run.head
         if isinstance(head, Data):
             self.on_data(head, run)
         elif isinstance(head, Ack):

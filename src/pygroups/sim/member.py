@@ -20,6 +20,7 @@ from pygroups.core.events import (
     Undelivered,
 )
 from pygroups.core.layer import NEVER, Env
+from pygroups.core.limits import MILLISECOND
 from pygroups.core.stack import Output, Stack
 from pygroups.core.top import Delivered, Reached, Top
 from pygroups.core.view import View
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .world import World
 
 MILLION: Final = 1_000_000
+READ_TOLD: Final = 5 * MILLISECOND  # until the stack hears that something was consumed, if nothing else happens
 Arrival = tuple[Address, bytes]
 
 
@@ -113,12 +115,10 @@ class Member:
             self.turn()
 
     def _timer_due(self, when: int) -> None:
-        if when != self._timer_at:
-            return
-        self._timer_at = NEVER
-        if self.ended or self.paused:
-            return
+        if when != self._timer_at or self.ended or self.paused:
+            return  # a turn has seen to it, or the one in which it runs again will
         if self.stack.wake() > self.clock():
+            self._timer_at = NEVER
             self._arm()
         elif len(self.delays) == 1:
             self.turn()
@@ -168,7 +168,10 @@ class Member:
         """Receive, layers, journal, network, application."""
         now, stack = self.clock(), self.stack
         inbox, self._inbox = self._inbox, []
-        timers = stack.wake() <= now
+        timers = False
+        if self._timer_at <= self.agenda.now:
+            self._timer_at = NEVER
+            timers = stack.wake() <= now
         timers_first = timers and bool(inbox) and self.rng.random() < 0.5
         if timers_first:
             stack.advance(now)
@@ -284,4 +287,15 @@ class Member:
         if self.unread:
             self._reads_later = True
         else:
-            self.ask(self.app.read())
+            self._read_now()
+
+    def _read_now(self) -> None:
+        """What was consumed is told in the next turn; for it alone there is one only after a while."""
+        marks = self.app.read()
+        self._inbox.append(lambda: self.stack.asked(marks, self.clock()))
+        if self._turn_at == NEVER and not self.paused:
+            self.agenda.after(READ_TOLD, self._read_told)
+
+    def _read_told(self) -> None:
+        if self._inbox and self._turn_at == NEVER and not self.ended and not self.paused:
+            self.turn()
