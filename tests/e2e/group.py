@@ -16,9 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+import pygroups
 from tests.e2e.logs import Life, read_life
 
 ROOT: Final = Path(__file__).parents[2]
+PACKAGES: Final = Path(pygroups.__file__).parents[1]  # the workers' product is that of this process
 LOOK_SECONDS: Final = 0.01
 SECONDS: Final = 30.0  # for whatever takes far less on a machine that does nothing else
 
@@ -40,7 +42,7 @@ class Process:
     """A child with pipes.  A thread reads what it prints, so that it never waits for us."""
 
     def __init__(self, *command: str) -> None:
-        environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1"}
+        environment = os.environ | {"PYTHONPATH": f"{PACKAGES}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1"}
         self.child = subprocess.Popen(
             [sys.executable, *command],
             stdin=subprocess.PIPE,

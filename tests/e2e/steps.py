@@ -60,6 +60,7 @@ class Steps:
         wrap(member, "begin", self.begin)
         wrap(member.stack.codec, "decode", self.receive)
         wrap(member.stack, "end_turn", self.layers)
+        wrap(member, "_write", self.journal)
         wrap(member.network, "send", self.network)
         wrap(member.inbox, "arrived", self.application)
         wrap(member.inbox, "turned", self.turned)
@@ -80,12 +81,15 @@ class Steps:
         return runs
 
     def layers(self, end_turn: Original, now: int) -> Output:
-        """The layers have settled, and nothing is written."""
+        """The layers settle."""
         output: Output = end_turn(now)
         self.turn = output
-        if output.records:
-            self.passed("layers")
         return output
+
+    def journal(self, write: Original, *arguments: Any) -> None:
+        """The layers have settled, and nothing is written."""
+        self.passed("layers")
+        write(*arguments)
 
     def network(self, send: Original, frames: Any) -> None:
         """The records are written, and nothing was sent."""

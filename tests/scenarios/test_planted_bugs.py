@@ -1,0 +1,32 @@
+"""Situations that are too rare to be drawn often, and in which a planted bug (tests/mutants) makes a difference."""
+
+from __future__ import annotations
+
+from pygroups.sim.scenarios import scenario
+
+
+def test_a_forward_that_comes_before_its_view_is_kept() -> None:
+    """A leaves; C has the next view before B, which orders in it, and no later view sends C's message again (M2)."""
+    with scenario("A B C") as group:
+        group.delay("Install", src="A", dest="B", by=0.05)
+        group.leave("A")
+        group.until(lambda: group["C"].view == ("B", "C"), within=5)
+        assert group["B"].view == ("A", "B", "C")
+        group["C"].sends("early")
+        group.settles(within=40)
+        assert group["B"].texts == group["C"].texts == ["early"]
+
+
+def test_a_late_copy_of_an_old_connection_opens_nothing() -> None:
+    """The first message of a connection comes again when the next connection is open (M29)."""
+    with scenario("A B") as group:
+        group["A"].forgets("B")
+        first = group.watch("unicast2.Data", src="A", dest="B", count=1, where=lambda run: run.count > 0)
+        for _ in range(2):
+            group["A"].tells("B", 3)
+            group.settles()
+            group["A"].forgets("B")
+        group.again(first.hits[0])
+        group["A"].tells("B", 3)
+        group.settles()
+        assert group["B"].received_from("A") == list(range(1, 10))
