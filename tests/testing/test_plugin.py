@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio  # noqa: F401 (what pytester's runs load first is loaded anew for each of them, and this must not be)
 import subprocess
 import sys
 import tomllib
