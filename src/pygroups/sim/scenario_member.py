@@ -251,7 +251,7 @@ class Player:
 
     @property
     def journal(self) -> bytes:
-        """The segment of its journal so far, as `pygroups.journal.reader` reads it; needs scenario(journal=True)."""
+        """The segment of its journal so far (docs/journal.md); needs scenario(journal=True)."""
         journal = self.member.journal
         if journal is None:
             raise UsageError("this scenario keeps no journals: write scenario(..., journal=True)")

@@ -36,10 +36,17 @@ class Verbs:
         for name in listed(names):
             self.world.start(name)
 
-    def crash(self, name: str, moment: Moment = "now", leaves: Leaving = "all") -> None:
-        """Its process ends without a word: now, or when next it does this, with all, some or nothing of that turn's
-        frames on the wire."""
-        faults.apply(self.world, Crash(at=self.world.agenda.now, who=self._running(name), moment=moment, leaves=leaves))
+    def crash(
+        self, name: str, moment: Moment = "now", *, nth: int = 1, leaves: Leaving = "all", reaches: int = 1
+    ) -> None:
+        """Its process ends without a word: now, or at a moment of a later turn (see schedule.Moment: it `sends`,
+        `delivers`, `stops`, `installs`, or sends a head of this name), for the `nth` time from now on.
+
+        `leaves`: which of that turn's frames are on the wire by then: all, some, nothing, or those to the `first` so
+        many that it `reaches`.
+        """
+        who, at = self._running(name), self.world.agenda.now
+        faults.apply(self.world, Crash(at=at, who=who, moment=moment, nth=nth, leaves=leaves, reaches=reaches))
 
     def leave(self, name: str) -> None:
         """Its application asks to leave."""

@@ -20,6 +20,7 @@ from .promises.judge import Judge
 from .runner import GROUP
 from .scenario_frames import Hit, Rule
 from .schedule import Habits, Schedule
+from .stages import Watched
 from .story import Story
 from .workload import Application, Order
 from .world import World
@@ -148,7 +149,7 @@ def builder_of(profile: str | Profile) -> Callable[[Env], Stack]:
     """What builds a member's stack of `profile`, a name or an own one; UsageError if there is no such profile."""
     found = profile_named(profile) if isinstance(profile, str) else profile
     heads = found.heads()
-    return lambda env: build_stack(found, env, lambda _: Codec(GROUP, heads))
+    return lambda env: build_stack(found, env, lambda _: Watched(Codec(GROUP, heads)))
 
 
 def _nothing() -> None:

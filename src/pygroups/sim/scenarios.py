@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.layer import Layer
 from pygroups.core.limits import SECOND, Config
 from pygroups.layers.profiles import Profile, profile_named
 
 from .member import Member
-from .promises.broken import Broken
+from .promises.broken import Broken, Witness
 from .promises.facts import Check
 from .promises.judge import PROFILES, Judge, checks_of
 from .scenario_apps import Acting, Actor, ActorFactory
@@ -22,11 +23,12 @@ from .scenario_member import Player, Recorder
 from .scenario_verbs import CALM, Names, Verbs, listed
 from .scenario_world import ScenarioWorld, Script
 from .schedule import Habits, Schedule, Weather
-from .story import Lines
+from .spacetime import Heard, SpaceTime
 
 BRISK: Final = Habits()
 FORMS_WITHIN: Final = 60.0  # seconds until all are in one view
-STORY_LINES: Final = 400  # of a failed scenario: the last ones
+SETTLING: Final = 0.02  # seconds between two looks at whether everything has settled
+STORY_LINES: Final = 200  # of a failed scenario: the last ones
 
 
 def scenario(
@@ -79,6 +81,10 @@ def scenario(
     return group
 
 
+class NotYet(AssertionError):
+    """A condition did not come to hold in time."""
+
+
 class Group(Verbs):
     """A group in virtual time: what happens to its members, and how to get at each of them."""
 
@@ -92,9 +98,9 @@ class Group(Verbs):
     ) -> None:
         self._recorder = Recorder()
         promised = checks_of(profile.name) if profile.name in PROFILES else []
-        self.story: deque[str] = deque(maxlen=STORY_LINES)
+        self._listener = _Listener(self)
         judge = Judge([*promised, *checks, self._recorder])
-        world = ScenarioWorld(schedule, profile, judge, journals=journal, story=_Listener(self))
+        world = ScenarioWorld(schedule, profile, judge, journals=journal, story=self._listener)
         super().__init__(world, judge, Heads(profile.layers))
         self._application = application
         self.actors: dict[str, Actor] = {}
@@ -143,7 +149,8 @@ class Group(Verbs):
         agenda = self.world.agenda
         limit = agenda.now + int(within * SECOND)
         while not condition():
-            assert agenda.now < limit, f"{within:g} seconds of virtual time passed, and it does not hold yet"
+            if agenda.now >= limit:
+                raise NotYet(f"{within:g} seconds of virtual time passed, and it does not hold yet")
             agenda.run_until(min(agenda.now + int(step * SECOND), limit))
 
     def settles(self, within: float = 60.0) -> None:
@@ -161,10 +168,11 @@ class Group(Verbs):
                 return False
             return True
 
+        self.after(SETTLING)  # what was asked for just now begins
         try:
-            self.until(settled, within, step=0.02)
-        except AssertionError as error:
-            raise AssertionError(f"after {within:g} seconds: {missing[0]}") from error
+            self.until(settled, within, step=SETTLING)
+        except NotYet:
+            raise NotYet(f"after {within:g} seconds: {missing[0]}") from None
 
     # -- beginning and end
 
@@ -174,14 +182,17 @@ class Group(Verbs):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            error.add_note(self.told())
-            return
-        try:
-            self.ends()
-        except (Broken, AssertionError) as broken:
-            broken.add_note(self.told())
-            raise
+        if error is None:
+            try:
+                self.ends()
+            except (Broken, AssertionError) as broken:
+                self._note(broken)
+                raise
+        else:
+            self._note(error)
+
+    def _note(self, error: BaseException) -> None:
+        error.add_note(self.told(error.witness if isinstance(error, Broken) else None))
 
     def ends(self) -> None:
         """Everything heals, and all that was promised happens within the bound; Broken if not.  `with` does this."""
@@ -192,9 +203,19 @@ class Group(Verbs):
         self.world.network.set_weather(CALM)
         self.world.settle()
 
-    def told(self) -> str:
-        """The story so far: the last lines of it."""
-        return "\n".join(["what happened:", *self.story])
+    def told(self, witness: Witness | None = None) -> str:
+        """What happened so far, as a table of the last rows; those with what `witness` names are marked."""
+        table = SpaceTime(list(self.world.births))
+        table.heard = self._listener.heard
+        lines = [line.plain() for line in table.lines(witness)]
+        return "\n".join(["what happened:", *lines[-STORY_LINES:]])
+
+    def save_journals(self, root: Path) -> None:
+        """Write everybody's journal so far into a folder that `pygroups audit` judges; needs scenario(journal=True)."""
+        for member in self.world.lives.values():
+            if member.journal is None:
+                raise UsageError("this scenario keeps no journals: write scenario(..., journal=True)")
+            member.journal.save(root)
 
     # -- what listens
 
@@ -211,13 +232,13 @@ class Group(Verbs):
 
 
 class _Listener:
-    """Keeps the last lines of the story, and has applications hear what their stacks tell them."""
+    """Keeps what happened, and has applications hear what their stacks tell them."""
 
     def __init__(self, group: Group) -> None:
-        self._lines = Lines(group.story.append)
+        self.heard: list[Heard] = []
         self._group = group
 
     def hear(self, now: int, who: str, what: str | Event) -> None:
-        self._lines.hear(now, who, what)
+        self.heard.append(Heard(now, who, what))
         if isinstance(what, Event):
             self._group.heard(who, what)

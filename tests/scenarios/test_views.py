@@ -1,0 +1,143 @@
+"""Views and suspicion in a whole stack: who lives stays, who is gone goes, whoever dies in the middle of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pygroups.core.events import Silent
+from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.sim import Group, scenario
+
+QUICK = {
+    "heartbeat": 100 * MILLISECOND,
+    "heartbeat_timeout": 400 * MILLISECOND,
+    "verify_timeout": 200 * MILLISECOND,
+    "ready_timeout": 200 * MILLISECOND,
+    "flush_timeout": 300 * MILLISECOND,
+    "connection_age": 3 * SECOND,
+}
+BOTH = pytest.mark.parametrize("profile", ["total", "fifo"])
+
+
+def agree(group: Group, names: str, within: float) -> None:
+    """Soon exactly these are in a view, in this order."""
+    wanted = tuple(names.split())
+    group.until(lambda: all(group[name].view == wanted for name in wanted), within)
+
+
+def test_VIEW_05() -> None:
+    """B and C fall silent 100 ms apart; C is heard after a second: only B is taken for dead."""
+    with scenario("A B C", heartbeat=250 * MILLISECOND, heartbeat_timeout=SECOND, verify_timeout=2 * SECOND) as group:
+        group.isolate("B")
+        group.after(0.1)
+        group.isolate("C")
+        group.after(2.0)
+        assert group["A"].view == ("A", "B", "C")
+        group.mend("C")
+        agree(group, "A C", within=5)
+        assert all("C" in view for view in group["A"].views[2:])
+
+
+def test_VIEW_06() -> None:
+    """Of five, E takes B for silent, and so do the others after it: B answers, and nobody holds it against B."""
+    with scenario("A B C D E") as group:
+        for name in "EACD":
+            group[name].hears(Silent(group["B"].address))
+            group.after(0.01)
+        group.after(10)
+        for member in group.members:
+            assert member.view == ("A", "B", "C", "D", "E")
+            assert not any(member.holds)
+
+
+@BOTH
+@pytest.mark.parametrize("leaves", ["all", "first", "nothing"])
+@pytest.mark.parametrize("moment", ["Ready", "Collect", "Propose", "Install", "Done"])
+def test_the_leader_dies_in_each_step(moment: str, leaves: str, profile: str) -> None:
+    """E is gone, A leads the change, and dies with this head on the wire: to all, to one, or to nobody."""
+    with scenario("A B C D E", profile=profile, **QUICK) as group:
+        for name in "ABCD":
+            group[name].sends(20, every=0.005)
+        group.after(0.05)
+        group.crash("A", moment=moment, leaves=leaves)  # type: ignore[arg-type]
+        group.crash("E")
+        agree(group, "B C D", within=15)
+        group.settles()
+        assert not group["A"].runs
+        assert group["B"].delivered_from("D") == list(range(1, 21))
+        if profile == "total":
+            assert group["B"].delivered == group["C"].delivered == group["D"].delivered
+
+
+@BOTH
+@pytest.mark.parametrize("moment", ["ReadyRsp", "CollectAck", "Accept", "InstallAck"])
+def test_a_participant_dies_in_each_step(moment: str, profile: str) -> None:
+    """E is gone, and C dies when it answers."""
+    with scenario("A B C D E", profile=profile, **QUICK) as group:
+        for name in "ABCD":
+            group[name].sends(20, every=0.005)
+        group.after(0.05)
+        group.crash("C", moment=moment, leaves="nothing")
+        group.crash("E")
+        agree(group, "A B D", within=15)
+        group.settles()
+        assert not group["C"].runs
+        assert group["B"].delivered_from("D") == list(range(1, 21))
+
+
+@BOTH
+@pytest.mark.parametrize("moment", ["Ready", "Collect", "Propose", "Install", "Digest", "StateData"])
+def test_the_leader_dies_while_somebody_joins(moment: str, profile: str) -> None:
+    """D joins; A dies in the middle of taking it in: D is taken in by the others."""
+    with scenario("A B C", profile=profile, **QUICK) as group:
+        group["B"].sends(30, every=0.005)
+        group.crash("A", moment=moment, leaves="first")
+        group.start("D")
+        agree(group, "B C D", within=20)
+        group.settles()
+        assert group["B"].delivered_from("B") == group["C"].delivered_from("B") == list(range(1, 31))
+        group["D"].sends(3)
+        group.settles()
+        assert group["B"].delivered_from("D") == [1, 2, 3]
+
+
+@BOTH
+@pytest.mark.parametrize("moment", ["Join", "ReadyRsp", "InstallAck"])
+def test_the_joiner_dies_while_it_joins(moment: str, profile: str) -> None:
+    """The joiner D dies in the middle of it: the others go on as before, and its name may come back."""
+    with scenario("A B C", profile=profile, **QUICK) as group:
+        group["B"].sends(30, every=0.005)
+        group.start("D")
+        group.crash("D", moment=moment)
+        group.until(lambda: not group["D"].runs, within=5)
+        group.start("D")
+        agree(group, "A B C D", within=15)
+        group.settles()
+        assert group["A"].delivered_from("B") == list(range(1, 31))
+
+
+@BOTH
+def test_the_last_two_leaders_die_one_after_the_other(profile: str) -> None:
+    """A dies, B leads and dies with its Install at C alone, C hands it on."""
+    with scenario("A B C D", profile=profile, **QUICK) as group:
+        group["D"].sends(40, every=0.01)
+        group.after(0.1)
+        group.crash("B", moment="Install", leaves="first")
+        group.crash("A")
+        agree(group, "C D", within=15)
+        group.settles()
+        assert group["C"].delivered == group["D"].delivered
+        assert group["C"].delivered_from("D") == list(range(1, 41))
+
+
+@BOTH
+def test_a_member_wakes_up_in_the_others_flush(profile: str) -> None:
+    """B is paused until the others begin to go on without it, and runs again in the middle of that."""
+    with scenario("A B C", profile=profile, **QUICK) as group:
+        collects = group.watch("Collect", dest="C", count=1)
+        group["C"].sends(100, every=0.01)
+        group.pause("B")
+        group.until(lambda: bool(collects.hits), within=5)
+        group.resume("B")
+        group.settles()
+        assert group["A"].delivered_from("C") == list(range(1, 101))
