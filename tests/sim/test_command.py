@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,12 +23,14 @@ from pygroups.sim.summary import command, parse_seeds
 PLANTED = Path(__file__).parents[1] / "mutants"
 
 
-def simulate(*options: str, hash_seed: str = "random", source: Path | None = None) -> subprocess.CompletedProcess[str]:
+def simulate(
+    *options: str, hash_seed: str = "random", source: Path | None = None, timeout: float = 100
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     if source is not None:
         environment["PYTHONPATH"] = str(source)
     words = [sys.executable, "-m", "pygroups", "simulate", *options]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -143,6 +147,23 @@ def test_what_cannot_be_done_is_refused_in_one_line(
     assert main(["simulate", *options]) == 2
     said = capsys.readouterr()
     assert says in said.err and said.err.count("\n") == 1 and said.out == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_ends_with_the_counts_so_far(jobs: str) -> None:
+    words = [sys.executable, "-m", "pygroups", "simulate", "--seeds", "0:100000", "--jobs", jobs, "--json"]
+    began = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )  # a terminal sends the signal to all of its processes
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        began.communicate(timeout=8)
+    os.killpg(began.pid, signal.SIGINT)
+    out, err = began.communicate(timeout=60)
+    assert began.returncode == 130
+    answer = json.loads(out)
+    assert answer["interrupted"] and answer["failure"] is None
+    assert err == f"pygroups: interrupted after {answer['schedules']:,} of 100,000 schedules\n"
 
 
 def test_the_command_that_repeats_a_seed() -> None:

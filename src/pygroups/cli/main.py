@@ -22,6 +22,8 @@ class Command(NamedTuple):
     """`module:name` of a function, plain or async, that returns its exit code (None is 0); or of a cyclopts `App`."""
     summary: str
     example: str = ""
+    more: str = ""
+    """Further examples, one a line, for the command's own help."""
 
 
 COMMANDS = {
@@ -43,6 +45,18 @@ COMMANDS = {
         "pygroups.cli.simulate:simulate",
         "Run seeds of faults through a simulated world.",
         "pygroups simulate --seeds 0:100 --profile total",
+        """\
+5,000 schedules of another profile, on two cores:
+  pygroups simulate --seeds 0:5000 --profile fifo --jobs 2
+a minute of crashes and lost frames in each:
+  pygroups simulate --faults crash,loss --minutes 1
+what happens in seed 7, as a table:
+  pygroups simulate --replay 7
+seed 7 fails; as few steps as fail too, in a file that can be played again:
+  pygroups simulate --shrink 7 --schedule small.json
+  pygroups simulate --schedule small.json
+the members' journals, for a second judge:
+  pygroups simulate --seeds 0:20 --journal out; pygroups audit out""",
     ),
     "sweep": Command("pygroups.cli.sweep:sweep", "Run the simulator over many machines, with Spark."),
     "perf": Command("pygroups.cli.perf:perf", "Measure a real group on this machine."),
@@ -109,7 +123,7 @@ def build_app() -> App:
         name="pygroups",
         version=__version__,
         help=ABOUT,
-        help_epilogue=_epilogue(),
+        help_epilogue=_epilogue(*(command.example for name, command in COMMANDS.items() if is_built(name))),
         help_format="plaintext",
         verbose=False,
         suppress_keyboard_interrupt=False,
@@ -117,7 +131,8 @@ def build_app() -> App:
     )
     for name, command in COMMANDS.items():
         if is_built(name):
-            app.command(command.target, name=name, help=command.summary)
+            epilogue = _epilogue(command.example, *command.more.splitlines()) if command.more else None
+            app.command(command.target, name=name, help=command.summary, help_epilogue=epilogue)
     return app
 
 
@@ -143,8 +158,8 @@ def _check_name(word: str) -> None:
         raise NotBuilt(f"`pygroups {word}` is not built yet; `pygroups --help` lists the commands that are.")
 
 
-def _epilogue() -> str:
-    examples = [f"  {command.example}" for name, command in COMMANDS.items() if command.example and is_built(name)]
+def _epilogue(*lines: str) -> str:
+    examples = [f"  {line}" for line in lines if line]
     return "\n".join([*(["Examples:", *examples, ""] if examples else []), ENDINGS])
 
 

@@ -42,7 +42,7 @@ class Kind:
     minutes
         Simulated minutes of faults in each schedule; a few seconds if not given.
     faults
-        Only these, with commas between them.
+        Only these, with commas between them; swarm: all of them, of which each seed draws a part, as if not given.
     """
 
     profile: str = "total"

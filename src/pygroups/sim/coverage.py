@@ -123,8 +123,18 @@ def _counter(name: str) -> Callable[[Mapping[str, int]], int]:
     return lambda counts: counts.get(name, 0)
 
 
-STOPPING: Final = ("crash", "isolate", "pause", "halves")  # what stops a member in the middle of a view change
-LOSING: Final = ("crash", "isolate", "halves", "oneway", "pair", "break", "loss", "burst")
+STOPPING: Final = (
+    "crash",
+    "restart",
+    "isolate",
+    "pause",
+    "long-pause",
+    "halves",
+)  # what stops a member in the middle of a view change
+LOSING: Final = (
+    *("crash", "restart", "isolate", "halves", "ring", "oneway", "pair", "flap", "break"),
+    *("loss", "burst", "corrupt"),
+)
 
 REQUIRED: Final = (
     Required("messages", _counter("messages")),

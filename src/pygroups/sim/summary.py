@@ -20,6 +20,7 @@ from .runner import NETWORK, Outcome, Totals
 CRASHES = "crash"
 ISOLATIONS = "isolation"
 OF_A_COORDINATOR: Final = " of a coordinator"
+AT: Final = " at "  # before the point in a protocol at which a fault came
 WIDTH: Final = 120
 
 
@@ -122,6 +123,7 @@ def closing(summary: Summary) -> str:
         f" {_of_a_coordinator(totals.counts, ISOLATIONS, 'isolations')},"
         f" {count('flush restarted', 0):,} flush restarts, {retransmissions(totals.counts):,} retransmissions",
         _list("faults", _numbers(faults)),
+        _list("faults at labeled points", _numbers(_at_points(totals.faults))),
         _list("view changes", [f"{stage} {number:,}" for stage, number in summary.stages.items() if number]),
         _list("dropped", _numbers(drops)),
     ]
@@ -135,7 +137,11 @@ def closing(summary: Summary) -> str:
 
 def faults_by_name(faults: Mapping[str, int]) -> dict[str, int]:
     """The faults without what is told of them beside their number."""
-    return {name: number for name, number in faults.items() if not name.endswith(OF_A_COORDINATOR)}
+    return {name: number for name, number in faults.items() if not name.endswith(OF_A_COORDINATOR) and AT not in name}
+
+
+def _at_points(faults: Mapping[str, int]) -> dict[str, int]:
+    return {name: number for name, number in faults.items() if AT in name}
 
 
 def _of_a_coordinator(counts: Mapping[str, int], kind: str, name: str) -> str:

@@ -1,0 +1,61 @@
+"""A thousand schedules, as a user calls them, and that a seed is the same history in every process."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from pygroups.layers.profiles import PROFILES
+from pygroups.sim.coverage import SEEDS_MIN
+from tests.sim.test_command import digests, simulate
+
+SCHEDULES = 1_000  # over all profiles
+EACH = max(SEEDS_MIN, math.ceil(SCHEDULES / len(PROFILES)))
+DETERMINED = range(1_000, 1_025)
+RARE = {
+    "name taken",
+    "refused by a higher ballot",
+    "multicasts kept for the next view",
+    "state lost with all who had it",
+    "state from another provider",
+    "told to be elsewhere",
+}
+"""Stages that so few schedules may miss."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute on two cores that have nothing else to do
+@pytest.mark.parametrize("profile", PROFILES)
+def test_many_schedules_hold_and_try_what_they_should(profile: str) -> None:
+    done = simulate("--seeds", f"0:{EACH}", "--profile", profile, "--json", timeout=900)
+    assert done.returncode in (0, 1), done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["failure"] is None, answer["failure"]
+    assert answer["shortcomings"] == [], done.stderr
+    assert answer["schedules"] == EACH
+    assert answer["faults_that_never_happened"] == []
+    assert set(answer["stages_never_hit"]) <= RARE
+    assert done.returncode == 0 and done.stderr == "", "in a pipe nothing is said of the progress"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_seed_is_the_same_history_in_every_process(profile: str, tmp_path: Path) -> None:
+    """Byte for byte, under other hash seeds, split over other numbers of processes."""
+    seeds = f"{DETERMINED.start}:{DETERMINED.stop}"
+    found: list[dict[str, str]] = []
+    for hash_seed, jobs in (("1", "1"), ("4711", "2")):
+        folder = tmp_path / hash_seed
+        options = ("--seeds", seeds, "--profile", profile, "--jobs", jobs, "--journal", str(folder), "--json")
+        done = simulate(*options, hash_seed=hash_seed, timeout=600)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.append(digests(folder))
+    groups = {name.split("/")[0] for name in found[0]}
+    assert groups == {f"seed-{seed}" for seed in DETERMINED}
+    assert len(found[0]) >= 3 * len(DETERMINED)
+    differing = [name for name in found[0] if found[0][name] != found[1].get(name)]
+    assert differing == [] and found[0].keys() == found[1].keys()
