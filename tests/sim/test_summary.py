@@ -79,7 +79,8 @@ def test_what_was_not_asked_for_may_be_zero() -> None:
 
 def test_the_rate_is_in_simulated_hours_a_minute() -> None:
     assert summary(outcome(), outcome()).hours_per_minute == pytest.approx(2.0)
-    assert "2.00 simulated hours in 1.0 minutes (2.00 a minute)" in closing(summary(outcome(), outcome()))
+    said = "2.0 hours simulated in 60.0 seconds: 2.00 simulated hours a minute"
+    assert said in closing(summary(*[outcome()] * 2))
 
 
 def test_the_stages_are_those_of_layers_that_exist() -> None:

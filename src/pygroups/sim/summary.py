@@ -116,8 +116,8 @@ def closing(summary: Summary) -> str:
     count = totals.counts.get
     drops = {reason: number for reason, number in totals.drops.items() if reason.removeprefix(NETWORK) not in faults}
     lines = [
-        f"{totals.schedules:,} schedules ({totals.empty:,} empty), {totals.virtual_s / 3600:,.2f} simulated hours in"
-        f" {summary.seconds / 60:,.1f} minutes ({summary.hours_per_minute:,.2f} a minute)",
+        f"{totals.schedules:,} schedules ({totals.empty:,} empty), {_duration(totals.virtual_s)} simulated in"
+        f" {_duration(summary.seconds)}: {summary.hours_per_minute:,.2f} simulated hours a minute",
         f"  {count('messages', 0):,} messages, {count('deliveries', 0):,} deliveries, {count('views', 0):,} views",
         f"  {_of_a_coordinator(totals.counts, CRASHES, 'crashes')},"
         f" {_of_a_coordinator(totals.counts, ISOLATIONS, 'isolations')},"
@@ -133,6 +133,12 @@ def closing(summary: Summary) -> str:
         if totals.schedules < SEEDS_MIN and summary.zeros:
             lines.append(f"  no {_either(summary.zeros)}; with {SEEDS_MIN} schedules or more that fails")
     return "\n".join(line for line in lines if line)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:,.1f} seconds"
+    return f"{seconds / 60:,.1f} minutes" if seconds < 6_000 else f"{seconds / 3600:,.1f} hours"
 
 
 def faults_by_name(faults: Mapping[str, int]) -> dict[str, int]:
