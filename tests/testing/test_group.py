@@ -236,7 +236,39 @@ def test_there_are_no_sockets() -> None:
     run(story)
 
 
+def test_a_join_may_be_given_up() -> None:
+    async def story(group: Group) -> None:
+        async with Channel("g", name="A") as a:
+            group.partition(["A"], ["B"])
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(3), Channel("g", name="B"):
+                    raise AssertionError("nobody can hear it")
+            group.heal()
+            async with Channel("g", name="B"):
+                await view_of(a, "A", "B")
+
+    run(story)
+
+
 # -- faults
+
+
+def test_messages_to_one_that_crashes_are_reported() -> None:
+    async def story(group: Group) -> None:
+        async with Channel("g", name="A") as a, Channel("g", name="B") as b:
+            reader = Reading(a)
+            await group.settled()
+            await a.send(b"heard", to=b.address)
+            assert await payloads(b, 1) == [b"heard"]
+            await asyncio.sleep(1)  # it is acknowledged
+            group.partition(["A"], ["B"])
+            await a.send(b"lost", to=b.address)
+            group.crash("B")
+            await group.settled()
+        await reader.task
+        assert [event.numbers for event in reader.events if isinstance(event, pygroups.Undelivered)] == [range(2, 3)]
+
+    run(story)
 
 
 def test_a_crashed_process_says_nothing_and_comes_back_as_another() -> None:
@@ -560,10 +592,27 @@ async def service(name):
         async for event in channel:
             pass
 
+async def fail():
+    await asyncio.sleep(0.2)
+    raise ValueError
+
+async def say(channel, text):
+    try:
+        await asyncio.sleep(1)
+    finally:
+        await channel.send(text)
+
 async def story(group):
     for name in "ABCD":
         group.start(name, service(name))
-    await asyncio.sleep(0.3)
+    async with Channel("g", name="E") as channel:
+        try:
+            async with asyncio.TaskGroup() as tasks:  # it cancels in the order of a set
+                for number in range(20):
+                    tasks.create_task(say(channel, b"%d" % number))
+                tasks.create_task(fail())
+        except* ValueError:
+            pass
     group.loss(0.1)
     await asyncio.sleep(2)
     group.crash("A")
@@ -590,9 +639,19 @@ def played(folder: Path, seed: int, hash_seed: int) -> tuple[str, dict[str, byte
 
 def test_the_same_seed_gives_the_same_journals_byte_for_byte(tmp_path: Path) -> None:
     first = played(tmp_path / "1", 1, 0)
-    assert len(first[1]) == 4
+    assert len(first[1]) == 5
     assert played(tmp_path / "2", 1, 12_345) == first
     assert played(tmp_path / "3", 2, 0)[1] != first[1]
+
+
+def test_a_set_of_tasks_has_the_same_order_in_every_process() -> None:
+    async def story(group: Group) -> list[int]:
+        tasks = {asyncio.create_task(asyncio.sleep(0), name=str(number)) for number in range(6)}
+        await asyncio.wait(tasks)
+        return [int(task.get_name()) for task in tasks]
+
+    order = run(story)
+    assert order == sorted(order) or order[order.index(0) :] + order[: order.index(0)] == sorted(order)
 
 
 def test_journals_are_saved_as_members_write_them(tmp_path: Path) -> None:

@@ -21,6 +21,17 @@ PASS: Final = 10  # microseconds that a pass of the loop takes: so whoever polls
 PROCESS: Final[ContextVar[str]] = ContextVar("pygroups_process", default="")  # whose code runs
 
 
+class NumberedTask(asyncio.Task[Any]):
+    """A task with the same hash in every process: what goes over a set of tasks, as asyncio does, keeps its order."""
+
+    def __init__(self, number: int, coro: Any, **options: Any) -> None:
+        self.number = number
+        super().__init__(coro, **options)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """`stuck` is called when nothing can happen any more: when the test has no timer and the members have done nothing
     for it in `patience` microseconds, or when it is later than `limit`."""
@@ -32,6 +43,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.patience: Callable[[], int] = lambda: 0
         self.tasks: dict[asyncio.Task[Any], str] = {}  # those that are not done, with their process
         self.failed: list[asyncio.Task[Any]] = []  # those that raised before anybody asked
+        self.made = 0  # tasks
         self.working = 0  # threads
         self.closing = False
         self.woken = False  # something of asyncio's own was noted
@@ -39,6 +51,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self.selector)
         self.selector.closed_to_others = True
         self._clock_resolution = 1 / SECOND
+        self.set_task_factory(self._numbered)
 
     def time(self) -> float:
         return self.background.time / SECOND
@@ -81,6 +94,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.tasks[task] = PROCESS.get() if context is None else context.get(PROCESS, "")
         task.add_done_callback(self._done)
         return task
+
+    def _numbered(self, loop: Any, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        self.made += 1
+        return NumberedTask(self.made, coro, loop=loop, **options)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         del self.tasks[task]

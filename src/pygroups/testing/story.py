@@ -98,9 +98,10 @@ class Story:
         return "\n  ".join([head, *waiting, *fallen, *channels])
 
     def _patience(self) -> int:
-        """How long to wait for what members do by themselves: views without those who are silent."""
+        """How long to wait for what members do by themselves: they give up whom they wait for."""
         configs = [watch.session.options.config for watch in self.machine.living()]
-        return 2 * max([liveness_bound(config) for config in configs], default=SECOND)
+        longest = [2 * liveness_bound(one) + one.stable_suspend_max + one.state_timeout for one in configs]
+        return max(longest, default=SECOND)
 
     def _unheard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
