@@ -47,17 +47,17 @@ COMES_WITH: Final[Mapping[str, str]] = {
 }
 
 # How often each is drawn beside the others, where it is drawn at all.  Nine schedules in ten have one of the grave.
-GRAVE: Final[Mapping[str, int]] = {"crash": 6, "isolate": 6, "pause": 4, "restart": 2}
+GRAVE: Final[Mapping[str, int]] = {"crash": 8, "isolate": 9, "pause": 6, "restart": 2}
 STEPS: Final[Mapping[str, int]] = {
     **GRAVE,
-    "halves": 2,
+    "halves": 3,
     "ring": 1,
-    "oneway": 2,
+    "oneway": 3,
     "pair": 1,
     "flap": 1,
     "clog": 2,
     "break": 2,
-    "leave": 2,
+    "leave": 3,
     "join": 1,
     "join-storm": 1,
     "leave-storm": 1,

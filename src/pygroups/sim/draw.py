@@ -69,7 +69,7 @@ def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
     wished = wish.faults
     if rng.random() < 0.15:
         wished = tuple(fault for fault in wished if fault not in DISTURBING)
-    share = rng.choice((0.15, 0.3, 0.5)) if wish.faults == FAULTS else 0.8
+    share = rng.choice((0.25, 0.5, 0.75)) if wish.faults == FAULTS else 0.8
     part = [fault for fault in wished if rng.random() < share]
     grave = [fault for fault in wished if fault in GRAVE]
     if grave and not any(fault in GRAVE for fault in part) and rng.random() < 0.97:
@@ -178,7 +178,7 @@ def _fill(plan: Plan, wish: Wish) -> int:
     if grave:
         plan.add(_one_of(rng, grave))
     phases = max(1, plan.lasts // (6 * SECOND)) if wish.minutes else 1
-    for _ in range(phases * rng.choice([0, 1, 1, 2, 3, 4, 6, 8]) if weights else 0):
+    for _ in range(phases * rng.choice([0, 1, 2, 2, 3, 4, 6, 10]) if weights else 0):
         plan.add(_one_of(rng, weights))
     plan.add_gathers()
     if "long-pause" in plan.may and rng.random() < 0.2:

@@ -63,8 +63,8 @@ STAGES: Final = (
     Stage("StateAck", JOINER, "join"),
     Stage("StateDone", JOINER, "join"),
     Stage("Forward", FOLLOWER, "", 3),
-    Stage("Sequencer.Data", COORDINATOR, ""),
-    Stage("Nakack.Data", ANYBODY, ""),
+    Stage("Sequencer.Data", COORDINATOR, "", 3),
+    Stage("Nakack.Data", ANYBODY, "", 3),
     Stage("Vote", ANYBODY, ""),
     Stage("StabilityMsg", COORDINATOR, ""),
     Stage("Ack", ANYBODY, ""),
@@ -100,7 +100,7 @@ class Plan:
         """One more fault of this kind, often with much on its way when it happens."""
         at = self._when()
         _DRAWN[fault](self, at)
-        if self.rng.random() < 0.6:
+        if self.rng.random() < 0.7:
             self._traffic(at)
 
     def add_gathers(self) -> None:
