@@ -271,6 +271,22 @@ def test_messages_to_one_that_crashes_are_reported() -> None:
     run(story)
 
 
+def test_what_only_the_journal_says_is_judged_too() -> None:
+    async def story(group: Group) -> None:
+        async with Channel("g", name="A") as a, Channel("g", name="B") as b:
+            readers = [Reading(channel) for channel in (a, b)]
+            for number in range(5):
+                await a.send(b"%d" % number, to=b.address)
+                await b.send(b"%d" % number, until="stable")
+            await group.settled()
+        await asyncio.gather(*[reader.task for reader in readers])
+        ((_, judge),) = group._machine.rooms.values()
+        assert judge.facts["unicast-fifo"] >= 5
+        assert judge.facts["stability-safety"] >= 10
+
+    run(story)
+
+
 def test_a_crashed_process_says_nothing_and_comes_back_as_another() -> None:
     async def story(group: Group) -> None:
         async with group.channel("orders", name="A") as a, group.channel("orders", name="B") as b:

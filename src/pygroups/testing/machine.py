@@ -71,7 +71,10 @@ class MemoryMachine:
     def journal(self, me: Address, options: Options) -> Journal:
         copy = MemoryJournal(options.group, *me, options.profile.name, host=HOST, boot_id=HOST, version=__version__)
         self.journals.append(copy)
-        return Journals(copy, journal_on_disk(me, options, HOST, HOST))
+        return Journals(copy, journal_on_disk(me, options, HOST, HOST), lambda records: self._wrote(me, records))
+
+    def _wrote(self, me: Address, records: Sequence[PlainRecord]) -> None:
+        self.watches[me].recorded(records)
 
     def ready(self, session: Session) -> None:
         _, judge = self._room(session.options)
@@ -124,8 +127,14 @@ class MemoryMachine:
 class Journals:
     """A member's journal in memory, and the one on the disk that its program asked for, if it did."""
 
-    def __init__(self, memory: MemoryJournal, disk: JournalWriter | None) -> None:
+    def __init__(
+        self,
+        memory: MemoryJournal,
+        disk: JournalWriter | None,
+        wrote: Callable[[Sequence[PlainRecord]], None],
+    ) -> None:
         self.memory = memory
+        self.wrote = wrote
         self.disk = disk
         self.next_index = 0
 
@@ -136,6 +145,7 @@ class Journals:
     def write(self, records: Sequence[PlainRecord], time_us: int, mono_us: int) -> None:
         self.next_index += len(records)
         self.memory.write(records, time_us, mono_us)
+        self.wrote(records)
         if self.disk is not None:
             self.disk.write(records, time_us, mono_us)
 

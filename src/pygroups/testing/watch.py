@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from pygroups.channel.outbox import Top
 from pygroups.channel.session import Session
-from pygroups.core.address import Address
+from pygroups.core.address import Address, parse_address
 from pygroups.core.events import Block, Event, Excluded, Marks, NewView, StateArrived, StateWanted, Undelivered
-from pygroups.core.layer import Env
+from pygroups.core.layer import Env, Record
+from pygroups.core.records import PlainRecord
 from pygroups.core.run import Run
 from pygroups.core.top import Delivered, Reached
+from pygroups.core.view import ViewId
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.facts import Rest
 from pygroups.sim.promises.judge import Judge
 
 from .errors import Crashed
+
+JUDGED: Final = ("purge", "unicast_send", "unicast_deliver")  # records that say what no event says
 
 
 class Watch:
@@ -30,6 +35,7 @@ class Watch:
         self.leaving = False  # the judge knows that it wants to leave
         self.over = False  # the judge knows how it ended
         self.blocked = False
+        self.records: list[PlainRecord] = []  # of this turn, for the judge
 
     # -- the member's inbox
 
@@ -45,6 +51,9 @@ class Watch:
         self.session.arrived(events)
 
     def turned(self) -> None:
+        if self.records:
+            records, self.records = self.records, []
+            self._tell(self.judge.recorded, self.me, [_as_it_was(record) for record in records])
         self.session.turned()
 
     def journal_lost(self, reason: str) -> None:
@@ -56,6 +65,10 @@ class Watch:
         self.session.crashed(error)
 
     # -- to the judge
+
+    def recorded(self, records: Sequence[PlainRecord]) -> None:
+        """The member has written this down, and told nobody yet what it was given in the turn."""
+        self.records += [record for record in records if record[0] in JUDGED]
 
     def _tell(self, fact: Callable[..., None], *args: object) -> None:
         try:
@@ -126,6 +139,21 @@ class Watch:
         unread, senders = len(session.reading.queue), len(session.sending.waiting)
         waiting = f", {senders} wait for room in the window" if senders else ""
         return f"channel {self.me.name} of group {session.options.group!r}: {where}, {unread} unread{waiting}"
+
+
+def _as_it_was(record: PlainRecord) -> Record:
+    """A record of the journal with addresses in place of their texts."""
+    kind, view, fields = record
+    then = None if view is None else ViewId(view[0], parse_address(view[1]))
+    return kind, then, {name: _parsed(name, value) for name, value in fields.items()}
+
+
+def _parsed(name: str, value: Any) -> object:
+    if name == "peer":
+        return parse_address(value)
+    if isinstance(value, Mapping):
+        return {parse_address(key): number for key, number in value.items()}
+    return value
 
 
 class WatchedTop:
