@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple, TextIO
 from bench.common import HOME, RESULTS, commit
 from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.sim.coverage import EMPTY_MAX
+from pygroups.sim.summary import faults_by_name
 
 GOAL: Final = 100_000
 PIECE: Final = 1_000  # schedules at most in a line
@@ -179,7 +180,10 @@ def count_piece(profile: str, digest: str, seeds: range, jobs: str | None) -> di
         "witness": failure["witness"] if failure else None,
         **{name: answer[name] for name in SUMMED},
         "counts": {name: value for name, value in answer.items() if name not in SUMMED and isinstance(value, int)},
-        **{name: answer[name] for name in ("faults", "stages", "drops", "shortcomings")},
+        "faults": faults_by_name(answer["faults"]),
+        "stages": answer["stages"],
+        "drops": sum(answer["drops"].values()),
+        "shortcomings": answer["shortcomings"],
     }
 
 
