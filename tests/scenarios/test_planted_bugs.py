@@ -30,3 +30,30 @@ def test_a_late_copy_of_an_old_connection_opens_nothing() -> None:
         group["A"].tells("B", 3)
         group.settles()
         assert group["B"].received_from("A") == list(range(1, 10))
+
+
+def test_members_that_nobody_leads_any_more_call_for_an_attempt() -> None:
+    """B takes A for dead and leads, D's answer does not come, and then A is heard again: B leads no more, and A knows
+    nothing of it.  Those who are bound have to call (M52)."""
+    with scenario("A B C D") as group:
+        answers = group.drop("CollectAck", src="D")
+        group.cut("A", way="out")
+        group.until(lambda: len(answers.hits) > 0, within=20)
+        group.until(lambda: group["B"].counters.get("flush restarted", 0) > 0, within=20)
+        group.heal()
+        group["A"].sends("go on")
+        group.settles(within=30)
+        assert all(group[name].view[0] == "A" for name in "ABCD")
+
+
+def test_a_suspect_that_answers_ready_stays_in_the_view() -> None:
+    """A was not heard for a while and answers B's Ready before C does: nobody has to stop (M51)."""
+    with scenario("A B C") as group:
+        asked = group.watch("Ready", src="B", dest="A")
+        group.delay("ReadyRsp", src="C", by=0.5)
+        group.cut("A", way="out")
+        group.until(lambda: len(asked.hits) > 0, within=20)
+        group.heal()
+        group.settles(within=30)
+        assert [group[name].view for name in "ABC"] == [("A", "B", "C")] * 3
+        assert group["C"].views == [("A", "B", "C")]
