@@ -26,6 +26,8 @@ def _ordinary() -> list[Planted]:
         *(_one(f"clean-{profile}", lambda g, profile=profile: p.clean(g, profile)) for profile in profiles),  # type: ignore[misc]
         *variants("skipped", p.skipped, "fifo gap-free-prefix virtual-synchrony", "fifo gap-free-prefix"),
         *variants("swapped", p.swapped, "total-order", "total-order"),
+        *variants("rotated", p.rotated, "total-order", "total-order"),
+        *variants("exchanged", p.exchanged, "fifo virtual-synchrony", "fifo"),
         *variants("late", p.late, "fifo total-order", "fifo total-order"),
         *variants("repeated", p.repeated, "fifo no-duplication", "fifo no-duplication"),
         *variants("forged", p.forged, "integrity virtual-synchrony fifo", "integrity fifo"),
@@ -38,6 +40,12 @@ def _ordinary() -> list[Planted]:
             p.one_view_late,
             "same-view-delivery virtual-synchrony",
             "same-view-delivery virtual-synchrony",
+        ),
+        *variants(
+            "purged-hole",
+            p.purged_hole,
+            "stability-safety gap-free-prefix fifo virtual-synchrony",
+            "stability-safety gap-free-prefix",
         ),
         *variants("purged-early", p.purged_too_early, "stability-safety fifo virtual-synchrony", "stability-safety"),
     ]
@@ -55,7 +63,17 @@ def _members() -> list[Planted]:
             "self-inclusion view-accuracy transitional-set",
         ),
         *variants("companion-forgotten", p.companion_forgotten, "transitional-set", "transitional-set"),
+        *variants("unnamed", p.unnamed, "transitional-set", "transitional-set"),
         _one("sends-before-its-view", s.sends_before_its_view, "initial-view"),
+        _one("sends-and-dies", s.sends_and_dies, "initial-view"),
+        _one("delivers-before-its-view", s.delivers_before_its_view, "initial-view"),
+        _one(
+            "late-after-a-death-A", lambda g: s.late_after_a_death(g, "A", "B"), "same-view-delivery virtual-synchrony"
+        ),
+        _one(
+            "late-after-a-death-C", lambda g: s.late_after_a_death(g, "C", "A"), "same-view-delivery virtual-synchrony"
+        ),
+        _one("outside-at-quiet", s.outside_at_quiet, "view-accuracy liveness"),
         _one("merged", s.merged),
         _one("merged-without-gap", lambda g: s.merged(g, forgets="C"), "fifo"),
         _one("reunited-without-fault", lambda g: s.merged(g, apart=False), "view-accuracy"),
@@ -69,6 +87,12 @@ def _endings() -> list[Planted]:
         *(_one(f"own-lost-{at}", lambda g, at=at: s.own_lost(g, at), "self-delivery liveness") for at in "AC"),  # type: ignore[misc]
         *(
             _one(f"differ-at-quiet-{at}", lambda g, at=at: s.differ_at_quiet(g, at), "agreement liveness")
+            for at in "AC"
+        ),  # type: ignore[misc]
+        *(_one(f"differ-as-much-{at}", lambda g, at=at: s.differ_as_much(g, at), "agreement liveness") for at in "AC"),  # type: ignore[misc]
+        *(_one(f"left-with-half-{at}", lambda g, at=at: s.left_with_half(g, at), "multicast-reported") for at in "AC"),  # type: ignore[misc]
+        *(
+            _one(f"left-with-a-hole-{at}", lambda g, at=at: s.left_with_a_hole(g, at), "multicast-reported fifo")
             for at in "AC"
         ),  # type: ignore[misc]
         *(_one(f"full-at-quiet-{at}", lambda g, at=at: s.full_at_quiet(g, at), "buffers-drain") for at in "AC"),  # type: ignore[misc]
@@ -109,6 +133,7 @@ def _given() -> list[Planted]:
             _one(f"state-{wrong}", lambda g, wrong=wrong: s.given_state(g, wrong), "state-cut")  # type: ignore[misc]
             for wrong in ("claim", "digest", "bytes")
         ),
+        *(_one(f"state-claims-less-{at}", lambda g, at=at: s.claims_less(g, at), "state-cut") for at in "AC"),  # type: ignore[misc]
     ]
 
 
@@ -119,6 +144,8 @@ def _unicasts() -> list[Planted]:
         "missing": "",
         "swapped": "unicast-fifo",
         "lost": "unicast-fifo unicast-reported",
+        "last": "unicast-reported",
+        "half": "unicast-fifo unicast-reported",
         "repeated": "unicast-once unicast-fifo",
         "elsewhere": "unicast-fifo unicast-reported",
         "altered": "run-identity integrity",

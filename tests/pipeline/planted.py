@@ -88,6 +88,21 @@ def swapped(history: History, at: str) -> None:
     history.deliver(first, at)
 
 
+def rotated(history: History, at: str) -> None:
+    """Three runs, of which one delivers the last one first: its neighbors there are in order."""
+    runs = [history.send(name) for name in ("B", "D", "C" if at == "A" else "A")]
+    for run in runs:
+        history.deliver(run, others(history, at))
+    for run in (runs[2], runs[0], runs[1]):
+        history.deliver(run, at)
+
+
+def exchanged(history: History, at: str) -> None:
+    """At the end of the view one delivered as much as the others, but not the same."""
+    history.deliver(history.send("B"), others(history, at))
+    history.deliver(history.send("D"), at)
+
+
 def late(history: History, at: str) -> None:
     """One sender's runs in the wrong order."""
     first, second = history.send("B"), history.send("B")
@@ -174,6 +189,25 @@ def companion_forgotten(history: History, at: str) -> None:
         named = [other.address for other in history.alive if life.name != at or other.name != "D"]
         view = (history.number, history["A"].address)
         history.install(life, view, history.alive, before, transitional=named)
+
+
+def unnamed(history: History, at: str) -> None:
+    """One does not name itself as coming along; all others name it."""
+    history.number += 1
+    before = {life.address: life.view for life in history.alive}
+    for life in history.alive:
+        named = [other.address for other in history.alive if life.name != at or other.name != at]
+        history.install(life, (history.number, history["A"].address), history.alive, before, transitional=named)
+
+
+def purged_hole(history: History, at: str) -> None:
+    """Votes let a run go that one never delivered, though it delivered the next of the stream."""
+    lost, last = history.send("B"), history.send("D")
+    history.deliver(lost, others(history, at))
+    history.deliver(last, others(history, at))
+    history.deliver(last, at, seq=history[at].seq + 1)
+    voter = history["D"]
+    voter.log("purge", digest={history["A"].address: voter.seq})
 
 
 def purged_too_early(history: History, at: str) -> None:

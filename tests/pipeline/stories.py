@@ -69,6 +69,55 @@ def differ_at_quiet(group: str, at: str) -> History:
     return history
 
 
+def differ_as_much(group: str, at: str) -> History:
+    """At quiet one has delivered as much as the others, but not the same."""
+    history = opened(group)
+    history.deliver(history.send("B"), others(history, at))
+    history.deliver(history.send(at), at)
+    history.settle()
+    return history
+
+
+def late_after_a_death(group: str, at: str, dies: str) -> History:
+    """`dies` was the first to deliver the last run of the view; `at` delivers it one view later."""
+    history = opened(group)
+    run = history.send("D")
+    history.deliver(run, dies + "".join(life.name for life in history.alive if life.name not in (at, dies)))
+    history.crash(dies)
+    history.view("".join(life.name for life in history.alive))
+    history.deliver(run, at)
+    return closed(history)
+
+
+def outside_at_quiet(group: str) -> History:
+    """E waits to join, and all is quiet."""
+    history = opened(group)
+    newcomer = history.start("E")
+    history.settle()
+    newcomer.log("heal")
+    newcomer.log("quiet")
+    newcomer.log("stats", gauges={"window": 0})
+    return history
+
+
+def delivers_before_its_view(group: str) -> History:
+    history = History(group)
+    history.view("ABCD")
+    history.start("E")
+    history.deliver(history.send("B"), "ABCDE")
+    history.view("ABCDE")
+    return closed(history)
+
+
+def sends_and_dies(group: str) -> History:
+    """E sends before its first view, which never comes."""
+    history = opened(group)
+    history.start("E")
+    history.send("E")
+    history.crash("E")
+    return closed(history)
+
+
 def sends_before_its_view(group: str) -> History:
     history = opened(group)
     history.start("E")
@@ -93,6 +142,26 @@ def left_without_report(group: str, listed: bool) -> History:
             "undelivered", origin="B", origin_incarnation=run.origin.incarnation, first=run.first, count=2, bytes=200
         )
     history.leave("B")
+    return closed(history)
+
+
+def left_with_half(group: str, at: str) -> History:
+    """`at` leaves with two runs that nobody delivered, and is told of the first one only."""
+    history = opened(group)
+    run = history.send(at)
+    history.send(at)
+    told = {"origin": at, "origin_incarnation": run.origin.incarnation, "first": run.first, "count": 1, "bytes": 100}
+    history[at].log("undelivered", **told)
+    history.leave(at)
+    return closed(history)
+
+
+def left_with_a_hole(group: str, at: str) -> History:
+    """`at` leaves; of its last two runs the second one alone was delivered."""
+    history = opened(group)
+    history.send(at)
+    history.multicast(at)
+    history.leave(at)
     return closed(history)
 
 
@@ -139,6 +208,17 @@ def given_state(group: str, wrong: str) -> History:
     if wrong == "missing":
         history["A"].missing = True
     return history
+
+
+def claims_less(group: str, giver: str) -> History:
+    """The state that is given is said to lack what its giver had delivered; its taker dies."""
+    history = opened(group)
+    newcomer = history.start("E")
+    history.view("ABCDE")
+    digest = {origin: mark for origin, mark in newcomer.marks.items() if origin != history["B"].address}
+    history[giver].log("state_get", bytes=10, checksum=77, position=0, peer=newcomer.address, digest=digest)
+    history.crash("E")
+    return closed(history)
 
 
 def merged(group: str, forgets: str = "", apart: bool = True) -> History:
@@ -201,7 +281,8 @@ def unicasts(group: str, wrong: str) -> History:
     history.start("R")
     for number in range(1, 6):
         connection = 1 if number < 3 else 2
-        _one_unicast(history, number, connection, wrong if number == 3 else "")
+        goes_wrong = {5: "last"} if wrong == "last" else {3: "reported", 4: "lost"} if wrong == "half" else {3: wrong}
+        _one_unicast(history, number, connection, goes_wrong.get(number, ""))
     if wrong == "falls":
         history.arrives(history.unicast("P", "Q", 1), "Q", 1)
     history.settle()
@@ -212,7 +293,7 @@ def unicasts(group: str, wrong: str) -> History:
 
 def _one_unicast(history: History, number: int, connection: int, wrong: str) -> None:
     run = history.unicast("P", "Q", connection)
-    if wrong in ("lost", "reported"):
+    if wrong in ("lost", "last", "reported"):
         if wrong == "reported":
             history["P"].log(
                 "undelivered",

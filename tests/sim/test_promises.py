@@ -224,6 +224,7 @@ PLANTED = [
     ("buffers-drain", "view 1 AB: A B\nquiet A B holding window"),
     ("stability-safety", START + "A1: A B\nstable A below 2"),
     ("stability-safety", START + "A1: A B C\nB1: A B\npurge A 1A: A:2"),
+    ("stability-safety", START + "A1: A B C\nB1: A C\nview 2B B: B\npurge A 1A: A:2"),
     ("stability-safety", START + "A1: A B C\nB1: A B\ncrash C\nview 2 AB: A B\npurge A 1A: A:2"),
     ("state-cut", "view 1 AB: A B\nsend A\nA1: A B\nstate given A 2A: A:1"),
     ("state-cut", "view 1 AB: A B\nsend A\nA1: A B\nstate given A 2A: A:2\nstate set C 2A by A: A:1"),

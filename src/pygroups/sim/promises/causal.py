@@ -48,17 +48,19 @@ class Causal(Check):
     def delivered(self, delivery: Delivery) -> None:
         origin, member, last = delivery.origin, delivery.member, delivery.first + delivery.count - 1
         vectors = self.before.get(origin, [])
-        if not 0 < last <= len(vectors) or delivery.view not in self.views.get(origin, {}):
-            return  # never sent, which integrity says; or its sender did not come along
+        if not 0 < last <= len(vectors):
+            return  # never sent, which integrity says
         self.judged += 1
         had = self.messages.next[member]
         for cause, mark in vectors[last - 1].items():
-            if mark > had.get(cause, 1) and cause != origin and self._counts(member, cause, had):
+            if mark > had.get(cause, 1) and cause != origin and self._counts(delivery, cause):
                 detail = f"its sender had delivered {cause}#{mark - 1} before"
-                self.broken(
-                    "causal", detail, member=member, other=cause, message=(origin, delivery.first), view=delivery.view
-                )
+                message = (origin, delivery.first)
+                self.broken("causal", detail, member=member, other=cause, message=message, view=delivery.view)
 
-    def _counts(self, member: Address, cause: Address, had: Marks) -> bool:
-        """A given state may be silent about an origin that nobody has seen for long."""
-        return cause in had or cause in self.met[member] or member in self.founders
+    def _counts(self, delivery: Delivery, cause: Address) -> bool:
+        """Whether the sender came along into this view; a given state may be silent about one who is long gone."""
+        if delivery.view not in self.views.get(delivery.origin, {}):
+            return False
+        member = delivery.member
+        return cause in self.messages.next[member] or cause in self.met[member] or member in self.founders

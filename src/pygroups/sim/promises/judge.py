@@ -25,6 +25,7 @@ from .unicasts import Connections, Unicasts
 from .views import TransitionalSet, ViewAccuracy, Views
 
 PROFILES: Final = ("fifo", "total")
+WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver"})  # kinds of record that checks are told of
 
 
 def checks_of(profile: str) -> list[Check]:
@@ -142,12 +143,14 @@ class Judge:
 
     def recorded(self, member: Address, records: Sequence[Record]) -> None:
         """`member` wrote this down in a turn whose deliveries were told already: what no event tells."""
-        for kind, view, fields in records:
-            if kind == "purge":
-                for check in self._purged if view is not None else ():
-                    check(member, view, fields["digest"])
-            elif kind in ("unicast_send", "unicast_deliver"):
-                self.on_connection(member, kind == "unicast_send", fields)
+        for record in records:
+            if record[0] in WANTED:
+                kind, view, fields = record
+                if kind != "purge":
+                    self.on_connection(member, kind == "unicast_send", fields)
+                elif view is not None:
+                    for check in self._purged:
+                        check(member, view, fields["digest"])
 
     def on_connection(self, member: Address, sent: bool, fields: dict[str, Any]) -> None:
         """`member` sent, or was given, unicasts."""

@@ -12,7 +12,18 @@ from pygroups.core.view import ViewId
 from .facts import Check, Delivery, Viewed
 from .messages import Messages
 
-Stream = tuple[ViewId | None, Address, Address | None]  # view, member, stream
+
+class Heard:
+    """How far one member delivered the streams of one view."""
+
+    __slots__ = ("next", "skipped")
+
+    def __init__(self) -> None:
+        self.next: dict[Address | None, int] = {}  # the number after the last one delivered
+        self.skipped: dict[tuple[Address | None, int], None] = {}
+
+    def has(self, stream: Address, number: int) -> bool:
+        return number < self.next.get(stream, 0) and (stream, number) not in self.skipped
 
 
 class Stability(Check):
@@ -24,8 +35,8 @@ class Stability(Check):
         self.messages = messages
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.last: dict[Address, ViewId] = {}
-        self.next: dict[Stream, int] = {}  # the number after the last one delivered
-        self.skipped: dict[Stream, dict[int, None]] = {}
+        self.here: dict[Address, Heard] = {}  # in the view that a member is in
+        self.heard: dict[ViewId, dict[Address, Heard]] = {}  # by all that installed the view, the dead too
         self.told: dict[Address, int] = {}
         self.known: dict[tuple[ViewId, Address], int] = {}  # per view and stream, below what all have it
         self.judged = 0
@@ -36,13 +47,16 @@ class Stability(Check):
     def viewed(self, view: Viewed) -> None:
         self.members.setdefault(view.id, view.members)
         self.last[view.member] = view.id
+        self.here[view.member] = self.heard.setdefault(view.id, {})[view.member] = Heard()
 
     def delivered(self, delivery: Delivery) -> None:
-        key, seq = (delivery.view, delivery.member, delivery.stream), delivery.seq
-        expected = self.next.get(key, 0)
+        here, stream, seq = self.here.get(delivery.member), delivery.stream, delivery.seq
+        if here is None:
+            return  # initial-view says so
+        expected = here.next.get(stream, 0)
         if seq > expected:
-            self.skipped.setdefault(key, {}).update(dict.fromkeys(range(expected, seq)))
-        self.next[key] = seq + 1
+            here.skipped.update(dict.fromkeys((stream, number) for number in range(expected, seq)))
+        here.next[stream] = seq + 1
 
     def purged(self, member: Address, view: ViewId, below: Positions) -> None:
         for stream, position in below.items():
@@ -53,17 +67,16 @@ class Stability(Check):
 
     def _look_at(self, view: ViewId, stream: Address, numbers: range) -> None:
         """Numbers that nobody delivered were never more than numbers."""
-        keys = [(view, member, stream) for member in self.members.get(view, ())]
-        delivered = [number for number in numbers if any(self._has(key, number) for key in keys)]
-        self.judged += len(keys) * len(delivered)
-        for key in keys:
-            lacking = [number for number in delivered if not self._has(key, number)]
+        heard = self.heard.get(view, {})
+        delivered = [number for number in numbers if any(one.has(stream, number) for one in heard.values())]
+        members = self.members.get(view, ())
+        self.judged += len(members) * len(delivered)
+        for member in members:
+            one = heard.get(member) or Heard()
+            lacking = [number for number in delivered if not one.has(stream, number)]
             if lacking:
                 detail = f"number {lacking[0]} of the stream of {stream} was forgotten, and it never delivered it"
-                self.broken("stability-safety", detail, member=key[1], view=view)
-
-    def _has(self, key: Stream, number: int) -> bool:
-        return number < self.next.get(key, 0) and number not in self.skipped.get(key, {})
+                self.broken("stability-safety", detail, member=member, view=view)
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
         """Members that have not installed the view yet are on their way to it with everything; they are not judged."""

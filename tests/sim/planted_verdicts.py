@@ -1,0 +1,34 @@
+"""All tests of the running checks with planted histories, one after the other, for whoever has changed the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from tests.sim import test_promises, test_promises_causal, test_promises_planted
+
+
+def failures() -> Iterator[str]:
+    """The names of the histories that are judged otherwise than they should."""
+    for name, test in _tests():
+        try:
+            test()
+        except (Exception, pytest.fail.Exception):  # noqa: BLE001 (a check that falls has failed too)
+            yield name
+
+
+def _tests() -> Iterator[tuple[str, Callable[[], None]]]:
+    for planted in test_promises_planted.PLANTED:
+        judge = test_promises_planted.test_a_planted_fault_breaks_what_it_breaks_and_nothing_else
+        yield planted.group, partial(judge, planted)
+    for promise, history in test_promises.PLANTED:
+        name = f"{promise}: " + "; ".join(history.strip().splitlines()[-2:])
+        yield name, partial(test_promises.test_a_planted_fault_is_found, promise, history)
+    for name in test_promises.GOOD:
+        yield name, partial(test_promises.test_what_is_good_holds, name, "total")
+    for name in test_promises_causal.GOOD:
+        yield f"causal: {name}", partial(test_promises_causal.test_what_is_good_holds, name)
+    for name in test_promises_causal.PLANTED:
+        yield f"causal: {name}", partial(test_promises_causal.test_an_effect_before_its_cause_is_found, name)
