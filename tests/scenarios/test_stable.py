@@ -151,3 +151,34 @@ def test_RSVP_01_to_one() -> None:
         assert len(lost.hits) == 1
         assert [message.text for message in group["D"].received] == ["value"]
         assert group["B"].undelivered == {}
+
+
+@BOTH
+def test_a_payload_as_large_as_the_window(profile: str) -> None:
+    """Each payload fills the whole window: it goes alone, and all come, in turn."""
+    with scenario("A B C", profile=profile, run_bytes=1_000, window=1_000) as group:
+        for name in "ABC":
+            group[name].sends(10, size=1_000)
+        group["A"].tells("B", 10, size=1_000)
+        group.until(lambda: all(len(member.delivered) == 30 for member in group.members), within=20)
+
+
+@BOTH
+def test_STB_02(profile: str) -> None:
+    """C's votes are lost, those of A and B are there; D joins before C has voted: nothing is forgotten for D's sake or
+    C's, and in the new view all vote anew."""
+    with scenario("A B C", profile=profile) as group:
+        lost = group.drop("Vote", src="C")
+        group["B"].sends(5)
+        group.after(0.5)
+        assert group["B"].stable == 0
+        assert all(member.gauges["nakack.stored"] > 0 for member in group.members)
+        group.start("D")
+        group.until(lambda: "D" in group["D"].view, within=5)
+        group["B"].sends(5)
+        group.after(0.5)
+        assert group["B"].stable == 5  # the change of the view told it: all who came along had those
+        assert all(member.gauges["nakack.stored"] > 0 for member in group.members)
+        lost.stop()
+        group.settles()
+        assert group["B"].stable == 10

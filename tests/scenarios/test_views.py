@@ -6,6 +6,9 @@ import pytest
 
 from pygroups.core.events import Silent
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.view import Ballot
+from pygroups.layers import _unicast_heads as unicast2
+from pygroups.layers.gms.heads import Collect, Ready
 from pygroups.sim import Group, scenario
 
 QUICK = {
@@ -141,3 +144,23 @@ def test_a_member_wakes_up_in_the_others_flush(profile: str) -> None:
         group.resume("B")
         group.settles()
         assert group["A"].delivered_from("C") == list(range(1, 101))
+
+
+@pytest.mark.xfail(strict=True, reason="GMS answers a Ready or Collect of a process that is in no view with it")
+@pytest.mark.parametrize("head", [Ready, Collect])
+def test_a_stranger_leads_nobody(head: type[Ready | Collect]) -> None:
+    """X, which is no member, speaks of the group's view under the highest ballot there can be: it is dropped and
+    counted, nobody stops, and the next view comes as ever."""
+    with scenario("A B C") as group:
+        view = group["A"].view_id
+        assert view is not None
+        stranger = Ballot(1 << 62, group.address("X"))
+        for name in "ABC":
+            group.inject("X", name, head(stranger, view), unicast2.Data(1, 0, 0, 0, True))
+        group.after(0.1)
+        group["B"].sends("b")
+        group.after(1)
+        assert group["C"].texts == ["b"]
+        assert all(member.drops for member in group.members)
+        group.crash("C")
+        agree(group, "A B", within=10)

@@ -204,7 +204,7 @@ class Verbs:
         `src` may be a name that nobody has, or an address.  With `payloads` it is a run of messages of `src`, whose
         numbers begin at `first`.
         """
-        sender, receiver = self._somebody(src), self._address(dest)
+        sender, receiver = self.address(src), self._address(dest)
         run = Run(sender, None if multicast else receiver, heads)
         if payloads:
             run = Run(sender, run.dest, heads, sender, first, 0, len(payloads), pack(payloads))
@@ -216,7 +216,8 @@ class Verbs:
         receiver = self.world.lives[dest]
         receiver.arrive((src, frame))
 
-    def _somebody(self, who: str | Address) -> Address:
+    def address(self, who: str | Address) -> Address:
+        """The life that runs under a name, or the last one; under a name that nobody ever had, one that is made up."""
         if isinstance(who, Address):
             return who
         return self._address(who) if who in self.world.births else Address(who, "f" * INCARNATION_DIGITS)

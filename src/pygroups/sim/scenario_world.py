@@ -107,11 +107,13 @@ class ScenarioWorld(World):
 
     def send(self, member: Member, dest: Address, frames: Sequence[bytes]) -> None:
         """`member` hands frames for `dest` to its kernel; the rules decide what becomes of each run in them."""
-        if not self.rules:
+        if dest not in self.lives:  # somebody whom the test made up
+            self.count("to nobody", len(frames))
+        elif not self.rules:
             super().send(member, dest, frames)
-            return
-        for frame in frames:
-            self._send_judged(member, dest, frame)
+        else:
+            for frame in frames:
+                self._send_judged(member, dest, frame)
 
     def _send_judged(self, member: Member, dest: Address, frame: bytes) -> None:
         runs = self.codec.decode(frame, dest)

@@ -44,7 +44,8 @@ class Application:
         return bool(self.orders) and self._fits(self.orders[0])
 
     def _fits(self, order: Order) -> bool:
-        return order.to is not None or self.top.room() >= order.size + ENTRY_BYTES
+        size = min(order.size + ENTRY_BYTES, self.top.env.config.window)  # what is as large as the window goes alone
+        return order.to is not None or self.top.room() >= size
 
     def payload(self, size: int) -> bytes:
         """A payload that nobody else sends, of `size` bytes unless that is too short to say so."""
