@@ -41,6 +41,7 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
         "flap": {"Flap"},
         "clog": {"Clog", "Gather"},
         "break": {"Break"},
+        "replay": {"Replay"},
         "leave": {"Leave"},
         "join-storm": {"Leave"},
         "leave-storm": {"Leave"},

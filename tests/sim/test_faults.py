@@ -26,6 +26,7 @@ from pygroups.sim.schedule import (
     Jump,
     Leave,
     Pause,
+    Replay,
     Ring,
     Schedule,
     Send,
@@ -104,6 +105,17 @@ def test_corrupted_frames_arrive_are_dropped_and_sent_again() -> None:
     assert min(outcome.drops[f"network: {kind}"] for kind in ("flipped", "truncated", "glued")) > 5
     assert outcome.drops["checksum"] > 20
     assert outcome.counts["deliveries"] == 180
+
+
+def test_what_was_sent_arrives_again_also_at_another_life() -> None:
+    again = Replay(at=350 * MILLISECOND, who="A", other="C", since=300 * MILLISECOND)
+    outcome, _ = held(group(again))
+    assert outcome.drops["network: replayed"] > 20 and outcome.drops["unicast had already"] > 10
+    assert outcome.counts["deliveries"] == 180
+    back = (Crash(at=450 * MILLISECOND, who="C"), Start(at=500 * MILLISECOND, who="C"))
+    later = Replay(at=800 * MILLISECOND, who="A", other="C", since=700 * MILLISECOND)
+    outcome, _ = held(group(*back, later))
+    assert outcome.drops["for another life"] > 10
 
 
 def test_a_slow_member_is_late_but_goes_on() -> None:
@@ -232,6 +244,7 @@ def test_every_step_is_data() -> None:
         Flap(at=1, who="A", times=3, down=5, up=5),
         Clog(at=1, who="A", other="B", lasts=5, way="out"),
         Break(at=1, who="A", other="B"),
+        Replay(at=1, who="A", other="B", since=5),
         Slow(at=1, who="A", lasts=5, loop_delay=3),
         Unread(at=1, who="A", lasts=5),
         Jump(at=1, who="A", by=-5),

@@ -36,6 +36,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "reorder": "frames overtake each other",
     "tail": "some frames take far longer",
     "late": "frames come again long after, in other views, over other connections, to other lives",
+    "replay": "all that one sent another in the last seconds arrives again",
     "corrupt": "bits are flipped, ends are missing, two frames are glued together",
 }
 FAULTS: Final = tuple(SENTENCES)
@@ -57,6 +58,7 @@ STEPS: Final[Mapping[str, int]] = {
     "flap": 1,
     "clog": 2,
     "break": 2,
+    "replay": 2,
     "leave": 3,
     "join": 1,
     "join-storm": 1,

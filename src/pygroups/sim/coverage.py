@@ -41,6 +41,7 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "repeat": ("repeated",),
     "reorder": ("reordered",),
     "tail": ("delayed",),
+    "replay": ("replayed",),
     "corrupt": ("flipped", "truncated", "glued"),
 }
 """The counters of which one says that a fault happened; a fault that is not here counts under its own name."""

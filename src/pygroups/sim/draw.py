@@ -21,6 +21,9 @@ MESSAGES: Final = 320  # planned while there are faults; some of their senders w
 LONG: Final = 0.08  # of the schedules with late copies so many last far longer, so that what is late can be very late
 
 
+LAST_CHANGE: Final = 0.2  # of the schedules in which anybody leaves so many end with it
+
+
 class Wish(NamedTuple):
     """What the caller wants of all schedules."""
 
@@ -43,8 +46,13 @@ def draw(seed: int, wish: Wish) -> Schedule:
     plan = Plan(stream(seed, "faults"), names, lasts, patience, faults, labels_of(profile_named(wish.profile).heads()))
     over = _fill(plan, wish)
     heal_at = max(FORMATION + lasts, over)
+    last = "leave" in faults and stream(seed, "last change").random() < LAST_CHANGE
+    if last:
+        plan.add_last_change(heal_at)
     steps = [*_starts(stream(seed, "starts"), names, FORMATION + lasts, faults), *plan.actions]
     sends = _sends(stream(seed, "sends"), names, FORMATION + lasts, heal_at, config, wish)
+    if last:
+        sends = [send for send in sends if send.at < heal_at]
     kept = [step for step in steps if step.at < heal_at or isinstance(step, Start)]
     return Schedule(
         seed=seed,
@@ -181,6 +189,7 @@ def _fill(plan: Plan, wish: Wish) -> int:
     for _ in range(phases * rng.choice([0, 1, 2, 2, 3, 4, 6, 10]) if weights else 0):
         plan.add(_one_of(rng, weights))
     plan.add_gathers()
+    plan.add_unicasts()
     if "long-pause" in plan.may and rng.random() < 0.2:
         return plan.add_long_pause() + rng.randrange(0, 2 * SECOND)
     return 0

@@ -23,6 +23,7 @@ from .schedule import (
     Jump,
     Leave,
     Pause,
+    Replay,
     Ring,
     Send,
     Slow,
@@ -199,6 +200,11 @@ def _clog(world: World, clog: Clog) -> None:
     world.network.clog(links, world.agenda.now + clog.lasts)
 
 
+def _replay(world: World, action: Replay) -> None:
+    _note(world, "replay", [])
+    world.replay(action.who, action.other, action.since)
+
+
 def _break(world: World, action: Break) -> None:
     one, other = _named(world, action.who), _named(world, action.other)
     if one is not None and other is not None and one is not other:
@@ -292,6 +298,7 @@ _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
     Ring: _ring,
     Flap: _flap,
     Clog: _clog,
+    Replay: _replay,
     Break: _break,
     Slow: _slow,
     Unread: _unread,

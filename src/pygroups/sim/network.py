@@ -22,7 +22,7 @@ Arrivals = Sequence[tuple[int, bytes, bool]]  # delays, bytes, and whether it re
 
 COUNTED: Final = (
     *("bursts", "lost", "repeated", "reordered", "delayed", "late", "cut", "clogged"),
-    *("flipped", "truncated", "glued"),
+    *("flipped", "truncated", "glued", "replayed"),
 )
 
 

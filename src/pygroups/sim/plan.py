@@ -22,6 +22,7 @@ from .schedule import (
     Leave,
     Leaving,
     Pause,
+    Replay,
     Ring,
     Send,
     Slow,
@@ -109,6 +110,27 @@ class Plan:
             if isinstance(fault, Cut | Pause | Ring | Clog) and self.rng.random() < 0.5:
                 after = fault.at + fault.lasts + self.rng.randrange(0, SECOND)
                 self.actions.append(Gather(at=after))
+
+    def add_unicasts(self) -> None:
+        """Some write to each other while they lose sight of each other: connections are given up and made anew."""
+        for cut in [step for step in self.actions if isinstance(step, Cut | Clog) and step.lasts > self.patience]:
+            if self.rng.random() < 0.5:
+                continue
+            one, other = self.rng.sample(self.names, 2)
+            low, high = max(0, cut.at - 300 * MILLISECOND), cut.at + cut.lasts + 2 * SECOND
+            for _ in range(self.rng.randint(5, 8)):
+                at = self.rng.randrange(low, high)
+                self.actions.append(Send(at=at, who=one, count=1, size=20, to=other))
+
+    def add_last_change(self, heal_at: int) -> None:
+        """The coordinator leaves just before everything heals, with much on its way; then nothing happens any more, so
+        that what is lost now is not made good by a later view."""
+        at = heal_at - self._soon(300 * MILLISECOND) - 1
+        self.actions = [step for step in self.actions if step.at < at]
+        for _ in range(self.rng.randint(2, 5)):
+            sent = at + self.rng.randrange(-30, 60) * MILLISECOND
+            self.actions += [Send(at=sent, who=name, count=5, size=30) for name in self.names]
+        self.actions.append(Leave(at=at, who=COORDINATOR))
 
     def add_long_pause(self) -> int:
         """Somebody does not run for up to minutes.  When that is over."""
@@ -309,6 +331,12 @@ class Plan:
         who, to = (one, other) if self.rng.random() < 0.5 else (self._who(), None)
         self.actions.append(Clog(at=at, who=who, other=to, lasts=self._span(), way=self.rng.choice(WAYS)))
 
+    def replay(self, at: int) -> None:
+        one, other = self.rng.sample(self.names, 2)
+        self.actions.append(
+            Replay(at=at, who=one, other=other, since=self.rng.choice((500, 2_000, 5_000)) * MILLISECOND)
+        )
+
     def breaks(self, at: int) -> None:
         one, other = self.rng.sample(self.names, 2)
         self.actions.append(Break(at=at, who=one, other=other))
@@ -325,6 +353,7 @@ _DRAWN: Final[dict[str, Callable[[Plan, int], None]]] = {
     "pair": Plan.pair,
     "flap": Plan.flap,
     "clog": Plan.clog,
+    "replay": Plan.replay,
     "break": Plan.breaks,
     "leave": Plan.leave,
     "join": Plan.join,

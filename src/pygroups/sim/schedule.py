@@ -122,6 +122,15 @@ class Clog(Step, frozen=True, kw_only=True, tag="clog"):
     way: Way = "both"
 
 
+class Replay(Step, frozen=True, tag="replay"):
+    """Everything that `who` sent `other` in the last microseconds `since` arrives again, in its order; also if either
+    lives anew."""
+
+    who: str
+    other: str
+    since: Time
+
+
 class Break(Step, frozen=True, tag="break"):
     """The connection between two processes is lost, with what is on its way; both live and can connect again."""
 
@@ -155,7 +164,9 @@ class Gather(Step, frozen=True, tag="gather"):
     """Whoever is not on the largest side ends and starts again, as somebody would see to while sides do not merge."""
 
 
-Action = Start | Send | Crash | Pause | Leave | Cut | Ring | Flap | Clog | Break | Slow | Unread | Jump | Gather
+Action = (
+    Start | Send | Crash | Pause | Leave | Cut | Ring | Flap | Clog | Replay | Break | Slow | Unread | Jump | Gather
+)
 
 
 class Weather(msgspec.Struct, frozen=True, kw_only=True):

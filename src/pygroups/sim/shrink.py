@@ -153,6 +153,7 @@ def _milder_actions(action: Action, names: Sequence[str]) -> Iterator[dict[str, 
 _PLAIN: Final[dict[str, object]] = {"moment": "now", "nth": 1, "leaves": "all", "reaches": 1, "way": "both"}
 _AMOUNTS: Final = {  # halved until they are as small as this
     "lasts": 10_000,
+    "since": 10_000,
     "times": 1,
     "down": 1_000,
     "up": 1_000,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -21,12 +22,13 @@ from .network import CALM, Network
 from .promises.broken import Broken
 from .promises.facts import Rest
 from .promises.judge import Judge
-from .schedule import COORDINATOR, Schedule, stream
+from .schedule import COORDINATOR, Replay, Schedule, stream
 from .story import Story
 
 WALL_CLOCK: Final = 1_700_000_000_000_000  # what all wall clocks show when the world begins
 POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
 Sending = tuple[tuple[Address, ...], list[bytes]]  # who gets which frames
+Kept = tuple[int, Address, Address, bytes]  # when a frame was sent, by whom, to whom
 CALM_FOR: Final = 1 * SECOND  # so long must it stay settled
 
 
@@ -67,6 +69,8 @@ class World:
         self.counters: dict[str, int] = {}
         self.rng = stream(schedule.seed, "world")
         self.healed = False  # no fault any more
+        self._keeps_for = max((step.since for step in schedule.actions if isinstance(step, Replay)), default=0)
+        self._kept: dict[tuple[str, str], deque[Kept]] = {}  # by hosts, what may be replayed
         self._mourned: dict[tuple[Address, Address], None] = {}  # who was told of whose end
 
     def count(self, what: str, by: int = 1) -> None:
@@ -139,9 +143,25 @@ class World:
             self.count("no route", len(frames))
             return
         src, name, at, now = member.address.name, dest.name, self.agenda.at, self.agenda.now
+        if self._keeps_for:
+            self._keep(now, member.address, dest, frames)
         for frame in frames:
             for delay, arriving, outlives in self.network.arrivals(src, name, frame):
                 at(now + delay, self._arrive, member.address, dest, arriving, outlives)
+
+    def _keep(self, now: int, src: Address, dest: Address, frames: Sequence[bytes]) -> None:
+        kept = self._kept.setdefault((src.name, dest.name), deque())
+        kept += [(now, src, dest, frame) for frame in frames]
+        while kept[0][0] < now - self._keeps_for:
+            kept.popleft()
+
+    def replay(self, src: str, dest: str, since: int) -> None:
+        """What was sent from one host to another in the last `since` microseconds arrives again."""
+        delay = self.network.delay(src, dest)
+        for then, sender, receiver, frame in self._kept.get((src, dest), ()):
+            if then >= self.agenda.now - since:
+                self.network.counters["replayed"] += 1
+                self.agenda.after(delay, self._arrive, sender, receiver, frame, True)
 
     def _arrive(self, src: Address, dest: Address, frame: bytes, outlives: bool) -> None:
         network = self.network
