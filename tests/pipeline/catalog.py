@@ -66,7 +66,8 @@ def _members() -> list[Planted]:
         *variants("unnamed", p.unnamed, "transitional-set", "transitional-set"),
         _one("sends-before-its-view", s.sends_before_its_view, "initial-view"),
         _one("sends-and-dies", s.sends_and_dies, "initial-view"),
-        _one("delivers-before-its-view", s.delivers_before_its_view, "initial-view"),
+        _one("delivers-before-its-view", lambda g: s.delivers_before_its_view(g, dies=False), "initial-view"),
+        _one("delivers-and-dies", lambda g: s.delivers_before_its_view(g, dies=True), "initial-view"),
         _one(
             "late-after-a-death-A", lambda g: s.late_after_a_death(g, "A", "B"), "same-view-delivery virtual-synchrony"
         ),
@@ -84,7 +85,7 @@ def _members() -> list[Planted]:
 
 def _endings() -> list[Planted]:
     return [
-        *(_one(f"own-lost-{at}", lambda g, at=at: s.own_lost(g, at), "self-delivery liveness") for at in "AC"),  # type: ignore[misc]
+        *(_one(f"own-lost-{at}", lambda g, at=at: s.own_lost(g, at), "self-delivery liveness") for at in "ABCD"),  # type: ignore[misc]
         *(
             _one(f"differ-at-quiet-{at}", lambda g, at=at: s.differ_at_quiet(g, at), "agreement liveness")
             for at in "AC"
@@ -95,7 +96,7 @@ def _endings() -> list[Planted]:
             _one(f"left-with-a-hole-{at}", lambda g, at=at: s.left_with_a_hole(g, at), "multicast-reported fifo")
             for at in "AC"
         ),  # type: ignore[misc]
-        *(_one(f"full-at-quiet-{at}", lambda g, at=at: s.full_at_quiet(g, at), "buffers-drain") for at in "AC"),  # type: ignore[misc]
+        *(_one(f"full-at-quiet-{at}", lambda g, at=at: s.full_at_quiet(g, at), "buffers-drain") for at in "ABCD"),  # type: ignore[misc]
         *(_one(f"gap-over-own-{at}", lambda g, at=at: s.gap_over_own(g, at), "self-delivery") for at in "AC"),  # type: ignore[misc]
         _one("left-unlisted", lambda g: s.left_without_report(g, listed=False), "multicast-reported"),
         _one("left-listed", lambda g: s.left_without_report(g, listed=True)),
@@ -147,6 +148,9 @@ def _unicasts() -> list[Planted]:
         "last": "unicast-reported",
         "half": "unicast-fifo unicast-reported",
         "repeated": "unicast-once unicast-fifo",
+        "repeated-1": "unicast-once unicast-fifo",
+        "repeated-2": "unicast-once unicast-fifo",
+        "repeated-5": "unicast-once unicast-fifo",
         "elsewhere": "unicast-fifo unicast-reported",
         "altered": "run-identity integrity",
         "falls": "unicast-fifo",

@@ -100,12 +100,16 @@ def outside_at_quiet(group: str) -> History:
     return history
 
 
-def delivers_before_its_view(group: str) -> History:
+def delivers_before_its_view(group: str, dies: bool) -> History:
+    """E delivers what the group does before it is in it; then it comes, or dies."""
     history = History(group)
     history.view("ABCD")
     history.start("E")
     history.deliver(history.send("B"), "ABCDE")
-    history.view("ABCDE")
+    if dies:
+        history.crash("E")
+    else:
+        history.view("ABCDE")
     return closed(history)
 
 
@@ -281,14 +285,21 @@ def unicasts(group: str, wrong: str) -> History:
     history.start("R")
     for number in range(1, 6):
         connection = 1 if number < 3 else 2
-        goes_wrong = {5: "last"} if wrong == "last" else {3: "reported", 4: "lost"} if wrong == "half" else {3: wrong}
-        _one_unicast(history, number, connection, goes_wrong.get(number, ""))
+        _one_unicast(history, number, connection, _where(wrong).get(number, ""))
     if wrong == "falls":
         history.arrives(history.unicast("P", "Q", 1), "Q", 1)
     history.settle()
     if wrong == "missing":
         history["P"].missing = True
     return history
+
+
+def _where(wrong: str) -> dict[int, str]:
+    """What goes wrong with which message: with the third one, if `wrong` says nothing else."""
+    if wrong == "half":
+        return {3: "reported", 4: "lost"}
+    what, _, number = wrong.partition("-")
+    return {int(number or (5 if what == "last" else 3)): what}
 
 
 def _one_unicast(history: History, number: int, connection: int, wrong: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pygroups.sim.promises.judge import Judge, checks_of
 from tests.pipeline.catalog import all_planted
 from tests.pipeline.planted import Planted
 from tests.sim.told import judged, lines
@@ -30,3 +31,54 @@ def test_a_planted_fault_breaks_what_it_breaks_and_nothing_else(planted: Planted
     history = planted.make(planted.group)
     broken = judged(history).broken
     assert {witness.promise for witness in broken} == planted.breaks, "\n".join(lines(history, broken))
+
+
+def test_what_is_left_out_is_in_the_catalog() -> None:
+    assert NOT_BUILT.keys() <= ALL.keys()
+
+
+TRAPS = {
+    "a crashed member's last block is cut off and compared at equal length": ("cut-block-C", "cut-block-swapped-C"),
+    "two messages that the reference member never saw": ("ahead-total-A", "unseen-by-reference"),
+    "no pair is in opposite order, and yet there is no order": ("clean-total", "cycle"),
+    "the dead are compared too": ("clean-total", "swapped-C-dead"),
+    "as many messages are not the same messages": ("clean-total", "exchanged-C-living"),
+    "who delivered first may be dead": ("ahead-total-A", "late-after-a-death-C"),
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_what_broke_a_checker_before(trap: str) -> None:
+    good, bad = (ALL[group].make(group) for group in TRAPS[trap])
+    judge = judged(good)
+    assert judge.broken == [] and judge.facts["total-order"] > 0
+    assert {witness.promise for witness in judged(bad).broken} == ALL[TRAPS[trap][1]].breaks != set()
+
+
+@pytest.mark.parametrize("at", ["A", "C"])
+def test_the_dead_may_be_ahead_in_total_and_not_in_uniform(at: str) -> None:
+    """It orders and delivers a message of B and dies before a byte leaves; the others deliver the resend a view later."""
+    history = ALL[f"ahead-total-{at}"].make("ahead")
+    assert judged(history).broken == []
+    assert ALL[f"ahead-uniform-{at}"].breaks == {"same-view-delivery"}, "to be judged here when uniform is built"
+
+
+def test_each_promise_counts_what_it_judged() -> None:
+    facts = judged(ALL["clean-total"].make("clean")).facts
+    silent = {promise for promise, count in facts.items() if not count}
+    assert silent == {"state-cut", "unicast-fifo", "unicast-once", "unicast-reported"}, "nothing of that kind happened"
+    assert (facts["self-inclusion"], facts["total-order"]) == (15, 73)
+    assert judged(ALL["state-right"].make("state")).facts["state-cut"] == 2
+    assert judged(ALL["unicast-right"].make("unicast")).facts["unicast-fifo"] == 5
+    assert "total-order" not in judged(ALL["clean-fifo"].make("clean")).facts
+
+
+def test_each_promise_is_broken_by_several_histories() -> None:
+    """At one member and at another, for the living and for the dead, where a promise is about them."""
+    times = {promise: 0 for planted in PLANTED for promise in planted.breaks}
+    for planted in PLANTED:
+        for promise in planted.breaks:
+            times[promise] += 1
+    running = set(Judge(checks_of("total")).promises)
+    assert times.keys() == running - {"causal"}, "causal is broken only where something else is that it follows from"
+    assert {promise: count for promise, count in times.items() if count < 4} == {}
