@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pygroups.core.errors import UsageError
 from pygroups.core.limits import SECOND, Config
 
 from .network import CALM
@@ -102,11 +103,20 @@ def _plainer(schedule: Schedule) -> Iterator[Schedule]:
         yield _with(schedule, rejoin=False)
     for name in schedule.config:
         config = {key: value for key, value in schedule.config.items() if key != name}
-        if 2 * Config(**config).heartbeat <= Config(**config).heartbeat_timeout:  # else the living look dead for ever
+        if _is_possible(config):
             yield _with(schedule, config=config)
     for name, habits in schedule.habits.items():
         if habits != Habits():
             yield _with(schedule, habits=schedule.habits | {name: Habits()})
+
+
+def _is_possible(config: dict[str, int]) -> bool:
+    """Whether these go together; with too few heartbeats in a time-out the living would look dead for ever."""
+    try:
+        made = Config(**config)
+    except UsageError:
+        return False
+    return 2 * made.heartbeat <= made.heartbeat_timeout
 
 
 def _shorter(schedule: Schedule) -> Iterator[Schedule]:
