@@ -57,7 +57,7 @@ def test_what_broke_a_checker_before(trap: str) -> None:
 
 @pytest.mark.parametrize("at", ["A", "C"])
 def test_the_dead_may_be_ahead_in_total_and_not_in_uniform(at: str) -> None:
-    """It orders and delivers a message of B and dies before a byte leaves; the others deliver the resend a view later."""
+    """It orders and delivers a message, dies before a byte leaves, and the others deliver the resend one view later."""
     history = ALL[f"ahead-total-{at}"].make("ahead")
     assert judged(history).broken == []
     assert ALL[f"ahead-uniform-{at}"].breaks == {"same-view-delivery"}, "to be judged here when uniform is built"
