@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +232,10 @@ def test_there_are_no_sockets() -> None:
     async def story(group: Group) -> None:
         with pytest.raises(UsageError, match="no sockets"):
             await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        with pytest.raises(UsageError, match="no sockets"):
+            await asyncio.open_connection("127.0.0.1", 9)
+        with pytest.raises(UsageError, match="no other processes"):
+            await asyncio.create_subprocess_exec("true")
 
     run(story)
 
@@ -509,7 +513,7 @@ def test_a_hang_says_who_waits_to_join_or_for_a_task_or_for_room_and_what_failed
     with pytest.raises(Hang) as raised:
         run(story)
     text = str(raised.value)
-    assert "task 'the test' waits for something" in text
+    assert "task 'the test' waits for an asyncio.Event (test_group.py:" in text
     assert "task 'joining' waits for its group to take it at channel B" in text
     assert "task 'filling' waits for room in the window at channel A" in text
     assert "task 'failing' has failed: ZeroDivisionError('this is why')" in text
@@ -583,6 +587,43 @@ def test_what_is_left_at_the_end_is_closed_with_a_warning_that_names_it() -> Non
         "channel A of group 'orders' was open at the end of the test: it was closed",
     ]
     assert kept[0]._member.closed
+
+
+def test_a_task_that_does_not_let_itself_be_canceled_fails_the_test() -> None:
+    async def stubborn() -> None:
+        while True:
+            try:
+                await asyncio.sleep(1)
+            except asyncio.CancelledError:
+                continue
+
+    async def story(group: Group) -> None:
+        group.start("A", stubborn())
+        await asyncio.sleep(1)
+
+    with pytest.raises(Hang, match=r"go on although they were canceled:\n  task 'A' waits for time to pass"):
+        run(story)
+
+
+def test_a_generator_that_is_left_is_closed() -> None:
+    closed: list[float] = []
+
+    async def numbers(group: Group) -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(1)
+            closed.append(group.now)
+
+    async def story(group: Group) -> None:
+        async for number in numbers(group):
+            assert number == 1
+            break
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(story)
+    assert closed
 
 
 def test_a_group_runs_one_test() -> None:

@@ -18,6 +18,10 @@ from pygroups.core.limits import SECOND
 from .background import Background
 
 PASS: Final = 10  # microseconds that a pass of the loop takes: so whoever polls sees time go by
+NO_OUTSIDE: Final = (
+    "a test in virtual time has no sockets, no pipes and no other processes, which could not answer in time: "
+    "put something in memory in their place, or test this with pygroups over real sockets"
+)
 PROCESS: Final[ContextVar[str]] = ContextVar("pygroups_process", default="")  # whose code runs
 
 
@@ -115,6 +119,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _worked(self, _: object) -> None:
         self.working -= 1
 
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
+        raise UsageError(NO_OUTSIDE)
+
+    async def subprocess_shell(self, *args: Any, **options: Any) -> Any:
+        raise UsageError(NO_OUTSIDE)
+
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         self.closing = True
         await super().shutdown_default_executor()
@@ -135,10 +145,7 @@ class VirtualSelector(selectors.DefaultSelector):
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         if self.closed_to_others:
-            raise UsageError(
-                "a test in virtual time has no sockets and no pipes, which could not answer in time: "
-                "put something in memory in their place, or test this with pygroups over real sockets"
-            )
+            raise UsageError(NO_OUTSIDE)
         return super().register(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:

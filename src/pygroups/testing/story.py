@@ -34,6 +34,7 @@ class Story:
         self.processes: dict[str, None] = {}  # that the test started
         self.left_open: list[LeftOpen] = []
         self._verdict: asyncio.Future[None] = self.loop.create_future()  # has the error that ends the test early
+        self._stubborn: Hang | None = None
         self._fallen: list[BaseException] = []  # raised where nobody could hear it
 
     def play(self, program: Coroutine[Any, Any, Result]) -> Result:
@@ -84,7 +85,7 @@ class Story:
             self._verdict.set_exception(error)
 
     def _stuck(self, why: str) -> None:
-        hang = Hang(self._report(why))
+        hang = self._stubborn or Hang(self._report(why))
         if self._verdict.done() or not self.running:
             raise hang
         self.fail(hang)
@@ -154,6 +155,13 @@ class Story:
             watch.session.member.close()
         await self._ended([task for task in self.loop.tasks if task is not asyncio.current_task()])
         await self.loop.shutdown_asyncgens()
+        self._insist([task for task in self.loop.tasks if task is not asyncio.current_task()])
+
+    def _insist(self, stubborn: list[asyncio.Task[Any]]) -> None:
+        """Nothing waits for those that were canceled, and go on."""
+        if stubborn:
+            self._stubborn = Hang("\n  ".join(["tasks go on although they were canceled:", *map(sentence, stubborn)]))
+            self.loop.limit = self.machine.background.time
 
     def _others(self, processes: Container[str] | None = None) -> list[asyncio.Task[Any]]:
         """The tasks of the test that are not done; those of `processes` alone, if these are given."""
@@ -174,4 +182,5 @@ class Story:
 
 
 def _ours(task: asyncio.Task[Any]) -> bool:
-    return task.get_name().startswith(OURS)
+    """Not the test's: our own, or asyncio's, which closes a generator that nobody holds any more."""
+    return task.get_name().startswith(OURS) or type(task.get_coro()).__name__ == "async_generator_athrow"

@@ -17,7 +17,14 @@ WAITS: Final = {
     "Session.join": "its group to take it",
     "Session.leave": "its group to let it go",
     "States.load": "the state",
+}
+ASYNCIO_WAITS: Final = {
     "sleep": "time to pass",
+    "Event.wait": "an asyncio.Event",
+    "Lock.acquire": "an asyncio.Lock",
+    "Condition.wait": "an asyncio.Condition",
+    "Queue.get": "an item of an asyncio.Queue",
+    "Queue.put": "room in an asyncio.Queue",
 }
 _OURS: Final = str(Path(__file__).parents[1])
 _ASYNCIO: Final = str(Path(asyncio.__file__).parent)
@@ -26,13 +33,13 @@ _ASYNCIO: Final = str(Path(asyncio.__file__).parent)
 def sentence(task: asyncio.Task[Any]) -> str:
     """What `task` waits for, and where in its program."""
     frames = list(_frames(task))
-    what = next((WAITS[name] for name in [f.f_code.co_qualname for f in reversed(frames)] if name in WAITS), None)
+    names = [frame.f_code.co_qualname for frame in reversed(frames)]
+    what = next((WAITS[name] for name in names if name in WAITS), None)
     channel = next((c for c in [f.f_locals.get("self") for f in frames] if isinstance(c, Channel)), None)
-    if what is None:
-        waiter = getattr(task, "_fut_waiter", None)
-        what = f"task {waiter.get_name()!r}" if isinstance(waiter, asyncio.Task) else "something"
-    elif channel is not None:
-        what += f" at channel {_name(channel)}"
+    if what is not None and channel is not None:
+        what += f" at channel {channel.address.name}"
+    elif what is None:
+        what = _waits_in_asyncio(task, names)
     return f"task {task.get_name()!r} waits for {what}{_place(frames)}"
 
 
@@ -60,8 +67,11 @@ def _is_theirs(frame: FrameType) -> bool:
     return not frame.f_code.co_filename.startswith((_OURS, _ASYNCIO))
 
 
-def _name(channel: Channel) -> str:
-    return channel.address.name
+def _waits_in_asyncio(task: asyncio.Task[Any], names: list[str]) -> str:
+    waiter = getattr(task, "_fut_waiter", None)
+    if isinstance(waiter, asyncio.Task):
+        return f"task {waiter.get_name()!r}"
+    return next((ASYNCIO_WAITS[name] for name in names if name in ASYNCIO_WAITS), "something")
 
 
 def _place(frames: list[FrameType]) -> str:
