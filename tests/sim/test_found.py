@@ -14,8 +14,8 @@ from pygroups.sim.schedule import from_json
 
 FOUND = sorted(Path(__file__).with_name("found").glob("*.json"))
 OPEN: dict[str, str] = {
-    "joiner-founds-alone": "the leader ends while it tells its joiners of their first view; the one it did not tell finds"
-    " nobody announced, and founds a group of its own, which nothing merges with the other",
+    "joiner-founds-alone": "the leader ends while it tells its joiners of their first view; the one it did not"
+    " tell finds nobody announced, and founds a group of its own, which nothing merges with the other",
 }
 
 

@@ -27,6 +27,13 @@ def test_only_what_matters_is_left_and_as_weak_as_it_goes() -> None:
     assert left == Pause(at=1_300_000, who="A", lasts=10_000)
 
 
+def test_limits_that_need_each_other_stay_together() -> None:
+    """Without its run_bytes the window would hold no full run: such a member cannot be."""
+    config = {"run_bytes": 2 << 10, "window": 8 << 10, "heartbeat": 50_000}
+    schedule = msgspec.structs.replace(toy_schedule(3), config=config)
+    assert small(schedule, lambda one: "window" in one.config).config == {"run_bytes": 2 << 10, "window": 8 << 10}
+
+
 def test_a_moment_that_matters_stays() -> None:
     crash = Crash(at=1_000_000, who="follower", moment="Accept", nth=2, leaves="first", reaches=3)
     plain = toy_schedule(4)
