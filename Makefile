@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format fuzz kills starts simulate bench venv java chromium clean
+.PHONY: help demo test check style house format fuzz checkers kills starts simulate bench venv java chromium clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -43,6 +43,9 @@ fuzz: venv ## damaged frames against decoder and stacks for SECONDS=60
 MINUTES ?= 20
 simulate: venv ## the long count of simulated schedules goes on for MINUTES=20; PROFILE=total one profile, JOBS=1
 	@PYTHONPATH=src $(BIN)/python -m bench.simulate --minutes $(MINUTES) --profile "$(PROFILE)" --jobs "$(JOBS)"
+
+checkers: venv java ## make each check of a promise blind, in the simulator and in the audit: a planted history must show it
+	@ONLY="$(ONLY)" $(BIN)/python -m tests.mutants.checkers.gate
 
 KILLS ?= 200
 kills: venv java ## KILLS=200 deaths between the steps of a turn, one audit over all their journals
