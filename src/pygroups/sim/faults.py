@@ -143,7 +143,7 @@ def _leave(world: World, leave: Leave) -> None:
 
 def _gather(world: World, _: Gather) -> None:
     largest = world.largest_side()
-    for member in [one for one in world.running.values() if one not in largest]:
+    for member in [one for one in world.running.values() if one.view is not None and one not in largest]:
         world.count("gathered")
         world.crash(member)
         world.agenda.after(RESTART, world.start, member.address.name)

@@ -161,7 +161,8 @@ class Jump(Step, frozen=True, tag="jump"):
 
 
 class Gather(Step, frozen=True, tag="gather"):
-    """Whoever is not on the largest side ends and starts again, as somebody would see to while sides do not merge."""
+    """Whoever is in a view, but not on the largest side, ends and starts again: as somebody would see to while sides do
+    not merge."""
 
 
 Action = (
