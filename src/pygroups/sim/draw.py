@@ -64,8 +64,15 @@ def draw(seed: int, wish: Wish) -> Schedule:
         rejoin=rng.random() < 0.5,
         actions=tuple(sorted([*kept, *sends], key=lambda action: action.at)),
         heal_at=heal_at,
-        bound=30 * SECOND + 20 * patience,
+        bound=_bound(config, weather),
     )
+
+
+def _bound(config: dict[str, int], weather: Weather) -> int:
+    """How long after the last fault everything may take.  Copies that come late are answered, and a connection with
+    somebody who is gone is given up only when it is old."""
+    late = weather.late_max + Config(**config).connection_age if weather.late else 0
+    return 30 * SECOND + 20 * _patience(config) + late
 
 
 def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
