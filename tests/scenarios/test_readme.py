@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -17,6 +18,7 @@ def rows(text: str) -> list[tuple[str, str]]:
     return [(row["id"], row["where"]) for row in ROW.finditer(text)]
 
 
+@cache
 def names_in(file: Path) -> list[str]:
     return [node.name for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef)]
 
