@@ -141,7 +141,7 @@ class Story:
         main.cancel()
         self.cancel_tasks_of(self.processes)
         await self._ended([main, *self._others(self.processes)])
-        others = self._others()
+        others = [task for task in self._others() if self.loop.tasks[task] not in self.processes]
         if well:
             self._warn([f"task {task.get_name()!r} still ran at the end of the test" for task in others])
         for task in others:
