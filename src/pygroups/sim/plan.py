@@ -229,7 +229,7 @@ class Plan:
             self.gone += 1
             return
         soon = self.rng.random() < 0.5
-        back = at + int(self.rng.uniform(0.01, 0.3 if soon else 2.0) * self.lasts / 2)
+        back = at + int(self.rng.uniform(0.01, 0.3 if soon else 1.0) * self.lasts / 2)
         self.actions += [Start(at=back, who=name) for name in self.names]
 
     def _traffic(self, at: int) -> None:
