@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.limits import Config
 from pygroups.sim.catalog import COMES_WITH, DISTURBING, FAULTS, GRAVE, SENTENCES, STEPS, checked_faults
 from pygroups.sim.draw import Wish, draw
 from pygroups.sim.plan import STAGES
@@ -87,6 +88,13 @@ def test_a_seed_has_a_part_of_all_faults() -> None:
     ]
     assert 1 <= len(long) <= 40
     assert all(heal_at >= over for heal_at, over in long)
+
+
+def test_the_bound_knows_how_late_a_copy_can_come() -> None:
+    for schedule in some(("late",)):
+        age = Config(**schedule.config).connection_age
+        assert schedule.bound >= 30_000_000 + bool(schedule.weather.late) * (schedule.weather.late_max + age)
+    assert some(("crash",))[0].bound < 200_000_000
 
 
 def test_each_labeled_point_is_aimed_at() -> None:
