@@ -32,6 +32,7 @@ def test_every_promise_has_a_blind_check_in_both_rooms() -> None:
         assert named == wanted, "causal has no rule in the audit: it follows from others"
 
 
+@pytest.mark.slow
 def test_a_check_that_sees_everything_is_not_noticed() -> None:
     ((_, shown_by),) = gate.hunt_running([gate.Blind("unchanged", "", [])])
     assert shown_by is None
