@@ -10,7 +10,8 @@ import pytest
 from pygroups.testing import Group  # and asyncio: what pytester's runs load first is loaded anew for each of them
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "testing.md").read_text()
-PLUGIN = ("-p", "pytest_pygroups", "-p", "no:cacheprovider")
+# The plugin may be installed and loaded already, which pytester's run within this process warns of.
+PLUGIN = ("-p", "pytest_pygroups", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 FAILURES = re.findall(r"```text\n(.*?)```", GUIDE, re.DOTALL)
 

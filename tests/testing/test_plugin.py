@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PLUGIN = ("-p", "pytest_pygroups", "-p", "no:cacheprovider")
+# The plugin may be installed and loaded already, which pytester's run within this process warns of.
+PLUGIN = ("-p", "pytest_pygroups", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 
 def outcomes(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
