@@ -136,8 +136,17 @@ class Judge:
         self.counters["deliveries"] += run.count
         if run.next > self.heard.get(run.origin, 1):
             self.heard[run.origin] = run.next
-        where = (run.stream, run.seq)
-        delivery = Delivery(member, event.view, event.position, run.origin, run.first, run.count, run.body, *where)
+        delivery = Delivery(
+            member,
+            event.view,
+            event.position,
+            run.origin,
+            run.first,
+            run.count,
+            run.body,
+            run.stream,
+            run.seq,
+        )
         for check in self._delivered:
             check(delivery)
 

@@ -22,6 +22,9 @@ class Heard:
         self.next: dict[Address | None, int] = {}  # the number after the last one delivered
         self.skipped: dict[tuple[Address | None, int], None] = {}
 
+    def has_all(self, stream: Address, below: int) -> bool:
+        return self.next.get(stream, 0) >= below and not self.skipped
+
     def has(self, stream: Address, number: int) -> bool:
         return number < self.next.get(stream, 0) and (stream, number) not in self.skipped
 
@@ -67,9 +70,11 @@ class Stability(Check):
 
     def _look_at(self, view: ViewId, stream: Address, numbers: range) -> None:
         """Numbers that nobody delivered were never more than numbers."""
-        heard = self.heard.get(view, {})
+        members, heard = self.members.get(view, ()), self.heard.get(view, {})
+        if all(member in heard and heard[member].has_all(stream, numbers.stop) for member in members):
+            self.judged += len(members) * len(numbers)
+            return
         delivered = [number for number in numbers if any(one.has(stream, number) for one in heard.values())]
-        members = self.members.get(view, ())
         self.judged += len(members) * len(delivered)
         for member in members:
             one = heard.get(member) or Heard()
