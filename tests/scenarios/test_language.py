@@ -15,7 +15,7 @@ from pygroups.core.layer import Layer
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run
 from pygroups.layers import sequencer
-from pygroups.layers.profiles import PROFILES
+from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.layers.unicast2 import Unicast2
 from pygroups.sim import (
     Acting,
@@ -35,6 +35,7 @@ from pygroups.sim import (
     write_schedule,
 )
 from pygroups.sim.schedule import Crash, Send, Start
+from tests.sim.toy import ToyGroup
 
 TOTAL = PROFILES["total"]
 
@@ -336,3 +337,19 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         schedule_of(1, faults=("thunder",))
     with pytest.raises(UsageError, match="breaks no promise"):
         shrunk(small())
+
+
+def test_a_stack_of_ones_own_with_nothing_of_ours_below_the_top() -> None:
+    """It is judged by what the test says, here by no order at all."""
+    toy = Profile("toy", (ToyGroup,), "here", "views from the directory, and no repair")
+    with scenario("A B C", profile=toy, formed=False) as group:
+        group.start("A B C")
+        group.until(lambda: all(len(member.view) == 3 for member in group.members), within=1)
+        group["A"].sends(3)
+        group.settles()
+        assert group["B"].texts == group["C"].texts == ["A1", "A2", "A3"]
+        group.drop("ToyData", dest="C", count=1)
+        group["A"].sends("lost")
+        group.settles()
+        assert group["B"].texts[-1] == "lost"
+        assert "lost" not in group["C"].texts

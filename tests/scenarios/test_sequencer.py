@@ -127,21 +127,31 @@ def test_SEQ_09_old_forward_after_a_view() -> None:
         assert group["B"].texts == ["m", "n"]
 
 
+def shares(seconds: float, reads_after: int) -> float:
+    """What the one with most was delivered, over the one with least, while all always had something to send."""
+    with scenario("A B C", habits=Habits(reads_after=reads_after), window=4 << 10, run_bytes=1 << 10) as group:
+        for name in "ABC":
+            group[name].sends(int(5_000 * seconds), size=900)
+        group.after(seconds)
+        counts = Counter(message.origin for message in group["B"].delivered)
+        for name in "ABC":
+            assert counts[name] > 50 * seconds
+            assert group[name].unsent > 0
+            group[name].stops_sending()
+    return max(counts.values()) / min(counts.values())
+
+
 @pytest.mark.parametrize("seconds", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_SEQ_12(seconds: float) -> None:
     """Three that always have something to send, the sequencer among them, and readers who are slower than the network:
     nobody gets less than his share."""
-    habits = Habits(reads_after=20 * MILLISECOND)
-    with scenario("A B C", habits=habits, window=8 << 10, run_bytes=1 << 10) as group:
-        for name in "ABC":
-            group[name].sends(int(10_000 * seconds), size=300)
-        group.after(seconds)
-        shares = Counter(message.origin for message in group["B"].delivered)
-        assert min(shares.values()) > 100 * seconds
-        assert max(shares.values()) < 1.2 * min(shares.values())
-        for name in "ABC":
-            assert group[name].unsent > 0
-            group[name].stops_sending()
+    assert shares(seconds, reads_after=20 * MILLISECOND) < 1.2
+
+
+@pytest.mark.xfail(strict=True, reason="a full window goes round a hop faster at the member that orders")
+def test_SEQ_12_with_quick_readers() -> None:
+    """The same where nothing but the windows holds the senders: neither bandwidth nor readers."""
+    assert shares(0.3, reads_after=1 * MILLISECOND) < 1.2
 
 
 def test_SEQ_14() -> None:
