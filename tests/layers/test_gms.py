@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pygroups.core import events
 from pygroups.core.address import Address
 from pygroups.core.layer import Env
-from pygroups.core.limits import SECOND, Config
+from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot, View
 from pygroups.layers.gms import decide
@@ -146,3 +146,27 @@ def test_a_joiner_hands_on_nothing_and_a_member_hands_a_join_on_once() -> None:
     gms.up(Run(C, B, (Join(C, "there", ""),)))
     gms.up(Run(A, B, (Join(C, "there", ""),)))
     assert [(dest, type(head)) for dest, head in told(gms)] == [(A, Join)]
+
+
+def test_a_joiner_that_was_invited_founds_only_when_nothing_comes_of_it() -> None:
+    """Whoever invited it may have died, and others may have the view that it is in."""
+    env = Env(B, 0, random.Random(1), Config())
+    env.contact = "b"
+    gms = Gms(env)
+    gms.down_event(events.Join())
+    gms.up(Run(A, B, (Ready(Ballot(2, A), Ballot(1, A)),)))
+    env.now = 2 * env.config.flush_timeout - 1
+    gms.up_event(events.Found({}, may_found=True))
+    assert gms.view is None
+    env.now += 1
+    gms.up_event(events.Found({}, may_found=True))
+    assert gms.view is not None and gms.view.members == (B,)
+
+
+def test_more_than_a_view_can_hold_are_not_taken_in() -> None:
+    gms = leader_of_two()
+    for number in range(MEMBERS_MAX):
+        joiner = Address(f"j{number}", "0" * 16)
+        gms.up(Run(joiner, A, (Join(joiner, "there", ""),)))
+    assert len(gms.leader.joiners) == MEMBERS_MAX - 2
+    assert gms.env.counters["drop too many joiners"] == 2

@@ -146,7 +146,6 @@ def test_a_member_wakes_up_in_the_others_flush(profile: str) -> None:
         assert group["A"].delivered_from("C") == list(range(1, 101))
 
 
-@pytest.mark.xfail(strict=True, reason="GMS answers a Ready or Collect of a process that is in no view with it")
 @pytest.mark.parametrize("head", [Ready, Collect])
 def test_a_stranger_leads_nobody(head: type[Ready | Collect]) -> None:
     """X, which is no member, speaks of the group's view under the highest ballot there can be: it is dropped and

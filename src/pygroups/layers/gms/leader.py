@@ -12,6 +12,7 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Contacts, VerifyLife
+from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.view import Ballot, ViewId
 
 from . import decide
@@ -94,6 +95,9 @@ class Leader:
         if former is not None:
             self.contested[former] = head
             gms.below.append(VerifyLife(former))
+            return
+        if len(view.members) + len(self.joiners) >= MEMBERS_MAX and head.joiner not in self.joiners:
+            self.env.drop("too many joiners")  # it asks again
             return
         self._queued()
         self.joiners[head.joiner] = (head.contact, self.env.now)
@@ -242,9 +246,9 @@ class Leader:
         assert gms.view is not None
         if attempt is None or attempt.stage is not Stage.READY or head.ballot != attempt.ballot:
             return
-        if head.bound is not None:
-            gms.heard_of(head.bound)
-        if src in gms.view.members:
+        if gms.knows(src):
+            if head.bound is not None:
+                gms.heard_of(head.bound)
             if head.view != gms.view.id and not gms.give_installation(src, head.view):
                 gms.ended(src)  # it is in a view that this one knows nothing of
                 return
@@ -319,8 +323,8 @@ class Leader:
             self.handover = Handover(self.gms, proposal)
 
     def on_low(self, head: Low) -> None:
-        self.gms.heard_of(head.named)
         if self.attempt is not None and head.ballot == self.attempt.ballot:
+            self.gms.heard_of(head.named)
             self._again(self._pause())
 
     def _again(self, pause: int) -> None:

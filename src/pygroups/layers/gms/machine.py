@@ -60,6 +60,7 @@ class Gms(Layer):
     __slots__ = (
         "highest",
         "inbox",
+        "invited_at",
         "kept",
         "leader",
         "leaving",
@@ -87,6 +88,7 @@ class Gms(Layer):
         self.kept: Install | None = None  # the installation of this view, until all are known to have it
         self.past: dict[ViewId, None] = {}  # views this member was in
         self.inbox: list[object] = []  # what this member tells itself
+        self.invited_at = -NEVER  # when somebody last asked this joiner whether it is there
         self.part = Participant(self)
         self.leader = Leader(self)
 
@@ -173,6 +175,9 @@ class Gms(Layer):
         if self.phase is not Phase.JOINING:
             return
         if event.may_found:
+            if self.env.now < self.invited_at + 2 * self.env.config.flush_timeout:
+                self.env.count("founding put off")
+                return  # those who invited it may be gone, and others may have the view that it is in: ask again
             view = View(Ballot(self.highest + 1, self.env.me), (self.env.me,), (self.env.contact,))
             self._enter(view, previous=None, transitional=(self.env.me,), joined=(self.env.me,), digest=None)
             return
@@ -236,6 +241,10 @@ class Gms(Layer):
             self.part.reset()
             self.above.append(events.Excluded(reason, detail))
             self.below.append(events.Gone())
+
+    def knows(self, member: Address) -> bool:
+        """Whether it is in this member's view: nobody else is believed about ballots."""
+        return self.view is not None and member in self.view.members
 
     def heard_of(self, ballot: Ballot) -> None:
         """No ballot of this member's own will be at or below this one."""
@@ -335,7 +344,10 @@ class Gms(Layer):
 
     def on_stuck(self, src: Address, head: Stuck) -> None:
         if self.view is not None and head.view == self.view.id:
-            self.leader.on_stuck(head)
+            if self.knows(src):
+                self.leader.on_stuck(head)
+            else:
+                self.env.drop("view change of a stranger")
         else:
             self.explain(src, head.view, asked=True)
 

@@ -39,8 +39,14 @@ class Participant:
 
     def on_ready(self, src: Address, head: Ready) -> None:
         gms = self.gms
-        gms.heard_of(head.ballot)
         mine = None if gms.view is None else gms.view.id
+        if gms.knows(src):
+            gms.heard_of(head.ballot)
+        elif head.view == mine:
+            self.env.drop("view change of a stranger")
+            return
+        if mine is None:
+            gms.invited_at = self.env.now
         if mine is None or head.view >= mine:
             gms.tell(src, ReadyRsp(head.ballot, mine, self.bound, gms.leaving))
         else:
@@ -50,7 +56,7 @@ class Participant:
         gms = self.gms
         if gms.view is None or head.view != gms.view.id:
             gms.explain(src, head.view, asked=True)
-        elif self._not_low(src, head.ballot):
+        elif self._may_lead(src, head.ballot):
             if head.ballot != self.bound:
                 self.env.count("bound" if self.bound is None else "bound again")
                 self.bound, self.proposal = head.ballot, None
@@ -73,7 +79,7 @@ class Participant:
         gms, proposal = self.gms, head.proposal
         if gms.view is None or proposal.old != gms.view.id:
             gms.explain(src, proposal.old, asked=True)
-        elif self._not_low(src, proposal.ballot) and proposal.ballot == self.bound:
+        elif self._may_lead(src, proposal.ballot) and proposal.ballot == self.bound:
             self.heard_leader()
             if decide.makes_sense(proposal, gms.view, self.env.me, self.held):
                 self.proposal = proposal
@@ -90,7 +96,11 @@ class Participant:
             self.record("accepted", self.proposal)
             self.gms.tell(ballot.leader, Accept(ballot))
 
-    def _not_low(self, src: Address, ballot: Ballot) -> bool:
+    def _may_lead(self, src: Address, ballot: Ballot) -> bool:
+        """Whether `src` is a member of this view and its ballot is none that this member has left behind."""
+        if not self.gms.knows(src) or ballot.leader != src:
+            self.env.drop("view change of a stranger")
+            return False
         self.gms.heard_of(ballot)
         if self.bound is not None and ballot < self.bound:
             self.gms.tell(src, Low(ballot, self.bound))
