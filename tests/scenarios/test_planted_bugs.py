@@ -57,3 +57,29 @@ def test_a_suspect_that_answers_ready_stays_in_the_view() -> None:
         group.settles(within=30)
         assert [group[name].view for name in "ABC"] == [("A", "B", "C")] * 3
         assert group["C"].views == [("A", "B", "C")]
+
+
+def test_a_joiner_is_told_of_a_view_when_the_others_have_it() -> None:
+    """B never gets the installation of the view with C, and A, which decided it, dies: C is taken in by B (M11)."""
+    with scenario("A B") as group:
+        group.drop("Install", src="A", dest="B")
+        group.start("C")
+        group.after(0.2)
+        assert not group["C"].view
+        group.crash("A")
+        group.heal()
+        group.until(lambda: group["B"].view == group["C"].view == ("B", "C"), within=20)
+
+
+def test_a_late_run_is_not_taken_after_the_answer_to_collect() -> None:
+    """A's last message reaches C alone, while it waits for the installation, behind the cut (M44)."""
+    with scenario("A B C") as group:
+        group.drop("sequencer.Data", src="A", dest="B")
+        group.delay("sequencer.Data", src="A", dest="C", by=0.3)
+        group.delay("Install", src="B", dest="C", by=0.5)
+        group["A"].sends("late")
+        group.after(0.01)
+        group.crash("A")
+        group.until(lambda: group["C"].view == ("B", "C"), within=20)
+        assert group["B"].texts == group["C"].texts == []
+        assert group["C"].drops["run after the stop"] == 1
