@@ -24,6 +24,7 @@ from pygroups.sim import (
     Delivery,
     Habits,
     Schedule,
+    Viewed,
     Weather,
     messages_of,
     play,
@@ -353,3 +354,17 @@ def test_a_stack_of_ones_own_with_nothing_of_ours_below_the_top() -> None:
         group.settles()
         assert group["B"].texts[-1] == "lost"
         assert "lost" not in group["C"].texts
+
+
+def test_a_promise_of_ones_own_is_judged_in_drawn_schedules() -> None:
+    class NeverMoreThanTwo(Check):
+        promises = ("small-group",)
+
+        def viewed(self, view: Viewed) -> None:
+            if len(view.members) > 2:
+                self.broken("small-group", f"{len(view.members)} members", member=view.member, view=view.id)
+
+    found = simulate(range(3), members=3, checks=lambda: [NeverMoreThanTwo()])
+    assert found.failure is not None and found.failure.witness is not None
+    assert found.failure.witness.promise == "small-group"
+    assert found.totals.schedules == 1

@@ -93,7 +93,11 @@ def test_STB_08(profile: str) -> None:
 def test_STB_09(members: int) -> None:
     """A round costs one vote of each to the collector and one message to all, not one of each to each."""
     names = [f"m{number:02}" for number in range(members)]
-    with scenario(names, stable_bytes=1 << 20, stable_runs=1_000) as group:
+    with scenario(names, formed=False, stable_bytes=1 << 20, stable_runs=1_000) as group:
+        group.forms(names[:1])
+        group.start(names[1:])
+        group.until(lambda: all(len(member.view) == members for member in group.members), within=10)
+        group.settles()
         votes, told = group.watch("Vote"), group.watch("StabilityMsg")
         group[names[1]].sends(1)
         group.until(lambda: group[names[1]].stable == 1, within=2)
