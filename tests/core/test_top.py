@@ -465,3 +465,16 @@ def test_a_member_that_was_told_the_end_has_no_timer_left() -> None:
     bench.top.up_event(Excluded("left", ""))
     bench.turn()
     assert bench.top.wake == NEVER
+
+
+def test_what_comes_to_one_member_with_the_news_of_its_end_is_delivered_before_it() -> None:
+    """It was acknowledged already; multicasts that come then belong to nobody's view."""
+    bench = Bench()
+    bench.top.up_event(Excluded("excluded", ""))
+    bench.top.up(Run(B, A, (), B, 1, 0, 1, pack([b"to A"])))
+    bench.deliver(from_b(1, b"to all"))
+    _, events = bench.turn()
+    assert [event.run.body for event in events if isinstance(event, Delivered)] == [pack([b"to A"])]
+    assert isinstance(events[-1], Excluded)
+    bench.top.up(Run(B, A, (), B, 2, 0, 1, pack([b"too late"])))
+    assert bench.turn()[1] == []

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Forget, Undelivered
+from pygroups.core.events import Forget, Gone, Undelivered
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
@@ -372,4 +372,15 @@ def test_what_is_loose_goes_past_the_connections_both_ways() -> None:
     assert [run.heads for run in unicast2.below] == [(vote,)]
     assert [run.heads for run in unicast2.above] == [(vote,)]
     assert not unicast2.outboxes
+    assert not unicast2.inboxes
+
+
+def test_after_the_end_nothing_is_acknowledged_any_more() -> None:
+    """Nobody above takes it: its sender must hear that it was not acknowledged."""
+    talk = conversation("A B")
+    unicast2, me, peer = layer(talk, "A"), talk.members["A"].address, talk.members["B"].address
+    unicast2.down_event(Gone())
+    unicast2.up(Run(peer, me, (Data(1, 1, 0, 0, True),), peer, 1, 0, 1, b"\x91\xc4\x01x"))
+    assert unicast2.above == []
+    assert unicast2.env.drops == {"unicast after the end": 1}
     assert not unicast2.inboxes

@@ -155,8 +155,8 @@ class Top(Layer):
             self.env.drop("head of no layer")
         elif run.dest is None and run.stream is None:
             self.env.drop("multicast of no stream")  # no layer below has put it in its place
-        elif run.count and not self.stopped:
-            self._deliver(run)
+        elif run.count and (not self.stopped or (self.ending is not None and run.stream is None)):
+            self._deliver(run)  # also what came to this member alone with the news of its end: it is acknowledged
 
     def _deliver(self, run: Run) -> None:
         env = self.env

@@ -10,7 +10,7 @@ from pygroups.core.layer import NEVER
 from pygroups.core.run import Run
 from pygroups.core.top import checksum
 
-from ._unicast_heads import Resend, SendFirst
+from ._unicast_heads import Data, Resend, SendFirst
 
 UNOPENED: Final = -1  # `next` of a receiving lane whose first number is not known yet
 
@@ -105,6 +105,16 @@ class InLane:
         if seq - lowest >= most or len(self.early) >= most:
             return "unicast beyond the window"
         return "unicast had already" if seq in self.early else None
+
+    def keep(self, data: Data, run: Run, most: int, now: int) -> str | None:
+        """`run` came early: it waits for what is missing before it, or is refused, and why."""
+        refusal = self.refusal(data.seq, data.low, most)
+        if refusal is None:
+            self.early[data.seq] = run
+        else:
+            self.beyond = max(self.beyond, data.seq + 1)  # asked for when its turn comes
+        self.fed_at = now
+        return refusal
 
     def waits(self) -> bool:
         """Whether something is missing here."""

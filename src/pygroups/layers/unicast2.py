@@ -22,7 +22,7 @@ from ._unicast_lanes import NO_INBOX, TO_SELF, UNOPENED, Inbox, InLane, Memory, 
 class Unicast2(Layer):
     """Once and in order for each connection; a higher connection id replaces a connection, nothing else does."""
 
-    __slots__ = ("conns", "dead", "due", "inboxes", "members", "outboxes", "tombstones")
+    __slots__ = ("conns", "dead", "due", "gone", "inboxes", "members", "outboxes", "tombstones")
 
     needs: ClassVar[frozenset[str]] = frozenset({"UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST"})
@@ -38,6 +38,7 @@ class Unicast2(Layer):
         self.dead: Memory[bool] = Memory(env.config.connection_age, most)  # proven to have ended: nothing is sent there
         self.due: dict[Address, int] = {}  # peers of whom something is open, and when to look after them
         self.conns = 0  # connections opened in this life
+        self.gone = False  # nobody above takes anything any more: it must not be acknowledged
 
     # -- sending
 
@@ -163,8 +164,8 @@ class Unicast2(Layer):
             self.env.drop("unicast without a connection")
 
     def on_data(self, data: Data, run: Run) -> None:
-        if data.low > data.seq:
-            self.env.drop("malformed unicast")
+        if self.gone or data.low > data.seq:
+            self.env.drop("unicast after the end" if self.gone else "malformed unicast")
             return
         peer = run.src
         box = self.inboxes.get(peer)
@@ -207,18 +208,14 @@ class Unicast2(Layer):
     def _keep(self, peer: Address, box: Inbox, data: Data, run: Run) -> None:
         """`run` came early: it waits, bounded, for what is missing before it."""
         config, now, lane = self.env.config, self.env.now, box.lanes[data.lane]
-        refusal = lane.refusal(data.seq, data.low, config.unicast_early_max)
         if not lane.waits():
             lane.find_hole(data.seq, now, config.unicast_period)
             self._look_after(peer, lane.ask_at)
             if lane.next == UNOPENED:
                 self.tell(peer, SendFirst(box.conn, data.lane))
-        if refusal is None:
-            lane.early[data.seq] = run
-        else:
+        refusal = lane.keep(data, run, config.unicast_early_max, now)
+        if refusal is not None:
             self.env.drop(refusal)
-            lane.beyond = max(lane.beyond, data.seq + 1)  # asked for when its turn comes
-        lane.fed_at = now
 
     def _accept(self, peer: Address, conn: int) -> Inbox | None:
         """The connection `conn` of `peer`, which is not the one we have.
@@ -332,6 +329,7 @@ class Unicast2(Layer):
         if isinstance(event, NewView):
             self.members = dict.fromkeys(event.view.members)
         elif isinstance(event, Gone):
+            self.gone = True
             for peer in list(self.outboxes):
                 self.forget(peer)
 
