@@ -64,7 +64,7 @@ def test_a_broken_promise_names_seed_witness_and_how_to_repeat_it(tmp_path: Path
 
     source = tmp_path / "src"
     gate.copy_source(source)
-    gate.plant(gate.mutants("M4")[0], source)
+    gate.plant(gate.mutants("M4-kept")[0], source)
     found = simulate("--seeds", "0:20", "--json", source=source)
     assert found.returncode == 1, found.stderr
     failure = json.loads(found.stdout)["failure"]
