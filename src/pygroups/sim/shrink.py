@@ -50,7 +50,8 @@ class _Shrinker:
             self._each(_without_one)
             self._each(_calmer)
             self._drop_actions()
-            self._each(_milder)
+            self._each(_all_sends_small)
+            self._weaken()
             self._each(_plainer)
             self._each(_shorter)
             self._each(_fewer_names)
@@ -78,6 +79,16 @@ class _Shrinker:
             if size == 1:
                 return
             size = max(1, size // 2)
+
+    def _weaken(self) -> None:
+        """Each of the actions, as far as it goes in one step of each kind."""
+        for place in range(len(self.best.actions)):
+            for changes in list(_milder(self.best.actions[place], self.best.names)):
+                actions = list(self.best.actions)
+                if ("who" in changes or "side" in changes) and not _role(actions[place]):
+                    continue  # one of the names was enough
+                actions[place] = msgspec.structs.replace(actions[place], **changes)
+                self._try(_with(self.best, actions=tuple(actions)))
 
     def _each(self, simpler: Callable[[Schedule], Iterator[Schedule]]) -> None:
         """Everything that is `simpler`, until nothing of it still fails."""
@@ -138,30 +149,42 @@ def _rounded(action: Action, unit: int) -> Action:
     return msgspec.structs.replace(action, at=at)
 
 
-def _milder(schedule: Schedule) -> Iterator[Schedule]:
-    """One action is weaker, shorter, aimed at a name instead of a role, or strikes at once instead of at a moment."""
-    for place, action in enumerate(schedule.actions):
-        for changes in _milder_actions(action, schedule.names):
-            weaker = msgspec.structs.replace(action, **changes)
-            yield _with(schedule, actions=(*schedule.actions[:place], weaker, *schedule.actions[place + 1 :]))
+def _all_sends_small(schedule: Schedule) -> Iterator[Schedule]:
+    """Every message is a small one, and alone."""
+    yield _with(schedule, actions=tuple(_small(action) for action in schedule.actions))
 
 
-def _milder_actions(action: Action, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _small(action: Action) -> Action:
+    return msgspec.structs.replace(action, count=1, size=20) if isinstance(action, Send) else action
+
+
+def _milder(action: Action, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Weaker, shorter, aimed at a name instead of a role, or at once instead of at a moment."""
     for field, plain in _PLAIN.items():
         if getattr(action, field, plain) != plain:
             yield {field: plain}
-    for field in _AMOUNTS:
+    for field, least in _AMOUNTS.items():
         amount = getattr(action, field, 0)
-        if amount > _AMOUNTS[field]:
-            yield {field: max(_AMOUNTS[field], amount // 2)}
-    if getattr(action, "who", None) in (COORDINATOR, FOLLOWER):
-        yield from ({"who": name} for name in names)
-    if isinstance(action, Cut) and action.side[0] in (COORDINATOR, FOLLOWER):
+        if amount > least:
+            yield {field: least}
+        if amount // 2 > least:
+            yield {field: amount // 2}
+    if not _role(action):
+        return
+    if isinstance(action, Cut):
         yield from ({"side": (name, *action.side[1:])} for name in names if name not in action.side)
+    else:
+        yield from ({"who": name} for name in names)
+
+
+def _role(action: Action) -> bool:
+    """Whether it is aimed at whoever has a role."""
+    who = action.side[0] if isinstance(action, Cut) else getattr(action, "who", "")
+    return who in (COORDINATOR, FOLLOWER)
 
 
 _PLAIN: Final[dict[str, object]] = {"moment": "now", "nth": 1, "leaves": "all", "reaches": 1, "way": "both"}
-_AMOUNTS: Final = {  # halved until they are as small as this
+_AMOUNTS: Final = {  # made as small as this, or else half of what they are
     "lasts": 10_000,
     "since": 10_000,
     "times": 1,
