@@ -56,6 +56,8 @@ def test_the_numbers_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert "total-order" not in answer["promises"] and "virtual-synchrony" in answer["promises"]
     assert {"crashes", "isolations_of_a_coordinator", "flush_restarts", "retransmissions", "drops"} <= answer.keys()
     assert answer["shortcomings"] == [] and answer["faults"]["starts"] >= 9 and answer["simulated_hours_per_minute"] > 0
+    assert list(answer["facts"]) == answer["promises"] and answer["facts"]["integrity"] > 600
+    assert answer["not_judged"] == [promise for promise, count in answer["facts"].items() if not count]
     assert answer["stages"]["bound"] > 0 and "bound" not in answer["stages_never_hit"]
 
 

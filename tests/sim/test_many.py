@@ -36,6 +36,7 @@ def test_many_schedules_hold_and_try_what_they_should(profile: str) -> None:
     assert answer["failure"] is None, answer["failure"]
     assert answer["shortcomings"] == [], done.stderr
     assert answer["schedules"] == EACH
+    assert answer["not_judged"] == []
     assert answer["faults_that_never_happened"] == []
     assert set(answer["stages_never_hit"]) <= RARE
     assert done.returncode == 0 and done.stderr == "", "in a pipe nothing is said of the progress"

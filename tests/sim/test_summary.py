@@ -10,7 +10,7 @@ from pygroups.sim.coverage import STAGES, faults_missing, zeros
 from pygroups.sim.draw import FAULTS, Wish
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.runner import Outcome, Totals
-from pygroups.sim.summary import Summary, closing
+from pygroups.sim.summary import Summary, as_json, closing
 
 GOOD = {"messages": 300, "senders": 2, "messages heard": 300, "deliveries": 900, "views": 9}
 HIT = {"crash of a coordinator": 1, "isolation of a coordinator": 1, "flush restarted": 1, "runs sent again": 1}
@@ -63,6 +63,17 @@ def test_a_zero_fails_a_large_batch_only(name: str) -> None:
     assert small.shortcomings() == [] and "with 300 schedules or more that fails" in closing(small)
     (said,) = large.shortcomings()
     assert said.startswith("in 300 schedules there were no ") and said.endswith(": that is not tested")
+
+
+def test_a_promise_of_which_nothing_was_judged_is_named() -> None:
+    one, other = outcome(), outcome()
+    one.facts = {"integrity": 3, "state-cut": 0, "unicast-fifo": 0}
+    other.facts = {"integrity": 4, "state-cut": 1, "unicast-fifo": 0}
+    both = summary(one, other)
+    assert "\n  not judged: state-cut, unicast-fifo" in closing(summary(one))
+    assert both.not_judged == ["unicast-fifo"] and "\n  not judged: unicast-fifo" in closing(both)
+    assert as_json(both, None, [], "")["facts"] == {"integrity": 7, "state-cut": 1, "unicast-fifo": 0}
+    assert "not judged" not in closing(summary(other, times=0))
 
 
 def test_what_was_not_asked_for_may_be_zero() -> None:

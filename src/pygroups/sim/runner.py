@@ -45,6 +45,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     counts: dict[str, int] = {}
     faults: dict[str, int] = {}  # what of the counts the world did, and what the network did to frames
     drops: dict[str, int] = {}  # by reason
+    facts: dict[str, int] = {}  # by promise, how many were judged: Judge.facts
 
     @property
     def empty(self) -> bool:
@@ -63,6 +64,7 @@ class Totals(msgspec.Struct, kw_only=True):
     counts: dict[str, int] = {}
     faults: dict[str, int] = {}
     drops: dict[str, int] = {}
+    facts: dict[str, int] = {}
 
     def add(self, outcome: Outcome) -> None:
         self.schedules += 1
@@ -72,6 +74,7 @@ class Totals(msgspec.Struct, kw_only=True):
             (self.counts, outcome.counts),
             (self.faults, outcome.faults),
             (self.drops, outcome.drops),
+            (self.facts, outcome.facts),
         ):
             for name, count in addends.items():
                 sums[name] = sums.get(name, 0) + count
@@ -168,6 +171,7 @@ def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) ->
         counts=counts,
         faults={"starts": len(world.lives), **happened, **network},
         drops=drops,
+        facts=judge.facts,
     )
 
 

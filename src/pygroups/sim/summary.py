@@ -85,6 +85,11 @@ class Summary(msgspec.Struct, frozen=True):
         return zeros(self.layers, self.wish.faults, self.counts)
 
     @property
+    def not_judged(self) -> list[str]:
+        """The promises of which no schedule had anything to judge: that none was broken says nothing of them."""
+        return [promise for promise, count in self.totals.facts.items() if not count]
+
+    @property
     def hours_per_minute(self) -> float:
         """Simulated hours in a real minute."""
         return self.totals.virtual_s / 60 / max(self.seconds, 0.001)
@@ -126,6 +131,7 @@ def closing(summary: Summary) -> str:
         _list("faults at labeled points", _numbers(_at_points(totals.faults))),
         _list("view changes", [f"{stage} {number:,}" for stage, number in summary.stages.items() if number]),
         _list("dropped", _numbers(drops)),
+        _list("not judged", summary.not_judged),
     ]
     if totals.schedules > 1:
         lines.append(_list("never hit", summary.never_hit))
@@ -209,6 +215,8 @@ def as_json(summary: Summary, failed: Outcome | None, promises: Sequence[str], r
         "drops": dict(sorted(totals.drops.items())),
         "shortcomings": summary.shortcomings(),
         "promises": list(promises),
+        "facts": totals.facts,
+        "not_judged": summary.not_judged,
         "failure": _failure_as_json(failed, repeat),
     }
 
