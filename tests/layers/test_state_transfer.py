@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from pygroups.core import events
 from pygroups.core.address import Address
-from pygroups.core.events import Event, Marks, NewView, StateArrived, StateChunk, StateTaken, StateWanted
+from pygroups.core.events import (
+    Event,
+    Marks,
+    NewView,
+    Standing,
+    StateArrived,
+    StateChunk,
+    StateTaken,
+    StateWanted,
+    Waits,
+)
 from pygroups.core.view import Ballot, View
+from pygroups.layers.state_transfer import StateTransfer
 
 from .conversation import Conversation, Member
 
@@ -22,11 +33,26 @@ class Group:
     def member(self, name: str) -> Member:
         return self.talk.members[name]
 
-    def view(self, number: int, names: str, *, where: str = "", digest: Marks | None = None) -> None:
+    def layer(self, name: str) -> StateTransfer:
+        (layer,) = self.member(name).under_test
+        assert isinstance(layer, StateTransfer)
+        return layer
+
+    def view(
+        self,
+        number: int,
+        names: str,
+        *,
+        where: str = "",
+        digest: Marks | None = None,
+        standings: dict[Address, Standing] | None = None,
+    ) -> None:
+        """Those `where`, or all, install it; what each said before is how those who go on stand to the state."""
         members = tuple(self.member(name).address for name in names)
         view = View(Ballot(number, members[0]), members, tuple(names))
         stayed = [m for m in members if self.at.get(m.name) and m in self.at[m.name].members]
         founded = not self.at
+        standings = {one: self.layer(one.name).standing for one in stayed} if standings is None else standings
         for name in where or names:
             old = self.at.get(name)
             me = self.member(name).address
@@ -34,7 +60,8 @@ class Group:
             left = () if old is None else tuple(m for m in old.members if m not in members)
             begins = None if old is not None or founded else (digest or {})
             together = tuple(stayed) if old is not None else (me,)
-            self.happened(name, NewView(view, old.id if old else None, together, joined, left, True, begins))
+            previous = old.id if old else None
+            self.happened(name, NewView(view, previous, together, joined, left, True, begins, standings))
         for name in names:
             self.at[name] = view
 
@@ -173,3 +200,57 @@ def test_a_part_from_somebody_who_was_not_asked_is_dropped() -> None:
     group.settle()
     assert arrived(group, "B") == []
     assert events.StateArrived not in map(type, group.told["C"])
+
+
+def test_6_who_keeps_no_state_gives_none() -> None:
+    """The coordinator is a customer without a state; whoever has one is asked, also when that is the last in rank."""
+    group = Group("A", "B", "C")
+    group.member("A").env.keeps_state = False
+    group.view(1, "A")
+    group.view(2, "AB")
+    (gone,) = arrived(group, "B")
+    assert gone == (2, b"", True), "nobody has a state: B begins with none"
+    group.settle()
+    group.view(3, "ABC")
+    assert wanted(group, "A") == []
+    assert wanted(group, "B") == [(3, ("C",))]
+    group.give("B", "C", b"state")
+    group.settle()
+    assert arrived(group, "C") == [(3, b"state", True)]
+    assert group.layer("A").standing is False
+    assert group.layer("C").standing is True
+
+
+def test_7_everybody_finds_the_same_provider_whoever_has_heard_of_the_state() -> None:
+    """B has its state, and D has not heard so when B becomes the first in rank: D waits for it all the same."""
+    group = Group("A", "B", "D")
+    group.view(1, "A")
+    group.view(2, "ABD")
+    group.give("A", "B", b"state")
+    for packet in [packet for packet in group.talk.flight if packet.dest == "B"]:
+        group.talk.flight.remove(packet)
+        group.member("B").stack.receive(packet.frame, 0)
+        group.end_turn("B")
+    late, group.talk.flight = group.talk.flight, []
+    group.view(3, "BD")
+    assert wanted(group, "B") == [(3, ("D",))]
+    group.give("B", "D", b"of view 3")
+    group.settle()
+    assert arrived(group, "D") == [(3, b"of view 3", True)]
+    group.talk.flight = [packet for packet in late if packet.dest != "A"]
+    group.settle()
+    assert group.holds("B") == group.holds("D") == {}
+
+
+def test_8_who_had_its_state_after_it_was_asked_tells_the_joiners_too() -> None:
+    group = Group("A", "B", "C")
+    group.view(1, "A")
+    group.view(2, "AB")
+    asked = {group.member("A").address: True, group.member("B").address: group.layer("B").standing}
+    assert isinstance(asked[group.member("B").address], Waits)
+    group.give("A", "B", b"state")
+    group.settle()
+    group.view(3, "ABC", standings=asked)
+    group.give("A", "C", b"later")
+    group.settle()
+    assert group.holds("A") == group.holds("B") == group.holds("C") == {}

@@ -726,3 +726,32 @@ def test_journals_are_saved_as_members_write_them(tmp_path: Path) -> None:
         kinds[folder] = [row["kind"] for batch in batches for row in batch.to_pylist()]  # type: ignore[union-attr]
     assert kinds["own"] == kinds["all"]
     assert {"start", "view", "send", "deliver", "fault", "heal", "leave", "stop"} <= {*kinds["all"]}
+
+
+def test_a_coordinator_without_a_state_is_not_asked_for_one() -> None:
+    class Keeper:
+        def __init__(self, data: bytes) -> None:
+            self.data = data
+
+        async def get_state(self) -> bytes:
+            return self.data
+
+        async def set_state(self, data: bytes) -> None:
+            self.data = data
+
+    async def story(group: Group) -> None:
+        async with Channel("g", name="customer"), Channel("g", name="B", state=Keeper(b"orders")) as second:
+            group.start("one", _read_all(second))
+            late = Keeper(b"")
+            async with Channel("g", name="A", state=late) as joiner:
+                assert [member.name for member in joiner.view.members] == ["customer", "B", "A"]
+                group.start("another", _read_all(joiner))
+                await group.settled()
+                assert late.data == b"orders"
+
+    run(story)
+
+
+async def _read_all(channel: Channel) -> None:
+    async for _ in channel:
+        pass

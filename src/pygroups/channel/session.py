@@ -77,6 +77,7 @@ class Session:
             await self.network.open()
             self.directory.open(self.network.contact)
             self.member.stack.env.contact = self.network.contact
+            self.member.stack.env.keeps_state = self.options.state is not None
             self.member.begin()
             self.member.ask(core.Join())
             await self.joined

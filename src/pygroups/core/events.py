@@ -154,6 +154,16 @@ class Gone(Event):
     """
 
 
+class Waits(msgspec.Struct, frozen=True, array_like=True):
+    """A member that has no state yet: `provider` gives it the one of the start of `view`."""
+
+    provider: Address
+    view: ViewId
+
+
+Standing = Waits | bool  # how a member stands to the group's state: it waits for one, has one (True) or keeps none
+
+
 class NewView(Event):
     """Up and down from gms: this is the view now.  Every run of the old view passed before it, none passes after."""
 
@@ -164,6 +174,7 @@ class NewView(Event):
     left: tuple[Address, ...]
     primary: bool
     digest: Marks | None  # where each origin starts, for a member that begins the view with a given state
+    standings: dict[Address, Standing] = {}  # of those who go on, as all who install the view know them
 
 
 class Stop(Event):
@@ -290,6 +301,12 @@ class Undelivered(Event):
 
 
 # -- state transfer
+
+
+class StateStanding(Event):
+    """Down, state_transfer to gms: how this member stands to the group's state from now on."""
+
+    standing: Standing
 
 
 class StateWanted(Event):

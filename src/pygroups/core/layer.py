@@ -39,6 +39,7 @@ class Env:
         "fingerprint",
         "gauges",
         "journaling",
+        "keeps_state",
         "me",
         "now",
         "records",
@@ -53,6 +54,7 @@ class Env:
         self.config = config
         self.contact = ""  # where this member listens; its driver sets it before it joins
         self.fingerprint = ""  # what all members must have in common; whoever builds the stack sets it
+        self.keeps_state = True  # the application has a state, which joiners need and it can give
         self.journaling = journaling  # without a journal no record is made at all
         self.archiving = False  # what is delivered goes into the journal, payloads and all
         self.view: ViewId | None = None  # the view that the top has been given

@@ -13,7 +13,18 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.events import Event, Marks, NewView, StateArrived, StateChunk, StateTaken, StateWanted
+from pygroups.core.events import (
+    Event,
+    Marks,
+    NewView,
+    Standing,
+    StateArrived,
+    StateChunk,
+    StateStanding,
+    StateTaken,
+    StateWanted,
+    Waits,
+)
 from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.view import ViewId
@@ -44,7 +55,7 @@ class StateDone(msgspec.Struct, array_like=True, tag=92):
 class StateTransfer(Layer):
     """State of the start of a view for those who join in it."""
 
-    __slots__ = ("done", "early", "given", "marks", "members", "parts", "stateless", "view")
+    __slots__ = ("done", "early", "given", "marks", "members", "parts", "standing", "stateless", "view")
 
     needs: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"STATE_AT_VIEW"})
@@ -56,7 +67,8 @@ class StateTransfer(Layer):
         self.view: ViewId | None = None
         self.members: tuple[Address, ...] = ()
         self.early: list[Run] = []  # parts for a view that is not installed here yet: data does not wait for control
-        self.stateless: dict[Address, tuple[Address, ViewId]] = {}  # who has no state yet, and who gives it which
+        self.stateless: dict[Address, Waits] = {}  # who has no state yet, and who gives it which
+        self.standing: Standing = False  # of this member
         self.done: dict[Address, None] = {}  # who said that it has one; perhaps before the view it joined in came here
         self.given: dict[tuple[Address, ViewId], int] = {}  # parts sent to a joiner so far
         self.parts = 0  # received of the state that this member waits for
@@ -89,7 +101,7 @@ class StateTransfer(Layer):
             self.below.append(event)
 
     def _give(self, event: StateChunk) -> None:
-        if self.stateless.get(event.joiner) != (self.env.me, event.view):
+        if self.stateless.get(event.joiner) != Waits(self.env.me, event.view):
             return  # the joiner has gone, or another view's state is on its way to it
         key = (event.joiner, event.view)
         number = self.given.get(key, 0)
@@ -107,7 +119,7 @@ class StateTransfer(Layer):
                 self.env.count("state early")
             else:
                 self.env.drop("too many early parts of a state")
-        elif self.stateless.get(self.env.me) != (run.src, head.view) or head.number != self.parts:
+        elif self.stateless.get(self.env.me) != Waits(run.src, head.view) or head.number != self.parts:
             self.env.drop("state that nobody waits for")
         else:
             self._take(run, head)
@@ -122,19 +134,20 @@ class StateTransfer(Layer):
         self.tell(run.src, StateAck(head.view, self.parts))
         self.above.append(StateArrived(head.view, run.src, data, head.last, head.none))
         if head.last:
-            self._done()
+            self._done(self.members)
 
-    def _done(self) -> None:
+    def _done(self, others: tuple[Address, ...]) -> None:
         self._has_state(self.env.me)
-        for member in self.members:
+        self._stands(self.env.keeps_state)
+        for member in others:
             if member != self.env.me:
                 self.tell(member, StateDone())
 
     def _has_state(self, member: Address) -> None:
         self.done[member] = None
-        provided = self.stateless.pop(member, None)
-        if provided is not None:
-            self.given.pop((member, provided[1]), None)
+        waits = self.stateless.pop(member, None)
+        if waits is not None:
+            self.given.pop((member, waits.view), None)
 
     # -- membership
 
@@ -150,48 +163,59 @@ class StateTransfer(Layer):
         if event.digest is not None:
             self.marks = dict(event.digest)
         before = self.stateless.get(me)
-        founded = event.previous is None and view.members == (me,)
-        lost = self._provide(event, () if founded else event.joined)
+        lost = self._provide(event)
         if lost or self.stateless.get(me, before) != before:
             self.parts = 0
             event = msgspec.structs.replace(event, digest=dict(self.marks))  # what was held before is dropped
-        joiners = tuple(joiner for joiner, by in self.stateless.items() if by == (me, view.id))
+        joiners = tuple(joiner for joiner, waits in self.stateless.items() if waits == Waits(me, view.id))
         wanted = [StateWanted(view.id, joiners, dict(self.marks))] if joiners else []
         if lost:
             self.env.count("state lost")
             self.above += [event, StateArrived(view.id, me, b"", last=True, none=True), *wanted]
-            self._done()
+            self._done(self.members)
         else:
             self.above += [*wanted, event]
+            if me in self.done and isinstance(event.standings.get(me), Waits):
+                self._done(event.joined)  # it had its state before this view, and after it was asked
         self.done = {member: None for member in self.done if member in view.members}
         early, self.early = self.early, []
         for run in early:
             self.up(run)
 
-    def _provide(self, event: NewView, joined: tuple[Address, ...]) -> bool:
-        """Who gives a state to whom from this view on: whoever gave and is still here goes on.
-
-        True when this member has no state and nobody has one: the first member then begins with none, and gives that.
+    def _provide(self, event: NewView) -> bool:
+        """Who gives a state to whom from this view on, from what all who install it know: whoever gave and is still
+        here goes on.  True when nobody has a state and this member is the first that needs one: it begins with none.
         """
-        me, members = self.env.me, event.view.members
-        without = [m for m in members if (m in self.stateless or m in joined) and m not in self.done]
-        provider = next((member for member in members if member not in without), None)
-        lost = provider is None
-        if provider is None:
-            provider = members[0]
-            without.remove(provider)
-        before, self.stateless = self.stateless, {}
+        me, members, standings = self.env.me, event.view.members, event.standings
+        founded = event.previous is None and members == (me,)
+        if founded:
+            self._stands(self.env.keeps_state)
+        without = [] if founded else [m for m in members if not isinstance(standings.get(m), bool)]
+        provider = next((member for member in members if standings.get(member) is True), None)
+        lost = provider is None and bool(without)
+        if lost:
+            provider = without.pop(0)
+        self.stateless = {}
         for member in without:
-            giving = before.get(member)
-            here = giving is not None and giving[0] in members and member not in joined
-            if giving is not None and not here and provider == me:
-                self.env.count("state from another")
-            self.stateless[member] = giving if giving is not None and here else (provider, event.view.id)
+            waits = standings.get(member)
+            if not isinstance(waits, Waits) or waits.provider not in members:
+                if isinstance(waits, Waits) and provider == me:
+                    self.env.count("state from another")
+                assert provider is not None
+                waits = Waits(provider, event.view.id)
+            if member not in self.done:
+                self.stateless[member] = waits
+        if me in self.stateless:
+            self._stands(self.stateless[me])
         for joiner, view in list(self.given):
-            if self.stateless.get(joiner) != (me, view):
+            if self.stateless.get(joiner) != Waits(me, view):
                 del self.given[joiner, view]
                 self.above.append(StateTaken(view, joiner, None))
         return lost and provider == me
+
+    def _stands(self, standing: Standing) -> None:
+        self.standing = standing
+        self.below.append(StateStanding(standing))  # the next view change asks gms for it
 
     def gauges(self) -> dict[str, int]:
         return {"stateless": len(self.stateless), "given": len(self.given)}

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
+from pygroups.core.events import Standing
 from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
 from pygroups.core.view import Ballot, View, ViewId
 
@@ -70,6 +71,7 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
     held: StreamPositions  # per stream, the first seq not received without a hole
     marks: OriginMarks  # per origin, the first number not handed up
     leaving: bool
+    standing: Standing = True
 
 
 class Low(msgspec.Struct, array_like=True, tag=37):
@@ -89,6 +91,7 @@ class Proposal(msgspec.Struct, array_like=True):
     cut: StreamPositions  # per stream of the old view, the end of what everybody hands up
     holders: Annotated[dict[Address, Address], Meta(max_length=MEMBERS_MAX)]  # who has a stream up to the cut
     primary: bool
+    standings: Annotated[dict[Address, Standing], Meta(max_length=MEMBERS_MAX)] = {}  # of those who go on
 
 
 class Propose(msgspec.Struct, array_like=True, tag=38):

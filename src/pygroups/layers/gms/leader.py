@@ -298,6 +298,7 @@ class Leader:
             cut,
             holders,
             decide.stays_primary(view, gms.primary, attempt.asked),
+            {member: attempt.answers[member].standing for member in go_on},
         )
         for member in attempt.asked:
             gms.tell(member, Propose(attempt.proposal))

@@ -68,6 +68,7 @@ class Gms(Layer):
         "past",
         "phase",
         "primary",
+        "standing",
         "suspects",
         "view",
     )
@@ -82,6 +83,7 @@ class Gms(Layer):
         self.phase = Phase.NEW
         self.view: View | None = None
         self.primary = True  # a hint, see View.primary
+        self.standing: events.Standing = True  # to the group's state; told by state_transfer, where there is one
         self.suspects: dict[Address, bool] = {}  # members taken to be gone; True: nothing takes it back
         self.leaving = False
         self.highest = 0  # of all ballots and views heard of
@@ -132,6 +134,8 @@ class Gms(Layer):
         elif isinstance(event, events.Installed):
             if self.kept is not None:  # what a joiner needs is known only now
                 self.kept = Install(self.kept.proposal, event.marks)
+        elif isinstance(event, events.StateStanding):
+            self.standing = event.standing
         elif isinstance(event, events.Join):
             self.phase = Phase.JOINING
             self._ask_for_members()
@@ -179,7 +183,7 @@ class Gms(Layer):
                 self.env.count("founding put off")
                 return  # those who invited it may be gone, and others may have the view that it is in: ask again
             view = View(Ballot(self.highest + 1, self.env.me), (self.env.me,), (self.env.contact,))
-            self._enter(view, previous=None, transitional=(self.env.me,), joined=(self.env.me,), digest=None)
+            self._enter(NewView(view, None, view.members, view.members, (), self.primary, None))
             return
         members = sorted(event.members)
         self.env.rng.shuffle(members)
@@ -277,36 +281,27 @@ class Gms(Layer):
         self.part.record("installed", proposal)
         self.primary = proposal.primary
         self.kept = Install(proposal, digest)
-        self._enter(
-            proposal.view,
-            previous=None if joining else proposal.old,
-            transitional=(self.env.me,) if joining else proposal.transitional,
-            joined=tuple(member for member in proposal.view.members if member not in proposal.transitional),
-            digest=digest,
-        )
+        previous = None if joining else proposal.old
+        together = (self.env.me,) if joining else proposal.transitional
+        joined = tuple(member for member in proposal.view.members if member not in proposal.transitional)
+        self._enter(NewView(proposal.view, previous, together, joined, (), self.primary, digest, proposal.standings))
 
-    def _enter(
-        self,
-        view: View,
-        previous: ViewId | None,
-        transitional: tuple[Address, ...],
-        joined: tuple[Address, ...],
-        digest: events.Marks | None,
-    ) -> None:
+    def _enter(self, event: NewView) -> None:
+        """Be in this view; who left by it is added."""
+        view = event.view
         old, self.view = self.view, view
         self.phase = Phase.MEMBER
         self.highest = max(self.highest, view.id.number)
         self.part.reset()
         self.suspects = {member: proven for member, proven in self.suspects.items() if member in view.members}
-        left = () if old is None else tuple(member for member in old.members if member not in view.members)
+        event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
         if old is not None:
             self.past[old.id] = None
             if len(self.past) > PAST_MAX:
                 del self.past[next(iter(self.past))]
-        event = NewView(view, previous, transitional, joined, left, self.primary, digest)
         self.below += [events.Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
         self.above.append(event)
-        self.leader.installed(changed=old is not None and bool(joined or left))
+        self.leader.installed(changed=old is not None and bool(event.joined or event.left))
         if self.leaving:
             self._ask_to_leave()
 
