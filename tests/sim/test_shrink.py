@@ -9,14 +9,22 @@ import msgspec
 from pygroups.sim.catalog import FAULTS
 from pygroups.sim.draw import Wish, draw
 from pygroups.sim.network import CALM
+from pygroups.sim.promises.broken import Witness
+from pygroups.sim.runner import Outcome
 from pygroups.sim.schedule import Clog, Crash, Cut, Flap, Habits, Pause, Ring, Schedule, Slow
-from pygroups.sim.shrink import shrink
+from pygroups.sim.shrink import Shrinker
 from tests.sim.toy import toy_schedule
 
 
 def small(schedule: Schedule, matters: Callable[[Schedule], bool]) -> Schedule:
-    assert matters(schedule)
-    return shrink(schedule, matters, tries=3_000)
+    def play(one: Schedule, until: int | None) -> Outcome:
+        witness = Witness(promise="made-up", detail="it matters") if matters(one) else None
+        return Outcome(seed=one.seed, witness=witness, now=one.heal_at)
+
+    shrinker = Shrinker(schedule, play)
+    left = shrinker.run()
+    assert shrinker.done and matters(left)
+    return left
 
 
 def test_only_what_matters_is_left_and_as_weak_as_it_goes() -> None:

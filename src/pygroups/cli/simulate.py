@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json as json_text
 import os
 import shlex
@@ -10,7 +11,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cyclopts import Parameter
 
@@ -78,8 +79,8 @@ def simulate(
     replay
         Play this one seed and print what happens as a table, a column for each member.
     shrink
-        Make the schedule of this seed, which breaks a promise, as small as it goes; write it to the file that
-        --schedule names, and print what happens in it.
+        Make the schedule of this seed, which breaks a promise, as small as it goes within a minute, or until Ctrl-C;
+        write it to the file that --schedule names, and print what happens in it.
     schedule
         Play the schedule in this file and print what happens; with --shrink, where to write it.
     json
@@ -92,7 +93,7 @@ def simulate(
     wish = _wish(kind.profile, kind.members, kind.minutes, kind.faults)
     workers = _workers(jobs)
     if shrink is not None:
-        return _shrink(shrink, wish, schedule)
+        return _shrink(shrink, wish, schedule, json)
     if schedule is not None:
         repeat = shlex.join(["pygroups", "simulate", "--schedule", str(schedule)])
         return _play(_read(schedule), wish, repeat, journal, json)
@@ -122,11 +123,8 @@ def _check_together(
         raise UsageError(f"{' and '.join(given)} each say what to play: give one of them")
     if schedule is not None and shrink is None and kind != ANY_KIND:
         raise UsageError("the file of --schedule says all: leave --profile, --members, --minutes and --faults out")
-    if shrink is not None and (journal is not None or json):
-        raise UsageError(
-            "--shrink prints what happens in the small schedule and no more: "
-            "play the file of --schedule with --journal or --json after it"
-        )
+    if shrink is not None and journal is not None:
+        raise UsageError("--shrink writes no journals: play the file of --schedule with --journal after it")
 
 
 def _wish(profile: str, members: int | None, minutes: float | None, faults: str | None) -> Wish:
@@ -162,8 +160,10 @@ def _read(file: Path) -> Schedule:
 # -- one schedule
 
 
-def _play(schedule: Schedule, wish: Wish, repeat: str, journal: Path | None = None, json: bool = False) -> int:
-    """One schedule, with its story; `repeat` is the command line for it."""
+def _play(
+    schedule: Schedule, wish: Wish, repeat: str, journal: Path | None = None, json: bool = False, **more: Any
+) -> int:
+    """One schedule, with its story; `repeat` is the command line for it.  With `json`, `more` is printed too."""
     from pygroups.sim.runner import Totals, play
     from pygroups.sim.spacetime import SpaceTime
     from pygroups.sim.summary import Summary
@@ -177,7 +177,7 @@ def _play(schedule: Schedule, wish: Wish, repeat: str, journal: Path | None = No
     if table is not None:
         _show(table, outcome)
     summary = Summary(totals, wish._replace(profile=schedule.profile), time.monotonic() - started)
-    _print_counts(summary, outcome if outcome.witness else None, repeat, json)
+    _print_counts(summary, outcome if outcome.witness else None, repeat, json, **more)
     return FAILED if outcome.witness else 0
 
 
@@ -195,31 +195,27 @@ def _show(table: SpaceTime, outcome: Outcome) -> None:
         console.print(Text.assemble(*line.parts), soft_wrap=True)
 
 
-def _shrink(seed: int, wish: Wish, file: Path | None) -> int:
+def _shrink(seed: int, wish: Wish, file: Path | None, json: bool) -> int:
     """Find a small schedule that breaks the same promise as `seed`."""
     from pygroups.sim.draw import draw
     from pygroups.sim.runner import play
     from pygroups.sim.schedule import to_json
-    from pygroups.sim.shrink import alike, shrink
+    from pygroups.sim.shrink import LIMIT_S, Shrinker
     from pygroups.sim.summary import command
 
-    schedule = draw(seed, wish)
-    witness = play(schedule).witness
-    if witness is None:
-        raise UsageError(f"seed {seed} breaks no promise: there is nothing to shrink")
-
-    def fails(candidate: Schedule) -> bool:
-        found = play(candidate).witness
-        return found is not None and alike(found, witness)
-
-    small = shrink(schedule, fails, tell=say)
+    shrinker = Shrinker(draw(seed, wish), lambda one, until: play(one, until=until), seconds=LIMIT_S, tell=say)
+    with contextlib.suppress(KeyboardInterrupt):  # the best so far is worth having
+        shrinker.run()
     say("")
-    if file is None:
-        return _play(small, wish, command(seed, wish).replace("--replay", "--shrink"))
-    file.write_bytes(to_json(small))
-    repeat = shlex.join(["pygroups", "simulate", "--schedule", str(file)])
-    print(f"wrote {file}: repeat it with `{repeat}`")
-    return _play(small, wish, repeat)
+    repeat = command(seed, wish).replace("--replay", "--shrink")
+    if file is not None:
+        file.write_bytes(to_json(shrinker.best))
+        repeat = shlex.join(["pygroups", "simulate", "--schedule", str(file)])
+    if not json:
+        print(shrinker.said())
+        if file is not None:
+            print(f"wrote {file}: repeat it with `{repeat}`")
+    return _play(shrinker.best, wish, repeat, json=json, shrunk=shrinker.figures())
 
 
 # -- many
@@ -260,15 +256,13 @@ def _verdict(summary: Summary, failed: Outcome | None) -> int:
     return FAILED if summary.shortcomings() else 0
 
 
-def _print_counts(
-    summary: Summary, failed: Outcome | None, repeat: str, json: bool, *, interrupted: bool = False
-) -> None:
+def _print_counts(summary: Summary, failed: Outcome | None, repeat: str, json: bool, **more: Any) -> None:
     from pygroups.sim.promises.judge import Judge, checks_of
     from pygroups.sim.summary import as_json, closing, failure
 
     if json:
         promises = Judge(checks_of(summary.wish.profile)).promises
-        print(json_text.dumps(as_json(summary, failed, promises, repeat) | {"interrupted": interrupted}))
+        print(json_text.dumps(as_json(summary, failed, promises, repeat) | {"interrupted": False} | more))
         return
     if failed is not None:
         print(failure(failed, repeat))

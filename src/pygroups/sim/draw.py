@@ -64,11 +64,11 @@ def draw(seed: int, wish: Wish) -> Schedule:
         rejoin=rng.random() < 0.5,
         actions=tuple(sorted([*kept, *sends], key=lambda action: action.at)),
         heal_at=heal_at,
-        bound=_bound(config, weather),
+        bound=bound_of(config, weather),
     )
 
 
-def _bound(config: dict[str, int], weather: Weather) -> int:
+def bound_of(config: dict[str, int], weather: Weather) -> int:
     """How long after the last fault everything may take.  Copies that come late are answered, and a connection with
     somebody who is gone is given up only when it is old."""
     late = weather.late_max + Config(**config).connection_age if weather.late else 0

@@ -97,8 +97,9 @@ def play(
     journals: Path | None = None,
     tell: Callable[[str], None] | None = None,
     story: Story | None = None,
+    until: int | None = None,
 ) -> Outcome:
-    """Play `schedule` to its end.
+    """Play `schedule` to its end, or `until` that time (microseconds), when nothing more is said of it.
 
     `journals`: a folder for the members' journals, in seed-<n>/<name>@<incarnation>/.  `story` hears what happens, or
     else `tell` hears it in lines.
@@ -113,8 +114,12 @@ def play(
         story=Lines(tell) if story is None and tell is not None else story,
     )
     witness, trace = None, ""
+    if until is not None:
+        world.agenda.at(until, _stop)
     try:
         _play(world)
+    except _Stopped:
+        pass
     except Broken as broken:
         witness = broken.witness
     except Exception as error:  # noqa: BLE001 (whatever a layer raises is a finding, told with its seed)
@@ -124,6 +129,14 @@ def play(
             assert member.journal is not None
             member.journal.save(journals)
     return _outcome(world, judge, witness, trace)
+
+
+class _Stopped(Exception):
+    """The time until which a schedule was to be played is over."""
+
+
+def _stop() -> None:
+    raise _Stopped
 
 
 def _play(world: World) -> None:

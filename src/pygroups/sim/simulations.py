@@ -19,7 +19,7 @@ from .promises.judge import PROFILES, Judge, checks_of
 from .runner import Outcome, Totals
 from .scenario_world import builder_of
 from .schedule import Schedule, from_json, to_json
-from .shrink import alike, shrink
+from .shrink import TRIES, Shrinker
 
 Build = Callable[[Env], Stack]
 Checks = Callable[[], Sequence[Check]]  # makes new ones: a check remembers what it saw
@@ -89,8 +89,10 @@ def play(
     checks: Checks = tuple,
     journals: Path | None = None,
     tell: Callable[[str], None] | None = None,
+    until: int | None = None,
 ) -> Outcome:
-    """Play one schedule to its end, or until a promise is broken: `witness` of the outcome.
+    """Play one schedule to its end, `until` that time (microseconds), or until a promise is broken: `witness` of the
+    outcome.
 
     `profile`: an own Profile, in place of the one that the schedule names; `build` and `checks` as in simulate().
     `journals`: a folder for the members' journals.  `tell` hears what happens, line by line.
@@ -99,7 +101,7 @@ def play(
         build = builder_of(schedule.profile if profile is None else profile)
     promised = checks_of(schedule.profile) if schedule.profile in PROFILES else []
     judge = Judge([*promised, *checks()])
-    return runner.play(schedule, build=build, judge=judge, journals=journals, tell=tell)
+    return runner.play(schedule, build=build, judge=judge, journals=journals, tell=tell, until=until)
 
 
 def shrunk(
@@ -108,22 +110,14 @@ def shrunk(
     profile: str | Profile | None = None,
     build: Build | None = None,
     checks: Checks = tuple,
-    tries: int = 1_000,
+    tries: int = TRIES,
 ) -> Schedule:
     """A small schedule that breaks the same promise in the same way; UsageError if this one breaks none."""
 
-    def played(candidate: Schedule) -> Outcome:
-        return play(candidate, profile=profile, build=build, checks=checks)
+    def played(candidate: Schedule, until: int | None) -> Outcome:
+        return play(candidate, profile=profile, build=build, checks=checks, until=until)
 
-    witness = played(schedule).witness
-    if witness is None:
-        raise UsageError("this schedule breaks no promise: there is nothing to shrink")
-
-    def fails(candidate: Schedule) -> bool:
-        found = played(candidate).witness
-        return found is not None and alike(found, witness)
-
-    return shrink(schedule, fails, tries)
+    return Shrinker(schedule, played, tries=tries).run()
 
 
 def read_schedule(file: Path) -> Schedule:

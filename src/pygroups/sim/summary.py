@@ -131,9 +131,9 @@ def closing(summary: Summary) -> str:
         _list("faults at labeled points", _numbers(_at_points(totals.faults))),
         _list("view changes", [f"{stage} {number:,}" for stage, number in summary.stages.items() if number]),
         _list("dropped", _numbers(drops)),
-        _list("not judged", summary.not_judged),
     ]
     if totals.schedules > 1:
+        lines.append(_list("not judged", summary.not_judged))
         lines.append(_list("never hit", summary.never_hit))
         lines.append(_list("never happened", summary.never_happened))
         if totals.schedules < SEEDS_MIN and summary.zeros:
