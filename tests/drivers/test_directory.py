@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,40 @@ def test_while_one_founds_the_next_waits_and_then_finds_it(place: Place) -> None
         assert found_by_second == [Found({A: "127.0.0.1:1"}, False)]
         first.close()
         second.close()
+
+    asyncio.run(main())
+
+
+def test_while_a_group_takes_somebody_in_nobody_founds_another(place: Place) -> None:
+    """The only member may have died with the news of the next view on its way."""
+
+    async def main() -> None:
+        invited, _ = opened(place, A)
+        other, found = opened(place, B)
+        invited.announce(False, invited=True)
+        other.find()
+        await asyncio.sleep(0.02)
+        assert found == []
+        invited.announce(True)
+        await until(lambda: found)
+        assert found == [Found({A: "127.0.0.1:1"}, False)]
+        invited.close()
+        other.close()
+
+    asyncio.run(main())
+
+
+def test_an_invitation_of_a_process_that_stands_still_is_not_waited_for(place: Place) -> None:
+    async def main() -> None:
+        invited, _ = opened(place, A)
+        other, found = opened(place, B)
+        invited.announce(False, invited=True)
+        long_ago = time.time() - other.invitation_s - 1
+        os.utime(invited.path, (long_ago, long_ago))
+        other.find()
+        assert found == [Found({}, True)]
+        invited.close()
+        other.close()
 
     asyncio.run(main())
 

@@ -59,7 +59,7 @@ class World:
     def find(self) -> None:
         self.member.happened(Found({}, True))
 
-    def announce(self, member: bool) -> None:
+    def announce(self, member: bool, invited: bool = False) -> None:
         self.diary.append(("announce", member))
 
     def refresh(self) -> None:

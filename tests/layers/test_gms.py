@@ -155,10 +155,14 @@ def test_a_joiner_that_was_invited_founds_only_when_nothing_comes_of_it() -> Non
     gms = Gms(env)
     gms.down_event(events.Join())
     gms.up(Run(A, B, (Ready(Ballot(2, A), Ballot(1, A)),)))
+    assert events.Invited(True) in gms.below, "while that is open nobody else founds either"
     env.now = 2 * env.config.flush_timeout - 1
+    gms.timer()
     gms.up_event(events.Found({}, may_found=True))
     assert gms.view is None
     env.now += 1
+    gms.timer()
+    assert events.Invited(False) in gms.below
     gms.up_event(events.Found({}, may_found=True))
     assert gms.view is not None and gms.view.members == (B,)
 

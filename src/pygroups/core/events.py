@@ -59,9 +59,17 @@ class Find(Event):
 
 
 class Announce(Event):
-    """Down, discovery to driver: I am a member now and may be found (`member`), or am not any more."""
+    """Down, discovery to driver: I am a member now and may be found (`member`), or am not any more; or somebody is
+    taking me in (`invited`), and nobody founds a group until it is clear what comes of it."""
 
     member: bool
+    invited: bool = False
+
+
+class Invited(Event):
+    """Down, gms to discovery: a group asked this joiner whether it is there (`invited`), or nothing has come of it."""
+
+    invited: bool
 
 
 class Contacts(Event):

@@ -15,6 +15,7 @@ import fcntl
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
@@ -38,6 +39,7 @@ class Entry(msgspec.Struct):
 
     member: bool
     contact: Annotated[str, Meta(max_length=TEXT_MAX)]
+    invited: bool = False  # a group is taking it in: it may be a member before it says so
 
 
 class Place(NamedTuple):
@@ -74,6 +76,7 @@ class Directory:
         self.folder = place.root / group
         self.me = me
         self.config = config
+        self.invitation_s = 4 * config.flush_timeout / SECOND  # so long is an invitation believed; it says so anew
         self.happened: Callable[[Event], None]
         self.count: Callable[[str], None]
         self.path = self.folder / str(me)
@@ -105,9 +108,10 @@ class Directory:
 
     # -- the own entry
 
-    def announce(self, member: bool) -> None:
-        """Say whether this process is a member now.  Whoever was to found the group lets go of its lock by it."""
-        self.said.member = member
+    def announce(self, member: bool, invited: bool = False) -> None:
+        """Say whether this process is a member now, or is being taken in.  Whoever was to found the group lets go of its
+        lock by it."""
+        self.said.member, self.said.invited = member, invited
         if self.entry < 0:
             return  # refresh() will say it
         os.pwrite(self.entry, self._text(), 0)
@@ -153,22 +157,26 @@ class Directory:
             self.retry.cancel()
             self.retry = None
         self.refresh()
-        members = self.members()
+        members, invited = self._others()
         if members:
             self._may_found_no_more()
             self.happened(Found(members, False))
-        elif self._may_found():
-            members = self.members()  # somebody may have founded it since
-            if members:
+        elif not invited and self._may_found():
+            members, invited = self._others()  # somebody may have founded it since
+            if members or invited:
                 self._may_found_no_more()
-            self.happened(Found(members, not members))
+            self.happened(Found(members, not members and not invited))
         else:
             loop = asyncio.get_running_loop()
             self.retry = loop.call_later(self.config.lock_retry / SECOND, self.find)
 
     def members(self) -> dict[Address, str]:
         """The living members of the group and where each listens, by address; removes what the dead left."""
-        found = {}
+        return self._others()[0]
+
+    def _others(self) -> tuple[dict[Address, str], bool]:
+        """The other members; and whether a group is taking somebody in who does not say yet that it is one."""
+        found, invited = {}, False
         for name in sorted(os.listdir(self.folder)):
             address = _address(name)
             if address is None or address == self.me:
@@ -176,7 +184,9 @@ class Directory:
             entry = self._living(name)
             if entry is not None and entry.member:
                 found[address] = entry.contact
-        return found
+            elif entry is not None:
+                invited = invited or entry.invited
+        return found, invited
 
     def _living(self, name: str) -> Entry | None:
         try:
@@ -186,7 +196,10 @@ class Directory:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return _entry(os.read(file, ENTRY_MAX))
+            entry = _entry(os.read(file, ENTRY_MAX))
+            if entry is not None and entry.invited and time.time() - os.fstat(file).st_mtime > self.invitation_s:
+                entry.invited = False  # its process stands still: the others do not wait for it
+            return entry
         else:
             (self.folder / name).unlink(missing_ok=True)
             return None

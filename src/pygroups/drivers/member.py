@@ -38,7 +38,7 @@ class Discovery(Protocol):
     """What a member needs to find others; see directory.py."""
 
     def find(self) -> None: ...
-    def announce(self, member: bool) -> None: ...
+    def announce(self, member: bool, invited: bool = False) -> None: ...
     def refresh(self) -> None: ...
     def close(self) -> None: ...
 
@@ -228,7 +228,7 @@ class Member:
         elif isinstance(command, Find):
             self.discovery.find()
         elif isinstance(command, Announce):
-            self.discovery.announce(command.member)
+            self.discovery.announce(command.member, command.invited)
         else:
             assert isinstance(command, Contacts)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pygroups.core.events import Announce, Event, Gone, NewView
+from pygroups.core.events import Announce, Event, Gone, Invited, NewView
 from pygroups.core.layer import Env, Layer
 
 
@@ -25,6 +25,9 @@ class Discovery(Layer):
         self.gone = False  # an incarnation that was a member once never is one again
 
     def down_event(self, event: Event) -> None:
+        if isinstance(event, Invited):
+            self.below.append(Announce(False, event.invited))
+            return
         self.below.append(event)
         if isinstance(event, NewView):
             if not self.announced and not self.gone:

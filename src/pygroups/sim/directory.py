@@ -11,18 +11,22 @@ class Directory:
 
     def __init__(self) -> None:
         self.members: dict[Address, str] = {}
+        self.invited: dict[Address, None] = {}  # whom a group is taking in
         self.founder: Address | None = None  # who was told to found and has not announced itself
 
     def find(self, who: Address) -> Found:
         """The answer to `who` asking who is there."""
         others = {member: contact for member, contact in self.members.items() if member != who}
-        if others or self.founder not in (None, who):
+        if others or self.founder not in (None, who) or any(one != who for one in self.invited):
             return Found(others, False)
         self.founder = who
         return Found({}, True)
 
-    def announce(self, who: Address, contact: str, member: bool) -> None:
-        """`who` has a view now, or has none any more."""
+    def announce(self, who: Address, contact: str, member: bool, invited: bool = False) -> None:
+        """`who` has a view now, or has none any more, or is being taken in."""
+        self.invited.pop(who, None)
+        if invited:
+            self.invited[who] = None
         if not member:
             self.members.pop(who, None)
             return
@@ -33,5 +37,6 @@ class Directory:
     def ended(self, who: Address) -> None:
         """`who`'s process is gone; the kernel has given back its locks."""
         self.members.pop(who, None)
+        self.invited.pop(who, None)
         if self.founder == who:
             self.founder = None

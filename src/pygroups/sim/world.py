@@ -142,12 +142,13 @@ class World:
         if dest not in member.routes:
             self.count("no route", len(frames))
             return
-        src, name, at, now = member.address.name, dest.name, self.agenda.at, self.agenda.now
+        src, agenda, arrivals = member.address, self.agenda, self.network.arrivals
+        now = agenda.now
         if self._keeps_for:
-            self._keep(now, member.address, dest, frames)
+            self._keep(now, src, dest, frames)
         for frame in frames:
-            for delay, arriving, outlives in self.network.arrivals(src, name, frame):
-                at(now + delay, self._arrive, member.address, dest, arriving, outlives)
+            for delay, arriving, outlives in arrivals(src.name, dest.name, frame):
+                agenda.at(now + delay, self._arrive, src, dest, arriving, outlives)
 
     def _keep(self, now: int, src: Address, dest: Address, frames: Sequence[bytes]) -> None:
         kept = self._kept.setdefault((src.name, dest.name), deque())
@@ -165,7 +166,7 @@ class World:
 
     def _arrive(self, src: Address, dest: Address, frame: bytes, outlives: bool) -> None:
         network = self.network
-        if not network.is_open(src.name, dest.name):
+        if network.cuts and not network.is_open(src.name, dest.name):
             network.counters["cut"] += 1
             return
         if network.clogs and self._waits(src.name, dest.name, self._arrive, src, dest, frame, outlives):
@@ -194,7 +195,7 @@ class World:
         if isinstance(command, Find):
             self.agenda.after(self.rng.randint(200, 2 * MILLISECOND), self._found, member)
         elif isinstance(command, Announce):
-            self.directory.announce(member.address, member.address.name, command.member)
+            self.directory.announce(member.address, member.address.name, command.member, command.invited)
         elif isinstance(command, Contacts):
             for peer in command.contacts:
                 member.routes.setdefault(peer)

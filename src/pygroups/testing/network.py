@@ -154,8 +154,8 @@ class Meeting:
         if self.me in self.hub.ends:
             self.happened(self.hub.directory.find(self.me))
 
-    def announce(self, member: bool) -> None:
-        self.hub.directory.announce(self.me, self.contact, member)
+    def announce(self, member: bool, invited: bool = False) -> None:
+        self.hub.directory.announce(self.me, self.contact, member, invited)
 
     def refresh(self) -> None:
         """An entry in memory does not get old."""

@@ -60,7 +60,7 @@ class Gms(Layer):
     __slots__ = (
         "highest",
         "inbox",
-        "invited_at",
+        "invited_until",
         "kept",
         "leader",
         "leaving",
@@ -90,7 +90,7 @@ class Gms(Layer):
         self.kept: Install | None = None  # the installation of this view, until all are known to have it
         self.past: dict[ViewId, None] = {}  # views this member was in
         self.inbox: list[object] = []  # what this member tells itself
-        self.invited_at = -NEVER  # when somebody last asked this joiner whether it is there
+        self.invited_until = NEVER  # a group is taking this joiner in; until then it founds none, and nobody does
         self.part = Participant(self)
         self.leader = Leader(self)
 
@@ -172,16 +172,26 @@ class Gms(Layer):
     # -- joining
 
     def _ask_for_members(self) -> None:
+        if self.invited_until <= self.env.now:
+            self.invited_until = NEVER
+            self.below.append(events.Invited(False))
         self.below.append(events.Find())
         self.wake_at(self.env.now + self.env.config.join_retry)
+
+    def invited(self) -> None:
+        """A group asks this joiner whether it is there: it may be in that group's next view and not hear of it soon."""
+        if self.phase is Phase.JOINING:
+            if self.invited_until == NEVER:
+                self.below.append(events.Invited(True))
+            self.invited_until = self.env.now + 2 * self.env.config.flush_timeout
 
     def _found(self, event: Found) -> None:
         if self.phase is not Phase.JOINING:
             return
         if event.may_found:
-            if self.env.now < self.invited_at + 2 * self.env.config.flush_timeout:
+            if self.invited_until < NEVER:
                 self.env.count("founding put off")
-                return  # those who invited it may be gone, and others may have the view that it is in: ask again
+                return  # who invited it may be gone, and others may have the view that it is in: ask again
             view = View(Ballot(self.highest + 1, self.env.me), (self.env.me,), (self.env.contact,))
             self._enter(NewView(view, None, view.members, view.members, (), self.primary, None))
             return

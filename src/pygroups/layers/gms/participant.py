@@ -46,7 +46,7 @@ class Participant:
             self.env.drop("view change of a stranger")
             return
         if mine is None:
-            gms.invited_at = self.env.now
+            gms.invited()
         if mine is None or head.view >= mine:
             gms.tell(src, ReadyRsp(head.ballot, mine, self.bound, gms.leaving))
         else:
