@@ -384,3 +384,14 @@ def test_after_the_end_nothing_is_acknowledged_any_more() -> None:
     assert unicast2.above == []
     assert unicast2.env.drops == {"unicast after the end": 1}
     assert not unicast2.inboxes
+
+
+def test_what_is_sent_after_the_end_is_reported_at_once() -> None:
+    """A program may send in the very turn in which its end comes."""
+    talk = conversation("A B")
+    unicast2, me, peer = layer(talk, "A"), talk.members["A"].address, talk.members["B"].address
+    unicast2.down_event(Gone())
+    unicast2.below = []
+    unicast2.down(Run(me, peer, (), me, 1, 0, 2, b"\x92\xc4\x01x\xc4\x01y"))
+    assert unicast2.below == []
+    assert unicast2.above == [Undelivered(peer, range(1, 3))]

@@ -67,7 +67,7 @@ class Unicast2(Layer):
             self._record("unicast_send", run, dest, TO_SELF)
             self._hand_up(run, TO_SELF)
             return None
-        if self.dead.get(dest, self.env.now):
+        if self.gone or self.dead.get(dest, self.env.now):
             self._undelivered(dest, None, [run])
             return None
         self._make_room(self.outboxes)
