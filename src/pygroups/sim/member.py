@@ -10,6 +10,7 @@ import msgspec
 from pygroups.core.address import Address
 from pygroups.core.events import (
     Block,
+    Consumed,
     Event,
     Excluded,
     Join,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 MILLION: Final = 1_000_000
 READ_TOLD: Final = 5 * MILLISECOND  # until the stack hears that something was consumed, if nothing else happens
 Arrival = tuple[Address, bytes]
+Waiting = Arrival | Event | Callable[[], None]  # for the next turn
 
 
 def local_time(now: int, drift: int) -> int:
@@ -71,6 +73,7 @@ class Member:
         self.stack = stack
         self.top = top
         self.habits = habits
+        self.drift = habits.drift
         self.journal: MemoryJournal | None = None
         self.view: View | None = None
         self.ended = ""  # why, once it has
@@ -85,22 +88,24 @@ class Member:
         self.rng = stream(world.schedule.seed, "process", address.name, address.incarnation)
         self.app = Application(address, top, habits.reads_after, self.rng)
         self.state = StateKeeper(self)
-        self._inbox: list[Arrival | Event | Callable[[], None]] = []
+        self._inbox: list[Waiting] = []
         self._turn_at = NEVER
         self._timer_at = NEVER
-        self._reads_later = False  # it would have read, were it allowed to
+        self._reads_at = NEVER  # its application consumes what it has, or has done so and nobody has asked yet
 
     # -- when it runs
 
     def clock(self) -> int:
         """What its layers take for the time."""
-        now, drift = self.agenda.now, self.habits.drift
-        return local_time(now, drift) if drift else now
+        now = self.agenda.now
+        return local_time(now, self.drift) if self.drift else now
 
-    def arrive(self, item: Arrival | Event | Callable[[], None]) -> None:
+    def arrive(self, item: Waiting) -> None:
         """A frame, a happening or a wish of the application for the next turn."""
         if self.ended:
             return
+        if self._reads_at <= self.agenda.now:
+            self._read()
         self._inbox.append(item)
         if self._turn_at == NEVER and not self.paused:
             self._soon()
@@ -121,14 +126,15 @@ class Member:
             self._timer_at = NEVER
             self._arm()
         elif len(self.delays) == 1:
-            self.turn()
+            self._timer_at = NEVER
+            self.turn(timers=True)
         elif self._turn_at == NEVER:
             self._soon()
 
     def _arm(self) -> None:
         wake = self.stack.wake()
-        if self.habits.drift and wake < NEVER:
-            wake = true_time(wake, self.habits.drift)
+        if self.drift and wake < NEVER:
+            wake = true_time(wake, self.drift)
         if wake < self._timer_at:
             self._timer_at = wake
             self.agenda.at(wake, self._timer_due, wake)
@@ -164,67 +170,81 @@ class Member:
 
     # -- a turn
 
-    def turn(self) -> None:
-        """Receive, layers, journal, network, application."""
-        now, stack = self.clock(), self.stack
-        inbox, self._inbox = self._inbox, []
-        timers = False
-        if self._timer_at <= self.agenda.now:
+    def turn(self, timers: bool = False) -> None:
+        """Receive, layers, journal, network, application.  `timers`: some are known to be due."""
+        stack, true = self.stack, self.agenda.now
+        now = local_time(true, self.drift) if self.drift else true
+        if self._reads_at <= true:
+            self._read()
+        if self._timer_at <= true:
             self._timer_at = NEVER
             timers = stack.wake() <= now
-        timers_first = timers and bool(inbox) and self.rng.random() < 0.5
-        if timers_first:
+        if self._inbox:
+            self._receive(now, timers)
+        elif timers:
             stack.advance(now)
-        for item in inbox:
-            if isinstance(item, tuple):
-                self.routes.setdefault(item[0])
-                stack.receive(item[1], now)
-            elif isinstance(item, Event):
-                stack.happened(item, now)
-            else:
-                item()
-        if timers and not timers_first:
-            stack.advance(now)
-        if self.app.orders and self.view is not None and not self.leaving:
+        if self.app.orders and self._may_send():
             for number, payload, to in self.app.send():
                 self.world.tell(self.address.name, Sent(number, to))
                 self.world.judge.accepted(self.address, to, number, payload)
         self._deal(stack.end_turn(now))
         if self.ended:
             return
-        if self.app.may_send() and self.view is not None and not self.leaving and self._turn_at == NEVER:
+        if self.app.orders and self._turn_at == NEVER and self._may_send():
             self._soon()
         self._arm()
 
+    def _may_send(self) -> bool:
+        return self.view is not None and not self.leaving and self.app.may_send()
+
+    def _receive(self, now: int, timers: bool) -> None:
+        """Everything that waits, and before or after it the timers, if they are due."""
+        stack = self.stack
+        inbox, self._inbox = self._inbox, []
+        timers_first = timers and self.rng.random() < 0.5
+        if timers_first:
+            stack.advance(now)
+        for item in inbox:
+            if type(item) is tuple:
+                self.routes.setdefault(item[0])
+                stack.receive(item[1], now)
+            elif isinstance(item, Consumed):
+                stack.asked(item, now)
+            elif isinstance(item, Event):
+                stack.happened(item, now)
+            elif callable(item):
+                item()
+        if timers and not timers_first:
+            stack.advance(now)
+
     def _deal(self, output: Output) -> None:
-        if self.journal is not None and output.records:
-            self.world.write(self, output.records)
-        for event in output.events:
+        world, (records, frames, commands, events) = self.world, output
+        if self.journal is not None and records:
+            world.write(self, records)
+        for event in events:
             if isinstance(event, Delivered):
                 self._delivered(event)
-            elif isinstance(event, Event) and not isinstance(event, Reached):
-                self._on_event(event)
             elif isinstance(event, Reached):
-                self.world.judge.reached(self.address, event.delivered, event.stable)
-        if output.records:
-            self.world.judge.recorded(self.address, output.records)
-        frames = output.frames
+                world.judge.reached(self.address, event.delivered, event.stable)
+            elif isinstance(event, Event):
+                self._on_event(event)
+        if records:
+            world.judge.recorded(self.address, records)
         if self.armed:
-            frames = self.world.at_moments(self.world, self, output)
+            frames = world.at_moments(world, self, output)
         for dests, batch in frames:
             for dest in dests:
-                self.world.send(self, dest, batch)
-        for command in output.commands:
-            self.world.command(self, command)
-        if self.ended:
-            return
-        pause = self.app.reading_time()
-        if pause is not None:
-            self.agenda.after(pause, self._read)
+                world.send(self, dest, batch)
+        for command in commands:
+            world.command(self, command)
+        if self.app.unread and self._reads_at == NEVER and not self.ended:
+            self._will_read()
 
     def _delivered(self, event: Delivered) -> None:
-        self.world.tell(self.address.name, event)
-        self.world.judge.delivered(self.address, event)
+        world = self.world
+        if world.story is not None:
+            world.tell(self.address.name, event)
+        world.judge.delivered(self.address, event)
         if event.position >= 0:
             self.app.given(event)
 
@@ -274,28 +294,31 @@ class Member:
 
     def read_nothing(self) -> None:
         """Its application lets everything lie, until as many `read_again` have come."""
+        if self._reads_at <= self.agenda.now:
+            self._read()
         self.unread += 1
 
     def read_again(self) -> None:
         """Its application reads, if it was to."""
         self.unread = max(0, self.unread - 1)
-        if not self.unread and self._reads_later:
-            self._reads_later = False
+        if not self.unread and self._reads_at <= self.agenda.now:
             self._read()
-
-    def _read(self) -> None:
-        if self.unread:
-            self._reads_later = True
-        else:
-            self._read_now()
-
-    def _read_now(self) -> None:
-        """What was consumed is told in the next turn; for it alone there is one only after a while."""
-        marks = self.app.read()
-        self._inbox.append(lambda: self.stack.asked(marks, self.clock()))
-        if self._turn_at == NEVER and not self.paused:
             self.agenda.after(READ_TOLD, self._read_told)
 
+    def _will_read(self) -> None:
+        """What was consumed is told in the next turn; for it alone there is one only after a while."""
+        pause = self.app.reading_time()
+        if pause is not None:
+            self._reads_at = self.agenda.now + pause
+            self.agenda.at(self._reads_at + READ_TOLD, self._read_told)
+
+    def _read(self) -> None:
+        """The time at which it reads has come, or is over and nobody could tell."""
+        if not self.unread:
+            self._reads_at = NEVER
+            self._inbox.append(self.app.read())
+
     def _read_told(self) -> None:
-        if self._inbox and self._turn_at == NEVER and not self.ended and not self.paused:
+        reads = self._reads_at <= self.agenda.now and not self.unread
+        if (reads or self._inbox) and self._turn_at == NEVER and not self.ended and not self.paused:
             self.turn()

@@ -44,7 +44,7 @@ class Network:
     def __init__(self, seed: int, weather: Weather) -> None:
         self._seed = seed
         self._links: dict[tuple[str, str], Link] = {}
-        self._cuts: dict[tuple[str, str], int] = {}  # how many cuts lie on a link
+        self.cuts: dict[tuple[str, str], int] = {}  # how many cuts lie on a link
         self.clogs: dict[tuple[str, str], int] = {}  # until when what comes on a link waits
         self.counters = dict.fromkeys(COUNTED, 0)
         self.set_weather(weather)
@@ -87,7 +87,7 @@ class Network:
 
     def is_open(self, src: str, dest: str) -> bool:
         """Whether anything passes from `src` to `dest`."""
-        return not self._cuts.get((src, dest))
+        return not self.cuts.get((src, dest))
 
     def connects(self, one: str, other: str) -> bool:
         """Whether both ways are open, as a connection needs."""
@@ -96,17 +96,17 @@ class Network:
     def cut(self, links: Iterable[tuple[str, str]]) -> None:
         """Let nothing pass on these, also what is on its way."""
         for link in links:
-            self._cuts[link] = self._cuts.get(link, 0) + 1
+            self.cuts[link] = self.cuts.get(link, 0) + 1
 
     def mend(self, links: Iterable[tuple[str, str]]) -> None:
         """Take one cut off each of these."""
         for link in links:
-            if self._cuts.get(link, 0) > 0:
-                self._cuts[link] -= 1
+            if self.cuts.get(link, 0) > 0:
+                self.cuts[link] -= 1
 
     def mend_all(self) -> None:
         """Everything passes again."""
-        self._cuts.clear()
+        self.cuts.clear()
         self.clogs.clear()
 
     # -- clogs
@@ -133,7 +133,7 @@ class Network:
 
     def arrivals(self, src: str, dest: str, frame: bytes) -> Arrivals:
         """When and as what a frame that leaves now arrives: not at all if it is lost, several times if repeated."""
-        if self._cuts and self._cuts.get((src, dest)):
+        if self.cuts and self.cuts.get((src, dest)):
             self.counters["cut"] += 1
             return ()
         link = self._links.get((src, dest)) or self.link(src, dest)

@@ -143,8 +143,7 @@ def _play(world: World) -> None:
     schedule, agenda = world.schedule, world.agenda
     if world.network.silences:
         world.judge.disturbed()
-    for action in schedule.actions:
-        agenda.at(action.at, faults.apply, world, action)
+    agenda.plan((action.at, faults.apply, (world, action)) for action in schedule.actions)
     agenda.run_until(schedule.heal_at)
     world.heal()
     world.settle()

@@ -25,7 +25,7 @@ class Order(msgspec.Struct):
 class Application:
     """Sends and reads for one life."""
 
-    __slots__ = ("_rng", "made", "me", "orders", "reading", "reads_after", "top", "unread")
+    __slots__ = ("_rng", "made", "me", "orders", "reads_after", "top", "unread")
 
     def __init__(self, me: Address, top: Top, reads_after: int, rng: Random) -> None:
         self.me = me
@@ -34,7 +34,6 @@ class Application:
         self.orders: deque[Order] = deque()
         self.made = 0  # payloads so far
         self.unread: Marks = {}  # what was given and not consumed yet, per origin
-        self.reading = False  # whether it will look at them
         self._rng = rng
 
     # -- sending
@@ -73,14 +72,10 @@ class Application:
         self.unread[run.origin] = run.next
 
     def reading_time(self) -> int | None:
-        """How long until it reads, if it has something to read and was not asked yet."""
-        if self.reading or not self.unread:
-            return None
-        self.reading = True
-        return self._rng.randint(0, self.reads_after)
+        """How long until it reads what it has; None if it does not."""
+        return int(self._rng.random() * (self.reads_after + 1))
 
     def read(self) -> Consumed:
         """Take everything that lies there."""
-        self.reading = False
         marks, self.unread = self.unread, {}
         return Consumed(marks)
