@@ -11,6 +11,7 @@ from pygroups.core.limits import SECOND
 from .promises.broken import Broken
 
 PER_SECOND_MAX: Final = 400_000  # entries in a second of virtual time: more is a storm that does not end
+LAST: Final = 1 << 62  # a place behind all others of that time
 Entry = tuple[int, int, Callable[..., None], tuple[Any, ...]]  # when, its place among those of one time, what
 
 
@@ -54,12 +55,19 @@ class Agenda:
     def run_until(self, limit: int) -> None:
         """Let everything happen that is due until `limit`, which is then."""
         heap, pop = self._heap, heappop
-        done, most = 0, PER_SECOND_MAX * (1 + (limit - self.now) // SECOND)
-        while heap and heap[0][0] <= limit:
-            self.now, _, do, args = pop(heap)
+        most = PER_SECOND_MAX * (1 + (limit - self.now) // SECOND)
+        end: Entry = (limit, LAST, _nothing, ())
+        heappush(heap, end)
+        for done in range(most):
+            entry = pop(heap)
+            if entry is end:
+                self.done += done
+                self.now = limit
+                return
+            self.now, _, do, args = entry
             do(*args)
-            done += 1
-            if done > most:
-                raise Broken("liveness", f"{done:,} things happen before {limit} us, and it goes on: a storm")
-        self.done += done
-        self.now = limit
+        raise Broken("liveness", f"{most:,} things happen before {limit} us, and it goes on: a storm")
+
+
+def _nothing() -> None:
+    """What is done at the end of a time that something broken cut short."""

@@ -90,7 +90,8 @@ class Member:
         self.state = StateKeeper(self)
         self._inbox: list[Waiting] = []
         self._turn_at = NEVER
-        self._timer_at = NEVER
+        self._wakes_at = NEVER  # when its layers want to be called, as of the last turn; by the true clock
+        self._timer_at = NEVER  # the next entry in the agenda that sees to it; never later than that
         self._reads_at = NEVER  # its application consumes what it has, or has done so and nobody has asked yet
 
     # -- when it runs
@@ -111,8 +112,8 @@ class Member:
             self._soon()
 
     def _soon(self) -> None:
-        self._turn_at = self.agenda.now + int(self.rng.random() * self.delays[-1])
-        self.agenda.at(self._turn_at, self._turn_due)
+        turn_at = self._turn_at = self.agenda.now + int(self.rng.random() * self.delays[-1])
+        self.agenda.at(turn_at, self._turn_due)
 
     def _turn_due(self) -> None:
         self._turn_at = NEVER
@@ -122,12 +123,11 @@ class Member:
     def _timer_due(self, when: int) -> None:
         if when != self._timer_at or self.ended or self.paused:
             return  # a turn has seen to it, or the one in which it runs again will
-        if self.stack.wake() > self.clock():
-            self._timer_at = NEVER
-            self._arm()
+        if self._wakes_at > when:
+            self._timer_at = self._wakes_at
+            self.agenda.at(self._timer_at, self._timer_due, self._timer_at)
         elif len(self.delays) == 1:
-            self._timer_at = NEVER
-            self.turn(timers=True)
+            self.turn()
         elif self._turn_at == NEVER:
             self._soon()
 
@@ -135,6 +135,7 @@ class Member:
         wake = self.stack.wake()
         if self.drift and wake < NEVER:
             wake = true_time(wake, self.drift)
+        self._wakes_at = wake
         if wake < self._timer_at:
             self._timer_at = wake
             self.agenda.at(wake, self._timer_due, wake)
@@ -170,15 +171,15 @@ class Member:
 
     # -- a turn
 
-    def turn(self, timers: bool = False) -> None:
-        """Receive, layers, journal, network, application.  `timers`: some are known to be due."""
+    def turn(self) -> None:
+        """Receive, layers, journal, network, application."""
         stack, true = self.stack, self.agenda.now
         now = local_time(true, self.drift) if self.drift else true
         if self._reads_at <= true:
             self._read()
+        timers = self._wakes_at <= true
         if self._timer_at <= true:
             self._timer_at = NEVER
-            timers = stack.wake() <= now
         if self._inbox:
             self._receive(now, timers)
         elif timers:

@@ -52,10 +52,11 @@ class Watched:
         """The codec's frames; the runs in them are counted."""
         sent = self.sent
         for run in runs:
-            if run.heads:
-                head = run.heads[0]
+            heads = run.heads
+            if heads:
+                head = heads[0]
                 kind = type(head)
-                if isinstance(head, Install) and head.digest is not None:
+                if kind is Install and isinstance(head, Install) and head.digest is not None:
                     kind = Digest
                 sent[kind] = sent.get(kind, 0) + 1
         return self._encode(me, dest, runs)
