@@ -209,13 +209,13 @@ def _shrink(seed: int, wish: Wish, file: Path | None, json: bool) -> int:
     say("")
     repeat = command(seed, wish).replace("--replay", "--shrink")
     if file is not None:
-        file.write_bytes(to_json(shrinker.best))
+        file.write_bytes(to_json(shrinker.small))
         repeat = shlex.join(["pygroups", "simulate", "--schedule", str(file)])
     if not json:
         print(shrinker.said())
         if file is not None:
             print(f"wrote {file}: repeat it with `{repeat}`")
-    return _play(shrinker.best, wish, repeat, json=json, shrunk=shrinker.figures())
+    return _play(shrinker.small, wish, repeat, json=json, shrunk=shrinker.figures())
 
 
 # -- many

@@ -24,8 +24,12 @@ from .schedule import Action, Schedule, Send, Start
 from .simpler import is_fault, size_of
 
 Play = Callable[[Schedule, int | None], Outcome]  # plays a schedule until that time, or to its end
+Simplify = Callable[[Schedule], Iterator[Schedule]]
 TRIES: Final = 3_000
 LIMIT_S: Final = 60.0
+LUCK: Final = 8  # so many other chances
+MANY: Final = 12  # steps that still stand after most could be dropped
+HURRY: Final = 4  # what waits in vain is given this part of the time at first
 
 
 def alike(one: Witness, other: Witness) -> bool:
@@ -60,6 +64,10 @@ class Shrinker:
         self.done = False  # nothing more can be taken away
         self._witness = outcome.witness
         self._failed_at = outcome.now
+        self._sure = schedule, outcome.now  # the best of those that were given all of their bound
+        self._waits = outcome.now >= schedule.heal_at + schedule.bound  # for something that does not come
+        self._hurry = HURRY if self._waits else 1
+        self._stormy = False
         self._play = play
         self._most = tries
         self._began = time.monotonic()
@@ -78,26 +86,32 @@ class Shrinker:
 
     def run(self) -> Schedule:
         """Again and again, until nothing more can be taken away or the tries or the seconds are over."""
-        before: Schedule | None = None
-        while before != self.best and not self._spent:
+        while True:
             before = self.best
-            self._coarsely()
-            self._step_by_step()
-            self._finely()
+            for phase in (self._coarsely, self._step_by_step, self._in_a_storm, self._finely):
+                phase()
+                self._make_sure()
+            if self.best == before and not self._with_luck():
+                break
         self.done = not self._spent
-        return self.best
+        return self.small
+
+    @property
+    def small(self) -> Schedule:
+        """The smallest that fails for sure."""
+        return self.best if self._hurry == 1 else self._sure[0]
 
     def said(self) -> str:
         """What came of it, in a sentence."""
         more = "nothing more can be taken away" if self.done else "there may be more to take away"
         effort = f"{self.tries:,} tries and {self.seconds:.1f} seconds"
-        return f"{size_of(self.best)}, of {size_of(self.before)}, after {effort}: {more}"
+        return f"{size_of(self.small)}, of {size_of(self.before)}, after {effort}: {more}"
 
     def figures(self) -> dict[str, Any]:
         """The same for programs."""
         return {
             "before": size_of(self.before)._asdict(),
-            "after": size_of(self.best)._asdict(),
+            "after": size_of(self.small)._asdict(),
             "tries": self.tries,
             "seconds": round(self.seconds, 1),
             "done": self.done,
@@ -106,7 +120,7 @@ class Shrinker:
     def _coarsely(self) -> None:
         self._cut_short()
         self._each(simpler.without_one)
-        self._once(simpler.ordinary)
+        self._each(simpler.ordinary)
         self._drop_kinds()
         self._cut_short()
 
@@ -126,6 +140,24 @@ class Shrinker:
         self._weaken()
         self._each(simpler.sends_merged)
         self._once(simpler.rounder)
+        self._once(simpler.sooner)
+
+    def _in_a_storm(self) -> None:
+        """Where many steps were needed until the weather did harm, a few are enough in a worse one."""
+        if self._stormy or size_of(self.best).steps <= MANY:
+            return
+        self._stormy = True
+        seeds = range(self.before.seed, self.before.seed + 2 * LUCK)
+        if any(self._once(_by_chance(simpler.stormier, seed)) for seed in seeds):
+            self._step_by_step()
+
+    def _with_luck(self) -> bool:
+        """What is taken away also changes when things happen, and by that alone a failure may be missed: the same with
+        other chances.  Whether anything more could be taken away."""
+        before = self.best
+        for luck in range(1, LUCK + 1):
+            self._each(_by_chance(simpler.without_any, self.before.seed + luck))
+        return self.best != before
 
     def _try(self, candidate: Schedule) -> bool:
         if self._spent or candidate == self.best:
@@ -135,28 +167,45 @@ class Shrinker:
             return False
         self._known.add(known)
         self.tries += 1
-        outcome = self._play(candidate, self._patience())
-        if outcome.witness is None or not alike(outcome.witness, self._witness):
+        if not self._fails(candidate, self._hurry):
             return False
-        self.best, self._failed_at = candidate, outcome.now
+        self.best = candidate
         if self._tell is not None:
             self._tell(f"{size_of(candidate)} after {self.tries} tries and {self.seconds:.0f} s")
         return True
 
-    def _patience(self) -> int:
-        """How long a candidate may take: what fails far later than the best one would be no gain."""
-        return 2 * self._failed_at + 20 * SECOND
+    def _fails(self, candidate: Schedule, hurry: int) -> bool:
+        """Whether it does in the same way, given that part of the time in which everything has to happen."""
+        played = msgspec.structs.replace(candidate, bound=candidate.bound // hurry)
+        until = None if self._waits else 2 * self._failed_at + 20 * SECOND  # what fails far later is no gain
+        outcome = self._play(played, until)
+        if outcome.witness is None or not alike(outcome.witness, self._witness):
+            return False
+        self._failed_at = outcome.now
+        return True
+
+    def _make_sure(self) -> None:
+        """What waits in vain is mostly seen long before its time is over, and given only a part of it.  But not for
+        sure: now and then the best one gets all of it."""
+        if self._hurry == 1 or self.best == self._sure[0]:
+            return
+        if self._fails(self.best, 1):
+            self._sure = self.best, self._failed_at
+        else:
+            self.best, self._failed_at = self._sure
+            self._hurry //= 2
+            self._known.clear()
 
     # -- ways through
 
-    def _each(self, simpler: Callable[[Schedule], Iterator[Schedule]]) -> None:
-        """Everything that is `simpler`, until nothing of it still fails."""
-        while self._once(simpler):
+    def _each(self, simplify: Simplify) -> None:
+        """What is simpler, until nothing of it still fails."""
+        while self._once(simplify):
             pass
 
-    def _once(self, simpler: Callable[[Schedule], Iterator[Schedule]]) -> bool:
-        """The first of what is `simpler` that still fails; whether there is one."""
-        return any(self._try(candidate) for candidate in simpler(self.best))
+    def _once(self, simplify: Simplify) -> bool:
+        """The first of what is simpler that still fails; whether there is one."""
+        return any(self._try(candidate) for candidate in simplify(self.best))
 
     def _cut_short(self) -> None:
         self._each(lambda schedule: simpler.shorter(schedule, self._failed_at))
@@ -182,3 +231,12 @@ class Shrinker:
         """Each of the steps, as far as it goes."""
         for place in range(len(self.best.actions)):
             self._each(partial(simpler.milder, place=place))
+
+
+def _by_chance(simplify: Simplify, seed: int) -> Simplify:
+    """The same schedules with other chances."""
+
+    def reseeded(schedule: Schedule) -> Iterator[Schedule]:
+        return (simpler.changed(one, seed=seed) for one in simplify(schedule))
+
+    return reseeded

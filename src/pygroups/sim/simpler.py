@@ -15,6 +15,8 @@ from .draw import bound_of
 from .network import CALM
 from .schedule import COORDINATOR, FOLLOWER, Action, Cut, Habits, Ring, Schedule, Send, Start
 
+SHARES: Final = ("loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt")  # of frames, in a weather
+WORST: Final = 0.2  # share of frames
 ROLES: Final = (COORDINATOR, FOLLOWER)
 
 
@@ -53,6 +55,18 @@ def without(schedule: Schedule, dropped: Sequence[Action]) -> Schedule:
     return changed(schedule, actions=tuple(action for action in schedule.actions if id(action) not in gone))
 
 
+def without_any(schedule: Schedule) -> Iterator[Schedule]:
+    """Without one of the names, or half of the steps but starts, a quarter, ..., one of them; faults first."""
+    yield from without_one(schedule)
+    steps = [action for action in schedule.actions if not isinstance(action, Start)]
+    steps.sort(key=is_fault, reverse=True)
+    size = len(steps) // 2
+    while size > 1:
+        yield from (without(schedule, steps[at : at + size]) for at in range(0, len(steps), size))
+        size //= 2
+    yield from (without(schedule, [action]) for action in [*steps, *schedule.actions])
+
+
 # -- less time
 
 
@@ -82,6 +96,13 @@ def rounder(schedule: Schedule) -> Iterator[Schedule]:
 def _rounded(action: Action, unit: int) -> Action:
     at = -(-action.at // unit) * unit
     return msgspec.structs.replace(action, at=at)
+
+
+def sooner(schedule: Schedule) -> Iterator[Schedule]:
+    """All of it as much earlier as it goes."""
+    first = min((action.at for action in schedule.actions), default=0)
+    moved = tuple(msgspec.structs.replace(action, at=action.at - first) for action in schedule.actions)
+    yield changed(schedule, actions=moved, heal_at=schedule.heal_at - first)
 
 
 # -- fewer members
@@ -173,6 +194,14 @@ def calmer(schedule: Schedule) -> Iterator[Schedule]:
         calm = getattr(CALM, name)
         if getattr(weather, name) != calm:
             yield changed(schedule, weather=msgspec.structs.replace(weather, **{name: calm}))
+
+
+def stormier(schedule: Schedule) -> Iterator[Schedule]:
+    """Much more of what the weather does."""
+    weather = schedule.weather
+    worse = {name: min(WORST, 5 * getattr(weather, name)) for name in SHARES if 0 < getattr(weather, name) < WORST}
+    if worse:
+        yield changed(schedule, weather=msgspec.structs.replace(weather, **worse))
 
 
 def plainer(schedule: Schedule) -> Iterator[Schedule]:
