@@ -257,6 +257,35 @@ def test_every_step_is_data() -> None:
         from_json(to_json(schedule).replace(b'"Install"', b'"install it"'))
 
 
+def test_what_is_as_usual_is_not_written() -> None:
+    usual = Schedule(
+        seed=0,
+        profile="fifo",
+        names=("A", "B"),
+        habits={"A": Habits(), "B": Habits(drift=-7)},
+        actions=(Start(at=0, who="A"), Crash(at=5, who="A", nth=1, leaves="all"), Gather(at=7)),
+        heal_at=9,
+        bound=10,
+    )
+    text = """\
+{
+ "format": 1,
+ "seed": 0,
+ "profile": "fifo",
+ "names": ["A", "B"],
+ "habits": {"B": {"drift": -7}},
+ "actions": [
+  {"at": 0, "type": "start", "who": "A"},
+  {"at": 5, "type": "crash", "who": "A"},
+  {"at": 7, "type": "gather"}
+ ],
+ "heal_at": 9,
+ "bound": 10
+}
+"""
+    assert to_json(usual).decode() == text and from_json(text.encode()) == usual
+
+
 def test_a_follower_is_somebody_who_does_not_coordinate() -> None:
     _, lines = held(group(Crash(at=SECOND, who="follower")))
     coordinator = next(line.split("view 2:")[1][0] for line in lines if "view 2:" in line)

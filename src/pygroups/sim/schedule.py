@@ -6,8 +6,9 @@ frame, comes from streams that hang on the seed and a purpose each: one decision
 
 from __future__ import annotations
 
+import json
 import random
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -204,10 +205,10 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     profile: str
     names: tuple[str, ...]
-    habits: dict[str, Habits]
-    config: dict[str, int]  # what differs from the defaults of core.limits.Config
-    weather: Weather
-    rejoin: bool  # whether a process that was excluded comes back as a new life
+    habits: dict[str, Habits] = {}  # for each of the names
+    config: dict[str, int] = {}  # what differs from the defaults of core.limits.Config
+    weather: Weather = Weather()
+    rejoin: bool = False  # whether a process that was excluded comes back as a new life
     actions: tuple[Action, ...]  # by time
     heal_at: Time  # all faults end
     bound: Time  # after heal_at, until everything promised must have happened
@@ -219,8 +220,29 @@ def stream(seed: int, *purpose: object) -> random.Random:
 
 
 def to_json(schedule: Schedule) -> bytes:
-    """The schedule as a file for people and programs."""
-    return msgspec.json.format(msgspec.json.encode(schedule), indent=1) + b"\n"
+    """The schedule as a file for people and programs: a line for each step, and nothing of what is as usual."""
+    fields: dict[str, Any] = {name: getattr(schedule, name) for name in schedule.__struct_fields__}
+    fields["habits"] = {name: _unusual(habits) for name, habits in schedule.habits.items() if habits != Habits()}
+    fields["weather"] = _unusual(schedule.weather)
+    fields["actions"] = [{"at": step.at, "type": _type(step)} | _unusual(step) for step in schedule.actions]
+    lines = [f' "{name}": {_text(value)}' for name, value in fields.items() if value is not False and value != {}]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _type(step: Action) -> str:
+    return str(type(step).__struct_config__.tag)
+
+
+def _unusual(of: msgspec.Struct) -> dict[str, Any]:
+    """What of it differs from the defaults."""
+    fields = msgspec.structs.fields(of)
+    return {field.name: value for field in fields if (value := getattr(of, field.name)) != field.default}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(f"  {json.dumps(item)}" for item in value) + "\n ]"
+    return json.dumps(value)
 
 
 def from_json(text: bytes) -> Schedule:
@@ -231,7 +253,5 @@ def from_json(text: bytes) -> Schedule:
         raise UsageError(f"this is no schedule of the simulator: {error}") from error
     if schedule.format != FORMAT:
         raise UsageError(f"the schedule has format {schedule.format}, this version reads {FORMAT}")
-    for name in schedule.names:
-        if name not in schedule.habits:
-            raise UsageError(f"the schedule says nothing of the habits of {name!r}")
-    return schedule
+    habits = {name: schedule.habits.get(name, Habits()) for name in schedule.names}
+    return msgspec.structs.replace(schedule, habits=habits)
