@@ -109,11 +109,12 @@ class Member:
             self._read()
         self._inbox.append(item)
         if self._turn_at == NEVER and not self.paused:
-            self._soon()
+            turn_at = self._turn_at = self.agenda.now + int(self.rng.random() * self.delays[-1])
+            self.agenda.at(turn_at, self._turn_due)
 
     def _soon(self) -> None:
-        turn_at = self._turn_at = self.agenda.now + int(self.rng.random() * self.delays[-1])
-        self.agenda.at(turn_at, self._turn_due)
+        self._turn_at = self.agenda.now + int(self.rng.random() * self.delays[-1])
+        self.agenda.at(self._turn_at, self._turn_due)
 
     def _turn_due(self) -> None:
         self._turn_at = NEVER

@@ -47,8 +47,8 @@ class Causal(Check):
 
     def delivered(self, delivery: Delivery) -> None:
         origin, member, last = delivery.origin, delivery.member, delivery.first + delivery.count - 1
-        vectors = self.before.get(origin, [])
-        if not 0 < last <= len(vectors):
+        vectors = self.before.get(origin)
+        if vectors is None or not 0 < last <= len(vectors):
             return  # never sent, which integrity says
         self.judged += 1
         had = self.messages.next[member]

@@ -133,20 +133,11 @@ class Judge:
             for received in self._received:
                 received(unicast)
             return
-        self.counters["deliveries"] += run.count
-        if run.next > self.heard.get(run.origin, 1):
-            self.heard[run.origin] = run.next
-        delivery = Delivery(
-            member,
-            event.view,
-            event.position,
-            run.origin,
-            run.first,
-            run.count,
-            run.body,
-            run.stream,
-            run.seq,
-        )
+        origin, first, count = run.origin, run.first, run.count
+        self.counters["deliveries"] += count
+        if first + count > self.heard.get(origin, 1):
+            self.heard[origin] = first + count
+        delivery = Delivery(member, event.view, event.position, origin, first, count, run.body, run.stream, run.seq)
         for check in self._delivered:
             check(delivery)
 

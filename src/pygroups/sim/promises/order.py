@@ -60,12 +60,15 @@ class Order(Check):
         view, member, key = delivery.view, delivery.member, (delivery.origin, delivery.first)
         if view is None:
             return  # initial-view says so
-        if view in self.apart:
+        if self.apart and view in self.apart:
             self.apart[view].setdefault(member, []).append(key)
             self._examine(view, member)
             return
-        sequence = self.sequences.setdefault(view, [])
-        lengths = self.lengths.setdefault(view, {})
+        sequence, lengths = self.sequences.get(view), self.lengths.get(view)
+        if sequence is None:
+            sequence = self.sequences[view] = []
+        if lengths is None:
+            lengths = self.lengths[view] = {}
         at = lengths.get(member, 0)
         if at == len(sequence):
             sequence.append(key)

@@ -41,7 +41,7 @@ class Stability(Check):
         self.here: dict[Address, Heard] = {}  # in the view that a member is in
         self.heard: dict[ViewId, dict[Address, Heard]] = {}  # by all that installed the view, the dead too
         self.told: dict[Address, int] = {}
-        self.known: dict[tuple[ViewId, Address], int] = {}  # per view and stream, below what all have it
+        self.known: dict[ViewId, Positions] = {}  # per view and stream, below what all have it
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -62,16 +62,20 @@ class Stability(Check):
         here.next[stream] = seq + 1
 
     def purged(self, member: Address, view: ViewId, below: Positions) -> None:
+        all_have = self.known.setdefault(view, {})
         for stream, position in below.items():
-            known = self.known.get((view, stream), 0)
+            known = all_have.get(stream, 0)
             if position > known:
                 self._look_at(view, stream, range(known, position))
-                self.known[view, stream] = position
+                all_have[stream] = position
 
     def _look_at(self, view: ViewId, stream: Address, numbers: range) -> None:
         """Numbers that nobody delivered were never more than numbers."""
         members, heard = self.members.get(view, ()), self.heard.get(view, {})
-        if all(member in heard and heard[member].has_all(stream, numbers.stop) for member in members):
+        for member in members:
+            if member not in heard or not heard[member].has_all(stream, numbers.stop):
+                break
+        else:
             self.judged += len(members) * len(numbers)
             return
         delivered = [number for number in numbers if any(one.has(stream, number) for one in heard.values())]

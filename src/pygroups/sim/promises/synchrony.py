@@ -49,7 +49,10 @@ class Synchrony(Check):
         if view is None:
             return  # initial-view says so
         self.judged += 1
-        self.delivered_in.setdefault(delivery.member, {})[key] = None
+        keys = self.delivered_in.get(delivery.member)
+        if keys is None:
+            keys = self.delivered_in[delivery.member] = {}
+        keys[key] = None
         home = self.home.setdefault(key, view)
         if home != view:  # rare: only somebody who goes another way delivers it in another view
             self.scattered.setdefault(key, {home: None})[view] = None
