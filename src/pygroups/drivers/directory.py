@@ -109,8 +109,10 @@ class Directory:
     # -- the own entry
 
     def announce(self, member: bool, invited: bool = False) -> None:
-        """Say whether this process is a member now, or is being taken in.  Whoever was to found the group lets go of its
-        lock by it."""
+        """Say whether this process is a member now, or is being taken in.
+
+        Whoever was to found the group lets go of its lock by it.
+        """
         self.said.member, self.said.invited = member, invited
         if self.entry < 0:
             return  # refresh() will say it

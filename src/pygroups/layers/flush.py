@@ -92,10 +92,20 @@ class Flush(Layer):
     def _stop(self, ballot: Ballot) -> None:
         """Bound to `ballot`, perhaps after a lower one; an answer for a lower one is no longer awaited."""
         if self.ballot is None:
+            self._take_back()
             self.above.append(Block())
         self.ballot = ballot
         self.fetching = {}
         self.below.append(HeldQuery("Flush"))
+
+    def _take_back(self) -> None:
+        """A view may end in the moment in which it begins: what was left for it, and has not gone down, waits again."""
+        left, self.below = self.below, []
+        for item in left:
+            if isinstance(item, Run) and item.dest is None:
+                self.waiting.append(item)
+            else:
+                self.below.append(item)
 
     def _fetch(self, event: FetchTo) -> None:
         assert event.ballot == self.ballot, "asked to fetch under a ballot that nobody here is bound to"
