@@ -29,6 +29,7 @@ TRIES: Final = 3_000
 LIMIT_S: Final = 60.0
 LUCK: Final = 8  # so many other chances
 MANY: Final = 12  # steps that still stand after most could be dropped
+FEW: Final = 3  # members that people follow with ease
 HURRY: Final = 4  # what waits in vain is given this part of the time at first
 
 
@@ -155,7 +156,9 @@ class Shrinker:
         """What is taken away also changes when things happen, and by that alone a failure may be missed: the same with
         other chances.  Whether anything more could be taken away."""
         before = self.best
-        for luck in range(1, LUCK + 1):
+        size = size_of(before)
+        small = size.members <= FEW and size.steps <= MANY
+        for luck in range(1, 1 + (LUCK // 2 if small else LUCK)):
             self._each(_by_chance(simpler.without_any, self.before.seed + luck))
         return self.best != before
 

@@ -56,7 +56,8 @@ def without(schedule: Schedule, dropped: Sequence[Action]) -> Schedule:
 
 
 def without_any(schedule: Schedule) -> Iterator[Schedule]:
-    """Without one of the names, or half of the steps but starts, a quarter, ..., one of them; faults first."""
+    """Without one of the names, or half of the steps but starts, a quarter, ..., one of them, faults first; or without
+    one kind of weather."""
     yield from without_one(schedule)
     steps = [action for action in schedule.actions if not isinstance(action, Start)]
     steps.sort(key=is_fault, reverse=True)
@@ -65,6 +66,7 @@ def without_any(schedule: Schedule) -> Iterator[Schedule]:
         yield from (without(schedule, steps[at : at + size]) for at in range(0, len(steps), size))
         size //= 2
     yield from (without(schedule, [action]) for action in [*steps, *schedule.actions])
+    yield from calmer(schedule)
 
 
 # -- less time
