@@ -32,6 +32,7 @@ class Synchrony(Check):
         self.ways: dict[Address, dict[ViewId, ViewId]] = {}  # by member: from a view to the next
         self.home: dict[Key, ViewId] = {}  # where a message was delivered first
         self.scattered: dict[Key, dict[ViewId, None]] = {}  # those delivered in more than one view
+        self.same: dict[Address, tuple[Address, int, int]] = {}  # who was found to have what another of its view has
         self.looked_at = True  # nothing came since the scattered ones were judged
         self.judged = 0
         self.compared = 0
@@ -63,7 +64,7 @@ class Synchrony(Check):
         keys = self.delivered_in.get(member, {})
         self.delivered_in[member] = {}
         self.last[member] = view.id
-        self.looked_at = False
+        self.looked_at, self.same = False, {}
         if view.came_from is None:
             return
         self.ways.setdefault(member, {})[view.came_from] = view.id
@@ -91,8 +92,13 @@ class Synchrony(Check):
                 continue
             expected, keys = self.delivered_in[one], self.delivered_in[rest.member]
             self.agreed += len(expected) + len(keys)
+            sizes = (one, len(expected), len(keys))
+            if self.same.get(rest.member) == sizes:
+                continue  # within a view they only grow
             if expected.keys() != keys.keys():
                 self._differ("agreement", view, (one, expected), (rest.member, keys))
+            else:
+                self.same[rest.member] = sizes
         if not self.looked_at:
             for key, views in self.scattered.items():
                 self._check_scattered(key, list(views))
