@@ -18,6 +18,7 @@ from pygroups.sim.catalog import FAULTS
 from pygroups.sim.draw import Wish, draw
 from pygroups.sim.runner import play
 from pygroups.sim.schedule import from_json, to_json
+from pygroups.sim.simpler import size_of
 from pygroups.sim.summary import command, parse_seeds
 
 PLANTED = Path(__file__).parents[1] / "mutants"
@@ -176,6 +177,28 @@ def test_the_command_that_repeats_a_seed() -> None:
     assert parse_seeds("4") == range(4, 5)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--seeds", "0:2", "--journal", "{file}"),
+        ("--replay", "0", "--journal", "{file}/under"),
+        ("--shrink", "0", "--schedule", "{folder}/nowhere/small.json"),
+        ("--shrink", "0", "--schedule", "{folder}"),
+        ("--seeds", f"{10**30}:{10**31}"),
+        ("--seeds", "0:" + 5_000 * "9"),
+        ("--schedule", "{file}"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_sentence_before_any_work(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("no schedule")
+    assert main(["simulate", *[option.format(file=file, folder=tmp_path) for option in options]]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.startswith("pygroups: ") and said.err.count("\n") == 1, said.err
+
+
 @pytest.mark.slow
 def test_a_failure_is_made_small_and_played_from_its_file(tmp_path: Path) -> None:
     from tests.mutants import gate
@@ -184,10 +207,15 @@ def test_a_failure_is_made_small_and_played_from_its_file(tmp_path: Path) -> Non
     gate.copy_source(source)
     gate.plant(gate.mutants("M38")[0], source)
     failure = json.loads(simulate("--seeds", "0:50", "--json", source=source).stdout)["failure"]
-    small = simulate("--shrink", str(failure["seed"]), "--schedule", str(file), source=source)
-    assert small.returncode == 1 and failure["promise"] in small.stdout, small.stderr
+    small = simulate("--shrink", str(failure["seed"]), "--schedule", str(file), "--json", source=source)
+    assert small.returncode == 1, small.stderr
+    answer = json.loads(small.stdout)
+    assert answer["failure"]["promise"] == failure["promise"]
+    assert answer["failure"]["command"] == f"pygroups simulate --schedule {file}"
     schedule = from_json(file.read_bytes())
-    assert len(schedule.actions) < 20 < len(draw(failure["seed"], Wish("total")).actions)
+    assert answer["shrunk"]["after"] == size_of(schedule)._asdict() and answer["shrunk"]["tries"] > 10
+    assert answer["shrunk"]["before"] == size_of(draw(failure["seed"], Wish("total")))._asdict()
+    assert len(schedule.names) <= 3 and len(schedule.actions) <= 15
     again = simulate("--schedule", str(file), source=source)
     assert again.returncode == 1 and f": {failure['promise']}: " in again.stdout
     assert simulate("--schedule", str(file)).returncode == 0, "without the bug it holds"

@@ -19,7 +19,7 @@ from .promises.judge import PROFILES, Judge, checks_of
 from .runner import Outcome, Totals
 from .scenario_world import builder_of
 from .schedule import Schedule, from_json, to_json
-from .shrink import TRIES, Shrinker
+from .shrink import Shrinker
 
 Build = Callable[[Env], Stack]
 Checks = Callable[[], Sequence[Check]]  # makes new ones: a check remembers what it saw
@@ -110,9 +110,10 @@ def shrunk(
     profile: str | Profile | None = None,
     build: Build | None = None,
     checks: Checks = tuple,
-    tries: int = TRIES,
+    tries: int = 1_000,
 ) -> Schedule:
-    """A small schedule that breaks the same promise in the same way; UsageError if this one breaks none."""
+    """A small schedule that breaks the same promise in the same way, found in at most so many `tries`; UsageError if
+    this one breaks none."""
 
     def played(candidate: Schedule, until: int | None) -> Outcome:
         return play(candidate, profile=profile, build=build, checks=checks, until=until)
@@ -126,6 +127,8 @@ def read_schedule(file: Path) -> Schedule:
         return from_json(file.read_bytes())
     except OSError as error:
         raise UsageError(f"the schedule {file} cannot be read: {error.strerror}") from error
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from error
 
 
 def write_schedule(schedule: Schedule, file: Path) -> None:
