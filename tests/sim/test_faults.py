@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -255,6 +256,51 @@ def test_every_step_is_data() -> None:
     assert from_json(to_json(schedule)) == schedule
     with pytest.raises(UsageError, match="this is no schedule"):
         from_json(to_json(schedule).replace(b'"Install"', b'"install it"'))
+
+
+STRANGE: tuple[tuple[dict[str, object], str], ...] = (
+    ({"names": []}, "at least one name"),
+    ({"names": ["A", "A", "B", "C"]}, "each of them once"),
+    ({"names": ["A", "B", "C", "coordinator"]}, "a role"),
+    ({"names": ["A", "B", "C", "../x"]}, "cannot name a member"),
+    ({"names": ["A"]}, "none of its names"),
+    ({"habits": {"Z": {}}}, "habits of 'Z'"),
+    ({"config": {"nonsense": 1}}, "nonsense"),
+    ({"config": {"heartbeat": 0}}, "heartbeat"),
+    ({"weather": {"burst_frames": 0}}, "burst_frames"),
+    ({"weather": {"lost": 0.1}}, "lost"),
+    ({"heal_at": 10**16}, "heal_at"),
+    ({"typo": 1}, "typo"),
+)
+STRANGE_STEPS: tuple[tuple[dict[str, object], str], ...] = (
+    ({"type": "start", "who": "Z"}, "means 'Z'"),
+    ({"type": "start", "who": "coordinator"}, "means 'coordinator'"),
+    ({"type": "send", "who": "Z", "count": 1, "size": 1}, "means 'Z'"),
+    ({"type": "send", "who": "A", "count": 1, "size": 1, "to": "Z"}, "means 'Z'"),
+    ({"type": "send", "who": "A", "count": 0, "size": 1}, "count"),
+    ({"type": "send", "who": "A", "count": 1, "size": -1}, "size"),
+    ({"type": "send", "who": "A", "count": 1, "size": 1, "sise": 3}, "sise"),
+    ({"type": "crash", "who": "Z"}, "means 'Z'"),
+    ({"type": "crash", "who": "A", "moment": "Nonsense"}, "nobody ever sends"),
+    ({"type": "cut", "side": [], "lasts": 5}, "side"),
+    ({"type": "cut", "side": ["A", "follower"], "lasts": 5}, "means 'follower'"),
+    ({"type": "ring", "order": ["A", "Z"], "lasts": 5}, "means 'Z'"),
+    ({"type": "jump", "who": "A", "by": 10**20}, "by"),
+)
+
+
+@pytest.mark.parametrize(("changes", "what"), STRANGE)
+def test_a_file_that_somebody_changed_is_refused_where_it_means_nothing(changes: dict[str, object], what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        from_json(json.dumps(json.loads(to_json(group())) | changes).encode())
+
+
+@pytest.mark.parametrize(("step", "what"), STRANGE_STEPS)
+def test_a_step_that_could_never_happen_is_refused(step: dict[str, object], what: str) -> None:
+    fields = json.loads(to_json(group()))
+    fields["actions"].append({"at": 5, **step})
+    with pytest.raises(UsageError, match=what):
+        from_json(json.dumps(fields).encode())
 
 
 def test_what_is_as_usual_is_not_written() -> None:

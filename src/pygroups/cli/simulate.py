@@ -87,19 +87,21 @@ def simulate(
         Print one JSON object instead of text.
     """
     from pygroups.sim.draw import draw
-    from pygroups.sim.summary import command, parse_seeds
+    from pygroups.sim.simulations import read_schedule
+    from pygroups.sim.summary import command
 
     _check_together(seeds, kind, replay, shrink, schedule, journal, json)
     wish = _wish(kind.profile, kind.members, kind.minutes, kind.faults)
     workers = _workers(jobs)
+    _check_can_write(schedule if shrink is not None else None, journal)
     if shrink is not None:
         return _shrink(shrink, wish, schedule, json)
     if schedule is not None:
         repeat = shlex.join(["pygroups", "simulate", "--schedule", str(schedule)])
-        return _play(_read(schedule), wish, repeat, journal, json)
+        return _play(read_schedule(schedule), wish, repeat, journal, json)
     if replay is not None:
         return _play(draw(replay, wish), wish, command(replay, wish), journal, json)
-    return _run(parse_seeds(seeds if seeds is not None else SEEDS), wish, workers, journal, json)
+    return _run(_seeds(seeds if seeds is not None else SEEDS), wish, workers, journal, json)
 
 
 # -- what was asked for
@@ -148,13 +150,31 @@ def _workers(jobs: int | None) -> int:
     return cores if jobs is None else jobs
 
 
-def _read(file: Path) -> Schedule:
-    from pygroups.sim.schedule import from_json
+def _seeds(text: str) -> range:
+    from pygroups.sim.summary import parse_seeds
 
-    try:
-        return from_json(file.read_bytes())
-    except OSError as error:
-        raise UsageError(f"the schedule {file} cannot be read: {error.strerror}") from error
+    seeds = parse_seeds(text) if len(text) <= 2 * len(str(sys.maxsize)) else None
+    if seeds is None or seeds.stop > sys.maxsize:
+        raise UsageError(f"--seeds {text[:60]} goes too far: {sys.maxsize} is the last seed")
+    return seeds
+
+
+def _check_can_write(schedule: Path | None, journal: Path | None) -> None:
+    """UsageError for what cannot be written: now, and not after a minute of work."""
+    if schedule is not None and (schedule.is_dir() or not os.access(_place(schedule), os.W_OK)):
+        raise UsageError(f"the schedule cannot be written to {schedule}")
+    if journal is not None:
+        try:
+            journal.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"the journals cannot be written to {journal}: {error.strerror}") from error
+        if not os.access(journal, os.W_OK):
+            raise UsageError(f"the journals cannot be written to {journal}")
+
+
+def _place(file: Path) -> Path:
+    """What has to let us write so that `file` is written."""
+    return file if file.exists() else file.parent
 
 
 # -- one schedule

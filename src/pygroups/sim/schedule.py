@@ -13,14 +13,20 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from pygroups.core.address import checked_name
 from pygroups.core.errors import UsageError
-from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.limits import MILLISECOND, SECOND, Config
+
+from .stages import LABELS
 
 FORMAT: Final = 1
 COORDINATOR: Final = "coordinator"  # in place of a name: whoever coordinates when the time comes
 FOLLOWER: Final = "follower"  # in place of a name: somebody in a view who does not coordinate it
 
-Time = Annotated[int, Meta(ge=0)]  # microseconds since the world began
+TIME_MAX: Final = 10**12  # more than eleven days: nobody waits for the end of that
+
+Time = Annotated[int, Meta(ge=0, le=TIME_MAX)]  # microseconds since the world began
+Shift = Annotated[int, Meta(ge=-TIME_MAX, le=TIME_MAX)]  # microseconds, ahead or back
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -34,7 +40,7 @@ Leaving = Literal["all", "some", "first", "nothing"]
 Moment = Annotated[str, Meta(pattern="^(now|sends|delivers|stops|installs|[A-Z][A-Za-z0-9]*([.][A-Z][A-Za-z0-9]*)?)$")]
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of what happens at an instant."""
 
     at: Time
@@ -58,8 +64,8 @@ class Send(Step, frozen=True, tag="send"):
     multicasts, or messages to the member `to`."""
 
     who: str
-    count: int
-    size: int
+    count: Nth
+    size: Annotated[int, Meta(ge=0)]
     to: str | None = None
 
 
@@ -90,7 +96,7 @@ class Cut(Aimed, frozen=True, kw_only=True, tag="cut"):
     goes out of the side, or only what comes in.  A side of one, cut off from all the rest, is isolated.  At a `moment`
     of the side's first member: before what that turn sends."""
 
-    side: tuple[str, ...]
+    side: Annotated[tuple[str, ...], Meta(min_length=1)]
     lasts: Time
     others: tuple[str, ...] | None = None
     way: Way = "both"
@@ -158,7 +164,7 @@ class Jump(Step, frozen=True, tag="jump"):
     """The wall clock of the process's host is set anew.  Only journals show it."""
 
     who: str
-    by: int  # microseconds, ahead or back
+    by: Shift
 
 
 class Gather(Step, frozen=True, tag="gather"):
@@ -171,14 +177,14 @@ Action = (
 )
 
 
-class Weather(msgspec.Struct, frozen=True, kw_only=True):
+class Weather(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the network does to frames until everything heals.  Shares are of frames, on each link by itself."""
 
     delay: Time = 200  # the usual way from one to another; a link has between half and twice of it
     jitter: Time = 100
     loss: Share = 0.0
     bursts: Share = 0.0  # after this share of frames, a burst of losses begins
-    burst_frames: int = 20
+    burst_frames: Nth = 20
     repeat: Share = 0.0  # a copy follows soon
     reorder: Share = 0.0
     reorder_by: Time = 5 * MILLISECOND
@@ -189,7 +195,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     corrupt: Share = 0.0  # bits are flipped, the end is missing, or two frames are glued together
 
 
-class Habits(msgspec.Struct, frozen=True, kw_only=True):
+class Habits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the process under a name behaves."""
 
     loop_delay: Time = 100  # until what has arrived is looked at, at most
@@ -198,7 +204,7 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     wall_drift: Ppm = 0  # and the one that only its journal shows
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One history to play: who takes part, what happens when, and when everything must be well again."""
 
     format: int = FORMAT
@@ -253,5 +259,45 @@ def from_json(text: bytes) -> Schedule:
         raise UsageError(f"this is no schedule of the simulator: {error}") from error
     if schedule.format != FORMAT:
         raise UsageError(f"the schedule has format {schedule.format}, this version reads {FORMAT}")
+    _check_names(schedule)
+    _check_config(schedule.config)
     habits = {name: schedule.habits.get(name, Habits()) for name in schedule.names}
     return msgspec.structs.replace(schedule, habits=habits)
+
+
+def _check_names(schedule: Schedule) -> None:
+    """UsageError for a name, or a labeled point, that is none: whatever waited for it would never happen."""
+    names = [checked_name(name, "member") for name in schedule.names]
+    if not names or len(set(names)) < len(names) or {COORDINATOR, FOLLOWER} & set(names):
+        raise UsageError("the schedule needs at least one name, each of them once, and none that is a role")
+    for name in schedule.habits:
+        if name not in names:
+            raise UsageError(f"the schedule has habits of {name!r}, who is none of its names")
+    for number, step in enumerate(schedule.actions, 1):
+        roles = [] if isinstance(step, Start | Send | Replay) else [COORDINATOR, FOLLOWER]
+        first, rest = _meant(step)
+        for name in [*[one for one in first if one not in roles], *rest]:
+            if name not in names:
+                raise UsageError(f"step {number} of the schedule means {name!r}, who is none of its names")
+        moment = step.moment if isinstance(step, Aimed) else "now"
+        if moment[0].isupper() and moment not in LABELS.values():
+            raise UsageError(f"step {number} of the schedule waits for {moment!r}, which nobody ever sends")
+
+
+def _meant(step: Action) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names in a step: those in whose place most steps may have a role, and those that are always names."""
+    if isinstance(step, Cut):
+        return step.side[:1], (*step.side[1:], *(step.others or ()))
+    if isinstance(step, Ring):
+        return (), step.order
+    if isinstance(step, Break):
+        return (step.who, step.other), ()
+    who, others = getattr(step, "who", None), (getattr(step, "to", None), getattr(step, "other", None))
+    return (() if who is None else (who,)), tuple(name for name in others if name is not None)
+
+
+def _check_config(config: dict[str, int]) -> None:
+    for name in config:
+        if name not in Config.__struct_fields__:
+            raise UsageError(f"the schedule's config has {name!r}, which is no limit and no time-out")
+    Config(**config)
