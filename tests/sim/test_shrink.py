@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import msgspec
+import pytest
 
+from pygroups.sim import simpler
 from pygroups.sim.catalog import FAULTS
 from pygroups.sim.draw import Wish, draw
 from pygroups.sim.network import CALM
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.runner import Outcome
 from pygroups.sim.runner import play as play_it
-from pygroups.sim.schedule import Clog, Crash, Cut, Flap, Habits, Pause, Ring, Schedule, Slow
+from pygroups.sim.schedule import Clog, Crash, Cut, Flap, Habits, Pause, Ring, Schedule, Slow, from_json, to_json
 from pygroups.sim.shrink import Shrinker
 from pygroups.sim.simpler import size_of
 from tests.sim.toy import toy_schedule
@@ -192,3 +195,21 @@ def test_the_limit_of_a_play() -> None:
 def test_how_large_it_is_in_words() -> None:
     assert str(size_of(with_crashes(1))) == "3 members, 1 fault, 64 steps"
     assert str(size_of(with_crashes(0))) == "3 members, 0 faults, 63 steps"
+
+
+SIMPLER = (
+    *(simpler.without_one, simpler.one_for_another, simpler.without_bystanders, simpler.ordinary, simpler.calmer),
+    *(simpler.stormier, simpler.plainer, simpler.all_sends_small, simpler.sends_merged, simpler.rounder),
+    *(simpler.sooner, simpler.without_any),
+)
+
+
+@pytest.mark.parametrize("simplify", SIMPLER, ids=lambda simplify: simplify.__name__)
+def test_whatever_is_tried_can_be_kept_in_a_file(simplify: Callable[[Schedule], Iterator[Schedule]]) -> None:
+    tried = 0
+    for seed in range(12):
+        for candidate in islice(simplify(draw(seed, Wish("total"))), 6):
+            assert from_json(to_json(candidate)) == candidate
+            assert [action.at for action in candidate.actions] == sorted(action.at for action in candidate.actions)
+            tried += 1
+    assert tried or simplify is simpler.without_bystanders

@@ -150,9 +150,12 @@ def _instead(schedule: Schedule, name: str, heir: str) -> Schedule:
     names = tuple(other for other in schedule.names if other != name)
     actions: list[Action] = []
     for action in schedule.actions:
-        alone = isinstance(action, Start | Ring | Cut) or heir in _names(action) or getattr(action, "who", "") != name
-        kept = _left_without(action, name, heir) if alone else [msgspec.structs.replace(action, who=heir)]
-        actions += kept
+        others = {*_names(action)[1:]}
+        passes_on = getattr(action, "who", "") == name and not others & {name, heir}
+        if passes_on and not isinstance(action, Start):
+            actions.append(msgspec.structs.replace(action, who=heir))
+        else:
+            actions += _left_without(action, name, heir)
     habits = {other: schedule.habits[other] for other in names}
     return changed(schedule, names=names, habits=habits, actions=tuple(actions))
 
