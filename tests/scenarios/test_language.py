@@ -196,6 +196,11 @@ def test_a_stranger_is_not_listened_to() -> None:
         assert group["B"].drops
 
 
+def test_a_moment_that_never_comes_is_refused() -> None:
+    with scenario("A B") as group, pytest.raises(UsageError, match=r"cannot wait for 'Instal'; .*Install"):
+        group.crash("A", moment="Instal")
+
+
 def test_an_unknown_head_is_refused() -> None:
     with scenario("A B") as group, pytest.raises(UsageError, match="has a head 'Dada'"):
         group.drop("Dada")

@@ -75,6 +75,9 @@ def test_sides_that_split_are_gathered_again() -> None:
     assert not any("[A B C]" in line for line in apart if line.split()[0] > "1.0")
     assert any("[A B C]" in line for line in together if line.split()[0] > "3.0")
     assert outcome.counts["gathered"] == 1
+    told: list[str] = []
+    play(group(split, Gather(at=3 * SECOND)), tell=told.append)
+    assert sum("gathered to the largest side" in line for line in told) == 1, "the table says why somebody ends"
 
 
 def test_what_a_clog_holds_arrives_in_a_burst_and_nothing_is_lost() -> None:

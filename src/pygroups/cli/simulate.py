@@ -139,7 +139,7 @@ def _wish(profile: str, members: int | None, minutes: float | None, faults: str 
     if members is not None and not MEMBERS_MIN <= members <= MEMBERS_MAX:
         raise UsageError(f"--members {members} does not work: {MEMBERS_MIN} to {MEMBERS_MAX} do")
     if minutes is not None and not 0.08 <= minutes <= 600:
-        raise UsageError(f"--minutes {minutes:g} does not work: 0.1 to 600 do")
+        raise UsageError(f"--minutes {minutes:g} does not work: 0.08 to 600 do")
     return Wish(profile, members, minutes, FAULTS if faults is None else checked_faults(faults))
 
 

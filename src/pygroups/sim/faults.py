@@ -145,6 +145,7 @@ def _gather(world: World, _: Gather) -> None:
     largest = world.largest_side()
     for member in [one for one in world.running.values() if one.view is not None and one not in largest]:
         world.count("gathered")
+        world.tell(member.address.name, "fault: gathered to the largest side")
         world.crash(member)
         world.agenda.after(RESTART, world.start, member.address.name)
 

@@ -14,7 +14,7 @@ from . import faults
 from .promises.judge import Judge
 from .scenario_frames import Fate, Heads, Hit, Rule, Where
 from .scenario_world import ScenarioWorld
-from .schedule import Crash, Leave, Leaving, Moment, Way, Weather
+from .schedule import MOMENTS, Crash, Leave, Leaving, Moment, Way, Weather
 
 CALM: Final = Weather(jitter=0)  # each frame takes as long as the one before it: nothing overtakes
 
@@ -46,6 +46,8 @@ class Verbs:
         many that it `reaches`.
         """
         who, at = self._running(name), self.world.agenda.now
+        if moment not in MOMENTS:
+            raise UsageError(f"a crash cannot wait for {moment!r}; it can for: {', '.join(MOMENTS)}")
         faults.apply(self.world, Crash(at=at, who=who, moment=moment, nth=nth, leaves=leaves, reaches=reaches))
 
     def leave(self, name: str) -> None:

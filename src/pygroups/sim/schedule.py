@@ -33,6 +33,8 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Ppm = Annotated[int, Meta(ge=-100_000, le=100_000)]  # parts per million
 Nth = Annotated[int, Meta(ge=1)]
 
+MOMENTS: Final = ("now", "sends", "delivers", "stops", "installs", *LABELS.values())
+
 Way = Literal["both", "out", "in"]
 Leaving = Literal["all", "some", "first", "nothing"]
 # When a fault hits that was aimed at an instant: then, or in a later turn of its victim: the one in which it sends
@@ -280,7 +282,7 @@ def _check_names(schedule: Schedule) -> None:
             if name not in names:
                 raise UsageError(f"step {number} of the schedule means {name!r}, who is none of its names")
         moment = step.moment if isinstance(step, Aimed) else "now"
-        if moment[0].isupper() and moment not in LABELS.values():
+        if moment not in MOMENTS:
             raise UsageError(f"step {number} of the schedule waits for {moment!r}, which nobody ever sends")
 
 
