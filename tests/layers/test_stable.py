@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Consumed, Excluded, Held, HeldQuery, NewView, Stability
+from pygroups.core.events import Consumed, Excluded, Gone, Held, HeldQuery, NewView, Stability
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.run import Run, pack
@@ -552,3 +552,17 @@ def test_one_seed_is_one_history() -> None:
         return [process.records for process in world.members.values()]
 
     assert history() == history()
+
+
+def test_whoever_leaves_by_time_votes_no_more() -> None:
+    """What comes in the turn of its end its application is not given: nobody may hear that it was."""
+    stable = layer()
+    stable.up(Run(B, None, (), B, 1, 0, 1, pack([b"x"]), B, 0))
+    stable.down_event(Gone())
+    stable.up(Run(B, None, (), B, 2, 0, 1, pack([b"y"]), B, 1))
+    assert [type(event) for event in stable.below] == [Gone]
+    stable.below.clear()
+    assert end_turn(stable) == []
+    stable.on_vote(vote(1, [0, 2, 0]), B)
+    assert end_turn(stable) == []
+    assert stable.env.counters["drop vote after the stop"] == 1

@@ -12,7 +12,7 @@ from typing import ClassVar
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Marks, NewView
+from pygroups.core.events import Block, Event, Excluded, Gone, Marks, NewView
 from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import View, ViewId
@@ -129,11 +129,19 @@ class Sequencer(Layer):
 
     # -- membership
 
+    def down_event(self, event: Event) -> None:
+        self.below.append(event)
+        if isinstance(event, Gone):
+            self._stop()  # the top takes nothing any more: nothing may be ordered that it does not deliver
+
+    def _stop(self) -> None:
+        self.blocked = True
+        self.queues = {}  # their origins send them again in the next view
+
     def up_event(self, event: Event) -> None:
         self.above.append(event)
-        if isinstance(event, Block):
-            self.blocked = True
-            self.queues = {}  # their origins send them again in the next view
+        if isinstance(event, Block | Excluded):
+            self._stop()
         elif isinstance(event, NewView):
             self._install(event)
 

@@ -10,7 +10,19 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from pygroups.core.address import Address
-from pygroups.core.events import Consumed, Event, Excluded, Held, HeldQuery, Marks, NewView, Positions, Stability, Stop
+from pygroups.core.events import (
+    Consumed,
+    Event,
+    Excluded,
+    Gone,
+    Held,
+    HeldQuery,
+    Marks,
+    NewView,
+    Positions,
+    Stability,
+    Stop,
+)
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
@@ -115,8 +127,10 @@ class Stable(Layer):
                 origin = self._origin(member)
                 if origin.consume(mark):
                     self._news(origin)
-        else:
-            self.below.append(event)
+            return
+        if isinstance(event, Gone):
+            self._stop()  # the top takes nothing any more: what comes in this turn was not delivered
+        self.below.append(event)
 
     # -- voting
 
