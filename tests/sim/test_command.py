@@ -131,6 +131,7 @@ def test_schedules_are_what_they_should_be() -> None:
         (["--profile", "nonsense"], "there is no profile 'nonsense'"),
         (["--profile", "uniform"], "is not built yet"),
         (["--faults", "rain"], "there is no fault 'rain'"),
+        (["--faults", " , "], "--faults names no fault"),
         (["--faults", "crash,merge"], "the fault 'merge' comes with merging, which is not built yet"),
         (["--shrink", "3"], "the schedule of seed 3 breaks no promise"),
         (["--shrink", "3", "--seeds", "0:9"], "--seeds and --shrink each say what to play: give one of them"),

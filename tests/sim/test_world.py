@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pygroups.core.run import Run
+from pygroups.sim.promises.facts import Check, Delivery
+from pygroups.sim.promises.judge import Judge
 from pygroups.sim.runner import play
 from pygroups.sim.schedule import Action, Crash, Cut, Pause, Schedule, Start, Weather
-from tests.sim.toy import toy_builder, toy_schedule
+from tests.sim.toy import ToyGroup, toy_builder, toy_schedule
 
 
 def with_actions(*actions: Action, size: int = 3) -> Schedule:
@@ -90,3 +93,29 @@ def test_a_seed_always_means_the_same(tmp_path: Path) -> None:
     assert len(files[0]) == 3
     assert [file.read_bytes() for file in files[0]] == [file.read_bytes() for file in files[1]]
     assert outcomes[0].counts == outcomes[1].counts
+
+
+class Clumsy(Check):
+    promises = ("anything",)
+
+    def delivered(self, delivery: Delivery) -> None:
+        raise KeyError("a mistake of whoever wrote this check")
+
+
+class Stumbling(ToyGroup):
+    def up(self, run: Run) -> None:
+        raise KeyError("a mistake of whoever wrote this layer")
+
+
+def test_a_check_that_falls_is_not_taken_for_a_member() -> None:
+    outcome = play(toy_schedule(), build=toy_builder(3), judge=Judge([Clumsy()]))
+    assert outcome.witness is not None
+    assert outcome.witness.detail.startswith("the simulated world fell, or a check in it, and no member: KeyError")
+    assert str(outcome.witness).endswith(")"), "file and line"
+    assert "test_world.py" in outcome.trace
+
+
+def test_a_layer_that_falls_is_a_member_that_falls() -> None:
+    outcome = play(toy_schedule(), build=toy_builder(3, Stumbling))
+    assert outcome.witness is not None
+    assert outcome.witness.detail.startswith("a member fell: KeyError")

@@ -110,8 +110,8 @@ class ToyGroup(Layer):
             self.above.append(Stability({}, {}, 1, 1))
 
 
-def toy_builder(size: int, *, ordered: bool = True) -> Callable[[Env], Stack]:
-    kind = type("Toy", (ToyGroup,), {"size": size, "ordered": ordered})
+def toy_builder(size: int, base: type[ToyGroup] = ToyGroup, *, ordered: bool = True) -> Callable[[Env], Stack]:
+    kind = type("Toy", (base,), {"size": size, "ordered": ordered})
     return lambda env: Stack(env, [Top(env), kind(env)], Codec(GROUP, kind.heads))
 
 

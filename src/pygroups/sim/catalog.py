@@ -83,6 +83,8 @@ def checked_faults(text: str) -> tuple[str, ...]:
     if text == "swarm":
         return FAULTS
     names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise UsageError("--faults names no fault; leave it out for all of them, or write one or more, with commas")
     for name in names:
         if name in COMES_WITH:
             raise NotBuilt(f"the fault {name!r} comes with {COMES_WITH[name]}, which is not built yet")

@@ -31,6 +31,7 @@ GROUP: Final = "simulated"  # what seals its frames
 MESSAGES_MIN: Final = 200
 SENDERS_MIN: Final = 2
 HEARD_MIN: Final = 0.5
+STACK: Final = ("core", "layers", "gms", "wire")  # where the code of members lies
 NETWORK: Final = "network: "  # before what happened to frames, among the drops
 NO_ROUTE: Final = "no route"
 
@@ -150,8 +151,10 @@ def _play(world: World) -> None:
 
 
 def _fallen(error: Exception) -> Witness:
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    detail = f"a member fell: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = any(Path(frame.filename).parent.name in STACK for frame in frames)
+    who = "a member fell" if inside else "the simulated world fell, or a check in it, and no member"
+    detail = f"{who}: {type(error).__name__}: {error} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
     return Witness(promise="no-fall", detail=detail)
 
 

@@ -6,6 +6,7 @@ time is that of the last of it.  The rows with what a witness names are marked.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -25,6 +26,7 @@ WIDTH_MIN: Final = 100
 WIDTH_MAX: Final = 160
 HEAD_EVERY: Final = 40  # rows until the names are repeated
 MARGIN: Final = 2  # for the mark
+MESSAGE: Final = re.compile(r"([\w.-]+@\w+)#(\d+)")  # as a witness names one
 TIME: Final = 10
 ALL: Final = "-"  # in place of a name: it happens to everybody
 SIGNS: Final = (
@@ -184,8 +186,8 @@ class _Tale:
         self.stretch = _Stretch()
         self.members = (witness.member, witness.other) if witness is not None else ("", "")
         self.view = witness.view if witness is not None else ""
-        origin, _, number = witness.message.rpartition("#") if witness is not None else ("", "", "")
-        self.message = (origin, int(number)) if number.isdecimal() else None
+        named = f"{witness.message} {witness.detail}" if witness is not None else ""
+        self.messages = [(origin, int(number)) for origin, number in MESSAGE.findall(named)]
         self.now: dict[str, str] = {}  # the life that is there under a name
 
     def rows(self, heard: Sequence[Heard]) -> Iterator[Row]:
@@ -274,14 +276,12 @@ class _Tale:
     def _is_named(self, item: Heard) -> bool:
         what, life = item.what, self.now.get(item.who, "")
         if isinstance(what, Delivered):
-            return (
-                what.position >= 0
-                and self.message is not None
-                and str(what.run.origin) == self.message[0]
-                and what.run.first <= self.message[1] < what.run.next
+            run = what.run
+            return what.position >= 0 and any(
+                str(run.origin) == origin and run.first <= number < run.next for origin, number in self.messages
             )
         if isinstance(what, Sent):
-            return what.to is None and self.message == (life, what.number)
+            return what.to is None and (life, what.number) in self.messages
         if not life or life not in self.members:
             return False
         if isinstance(what, NewView):

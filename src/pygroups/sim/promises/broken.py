@@ -29,7 +29,7 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True):
             )
             if value
         ]
-        return f"{self.promise}: {self.detail} ({', '.join(where)})"
+        return f"{self.promise}: {self.detail}" + (f" ({', '.join(where)})" if where else "")
 
 
 class Broken(Exception):
