@@ -15,7 +15,7 @@ from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot, View
 from pygroups.layers.gms import decide
-from pygroups.layers.gms.heads import InstallAck, Join, Proposal, Ready, ReadyRsp, Refuse
+from pygroups.layers.gms.heads import Elsewhere, InstallAck, Join, Proposal, Ready, ReadyRsp, Refuse
 from pygroups.layers.gms.machine import Gms
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
@@ -174,3 +174,19 @@ def test_more_than_a_view_can_hold_are_not_taken_in() -> None:
         gms.up(Run(joiner, A, (Join(joiner, "there", ""),)))
     assert len(gms.leader.joiners) == MEMBERS_MAX - 2
     assert gms.env.counters["drop too many joiners"] == 2
+
+
+@pytest.mark.parametrize(
+    ("id", "never"), [(Ballot(6, A), True), (Ballot(8, D), True), (Ballot(8, A), False), (Ballot(12, C), False)]
+)
+def test_a_view_with_a_lower_id_or_by_a_stranger_follows_no_view(id: Ballot, never: bool) -> None:
+    assert decide.cannot_follow(VIEW, id) is never
+
+
+def test_who_counts_this_member_in_a_view_it_will_never_have_is_told_so() -> None:
+    """D took A in, and A was taken in elsewhere; what A said of that was lost, and D goes on counting on it."""
+    gms = leader_of_two()
+    gms.up_event(events.HeartbeatOf(D, Ballot(9, D)))
+    assert told(gms) == [(D, Elsewhere(Ballot(2, A), Ballot(9, D)))]
+    gms.up_event(events.HeartbeatOf(B, Ballot(3, B)))
+    assert told(gms) == [], "B may have made the next view, with the news of it on its way"

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from pygroups.core.address import Address
 from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import Ballot, View, ViewId
 
 from .heads import Proposal
 
@@ -15,6 +15,11 @@ from .heads import Proposal
 def leader(view: View, suspects: Container[Address]) -> Address | None:
     """The first member that is not suspected; None when all are."""
     return next((member for member in view.members if member not in suspects), None)
+
+
+def cannot_follow(view: View, id: ViewId) -> bool:
+    """Whether no member of `view` can be on its way to the view `id`: ids rise, and only members lead to the next."""
+    return id < view.id or id.leader not in view.members
 
 
 def next_number(view: View, highest: int) -> int:

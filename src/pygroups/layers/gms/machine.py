@@ -340,7 +340,7 @@ class Gms(Layer):
             return
         if member not in self.view.members and theirs in self.past:
             self.tell(member, Excluded(theirs))
-        elif asked and theirs not in self.past:
+        elif theirs not in self.past and (asked or decide.cannot_follow(self.view, theirs)):
             self.tell(member, Elsewhere(self.view.id, theirs))
 
     def on_excluded(self, src: Address, head: Excluded) -> None:
