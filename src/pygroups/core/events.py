@@ -156,7 +156,7 @@ class Leave(Event):
 
 
 class Gone(Event):
-    """Down, gms or top to unicast2, failure, discovery: this member is no member any more.
+    """Down, gms or top to all below: this member is no member any more; nobody orders, votes or acknowledges for it.
 
     What was sent before in the same turn still leaves once; nothing is repeated, nobody hears a heartbeat again.
     """

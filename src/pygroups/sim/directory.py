@@ -1,4 +1,7 @@
-"""Where the simulated processes find each other: it stands for the folder, or the list of hosts, of the real driver."""
+"""Where the simulated processes find each other: it stands for the folder, or the list of hosts, of the real driver.
+
+Other than the folder it waits for whoever is invited and paused as long as that lasts.
+"""
 
 from __future__ import annotations
 
