@@ -76,25 +76,18 @@ def _start(world: World, start: Start) -> None:
     world.start(name)
 
 
-def _crash(world: World, crash: Crash) -> None:
-    member = _named(world, crash.who)
+def _aim(world: World, fault: Crash | Pause) -> None:
+    """Hit the member that is meant, now or at the moment that is meant."""
+    member = _named(world, fault.who)
     if member is None:
         return
-    if crash.moment != "now":
-        arm(member, crash)
+    if fault.moment != "now":
+        arm(member, fault)
+    elif isinstance(fault, Pause):
+        _pause(world, member, fault)
     else:
         _note(world, "crash", [member])
         world.crash(member)
-
-
-def _aim_pause(world: World, pause: Pause) -> None:
-    member = _named(world, pause.who)
-    if member is None:
-        return
-    if pause.moment != "now":
-        arm(member, pause)
-    else:
-        _pause(world, member, pause)
 
 
 def _pause(world: World, member: Member, pause: Pause) -> None:
@@ -292,8 +285,8 @@ def _send(world: World, send: Send) -> None:
 _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
     Start: _start,
     Send: _send,
-    Crash: _crash,
-    Pause: _aim_pause,
+    Crash: _aim,
+    Pause: _aim,
     Leave: _leave,
     Cut: _aim_cut,
     Ring: _ring,
