@@ -153,6 +153,49 @@ def test_runs_of_one_frame_arrive_in_its_order() -> None:
     assert stack.env.now == 7
 
 
+class Red:
+    """A head of one layer of the next test."""
+
+
+class Blue:
+    """A head of another."""
+
+
+class White:
+    """A head that no layer knows."""
+
+
+class OfRed(Layer):
+    """Has to see runs with its own head only, and passes them on."""
+
+    heads = (Red,)
+    own_heads_only = True
+
+    def up(self, run: Run) -> None:
+        self.above.append(run)
+
+
+class OfBlue(OfRed):
+    """Says something of each too, before it or after it."""
+
+    heads = (Blue,)
+
+    def up(self, run: Run) -> None:
+        self.above += [run, Note("after")] if run.first % 2 else [Note("before"), run]
+
+
+@given(
+    st.lists(st.sampled_from([Layer, OfRed, OfBlue]), min_size=1, max_size=6),
+    st.lists(st.sampled_from([Red, Blue, White]), max_size=8),
+)
+def test_a_run_that_goes_past_layers_overtakes_nothing(layers: list[type[Layer]], kinds: list[type]) -> None:
+    stack = stack_of(Layer, *layers)
+    assert isinstance(stack.codec, Plain)
+    stack.codec.incoming = [Run(B, A, (kind(),), first=number) for number, kind in enumerate(kinds)]
+    stack.receive(b"", 1)
+    assert [run.first for run in stack.end_turn(1).events if isinstance(run, Run)] == list(range(len(kinds)))
+
+
 def test_what_a_peer_did_wrong_is_counted_and_written_down_and_not_raised() -> None:
     stack = stack_of(Layer)
     assert isinstance(stack.codec, Plain)

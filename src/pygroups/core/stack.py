@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from operator import attrgetter
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from .address import Address
 from .errors import PeerError, UsageError
@@ -12,6 +13,7 @@ from .layer import Env, Layer, Record
 from .run import Run
 
 COMMANDS = (Announce, Contacts, Disconnect, Find, Probe)  # events that leave the stack for its driver
+WAKE: Final = attrgetter("wake")
 
 
 class Codec(Protocol):
@@ -119,22 +121,27 @@ class Stack:
 
     def wake(self) -> int:
         """When advance must be called next; NEVER if nothing waits."""
-        return min([layer.wake for layer in self._timed])
+        soonest: int = min(map(WAKE, self._timed))
+        return soonest
 
     def end_turn(self, now: int) -> Output:
         """Let the layers send what they gathered, and take everything that leaves the member."""
         self.env.now = now
-        self._settle(0)  # what the application sent since anything was called
+        if self.layers[0].below:
+            self._settle(0)  # what the application sent since anything was called
         for place, layer in self._enders:
             layer.end_turn()
-            if layer.below or layer.above:
+            if layer.below or (layer.above and place):  # above the top is the application
                 self._settle(place)
         env, outlet, top = self.env, self.outlet, self.layers[0]
         if env.drops:
             env.record_drops()
-        frames = [(dests, self.codec.encode(env.me, dest, runs)) for (dest, dests), runs in outlet.sent.items()]
+        frames: list[tuple[tuple[Address, ...], list[bytes]]] = []
+        if outlet.sent:
+            frames = [(dests, self.codec.encode(env.me, dest, runs)) for (dest, dests), runs in outlet.sent.items()]
+            outlet.sent = {}
         output = Output(env.records, frames, outlet.commands, top.above)
-        env.records, outlet.sent, outlet.commands, top.above = [], {}, [], []
+        env.records, outlet.commands, top.above = [], [], []
         return output
 
     def gauges(self) -> dict[str, int]:
@@ -169,18 +176,19 @@ class Stack:
         layers, deeper = self._places, self._deeper
         up_first, up_last = len(layers), -1
         while at <= down_last:
-            layer = layers[at]
+            layer, here = layers[at], at
+            at += 1
             if layer.below:
                 items, layer.below = layer.below, []
-                near = at + 1
-                far = deeper[at] if at == down_last else near
+                far = deeper[here] if here == down_last else at
+                after = far  # nobody between these two has anything
                 for item in items:
                     if isinstance(item, Run):
                         lower = layers[far]
                         lower.down(item)
                     else:
-                        far = near  # the event may wait there: what follows must not overtake it
-                        lower = layers[near]
+                        far = after = at  # the event may wait there: what follows must not overtake it
+                        lower = layers[at]
                         lower.down_event(item)
                     if lower.below and far > down_last:
                         down_last = far
@@ -189,7 +197,7 @@ class Stack:
                             up_first = far
                         if far > up_last:
                             up_last = far
-            at += 1
+                at = after
         return up_first, up_last
 
     def _sweep_up(self, up_first: int, at: int) -> tuple[int, int]:
@@ -198,39 +206,48 @@ class Stack:
         layers = self._places
         down_first, down_last = len(layers), -1
         while at >= up_first and at:
-            layer = layers[at]
+            layer, here = layers[at], at
+            at -= 1
             if layer.above:
                 items, layer.above = layer.above, []
-                near, alone = at - 1, at == up_first
+                routes, after = self._routes[here], -1
+                ceiling = 0 if here == up_first else at  # what follows must not overtake what waits there
                 for item in items:
                     if isinstance(item, Run):
-                        called = self._upward(at, item) if alone else near
+                        heads = item.heads
+                        called = routes.get(type(heads[-1]) if heads else None, -1)
+                        if called < 0:
+                            called = self._upward(here, item)
+                        if called < ceiling:
+                            called = ceiling
                         upper = layers[called]
                         upper.up(item)
                     else:
-                        alone, called = False, near
-                        upper = layers[near]
+                        called = at
+                        upper = layers[at]
                         upper.up_event(item)
-                    if upper.above and called < up_first:
-                        up_first = called
+                    if called > after:
+                        after = called
+                    if upper.above:
+                        if called > ceiling:
+                            ceiling = called
+                        if called < up_first:
+                            up_first = called
                     if upper.below:
                         if called < down_first:
                             down_first = called
                         if called > down_last:
                             down_last = called
-            at -= 1
+                at = after  # nobody between these two has anything
         return down_first, down_last
 
     def _upward(self, place: int, run: Run) -> int:
-        """The next layer above `place` that has to see `run`."""
-        routes, heads = self._routes[place], run.heads
-        kind = type(heads[-1]) if heads else None
-        found = routes.get(kind)
-        if found is None:
-            found = place - 1
-            while found and not _sees(self.layers[found], kind):
-                found -= 1
-            routes[kind] = found
+        """The next layer above `place` that has to see `run`, and all that have such a head last."""
+        kind = type(run.heads[-1]) if run.heads else None
+        found = place - 1
+        while found and not _sees(self.layers[found], kind):
+            found -= 1
+        self._routes[place][kind] = found
         return found
 
 
