@@ -119,7 +119,7 @@ class Nakack(Layer):
         own.append(sent)
         self.below.append(sent)
         self.above.append(sent.placed(env.me, seq))
-        self.announce_pause = env.config.nakack_period
+        self.announce_pause = env.config.nakack_period * 3 // 2  # heard and answered within two (NAK-I2)
         self.announce_at = env.now + self.announce_pause
         if self.wake > self.announce_at:
             self.wake = self.announce_at
