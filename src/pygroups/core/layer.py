@@ -44,7 +44,9 @@ class Env:
         "now",
         "records",
         "rng",
+        "run_records",
         "view",
+        "waits_for_all",
     )
 
     def __init__(self, me: Address, now: int, rng: Random, config: Config, *, journaling: bool = False) -> None:
@@ -55,7 +57,9 @@ class Env:
         self.contact = ""  # where this member listens; its driver sets it before it joins
         self.fingerprint = ""  # what all members must have in common; whoever builds the stack sets it
         self.keeps_state = True  # the application has a state, which joiners need and it can give
+        self.waits_for_all = True  # an own multicast is on its way until all have it, not only until it is ordered
         self.journaling = journaling  # without a journal no record is made at all
+        self.run_records = journaling  # also those of every run that is sent or delivered; who watches may know them
         self.archiving = False  # what is delivered goes into the journal, payloads and all
         self.view: ViewId | None = None  # the view that the top has been given
         self.records: list[Record] = []  # of this turn

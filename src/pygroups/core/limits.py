@@ -56,10 +56,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     nakack_request_runs: int = 64  # runs asked for at once, per stream
     announce_max: int = 2 * SECOND  # the longest pause between announcements; after it they cease
     stable_bytes: int = 128 << 10  # consumed or delivered before a vote that does not wait for the period
-    stable_runs: int = 2  # runs of one origin before a vote that waits for no more than stable_pause since the last
-    stable_pause: int = 5 * MILLISECOND  # between two votes that no bytes make urgent
+    stable_runs: int = 2  # runs of one origin, with an ordering layer four times as many, before such a vote
+    stable_pause: int = 5 * MILLISECOND  # between two votes that only runs make urgent
     stable_combine: int = 1 * MILLISECOND  # between two stability messages, unless all have voted in between
-    stable_period: int = 100 * MILLISECOND
+    stable_quiet: int = 200 * MILLISECOND  # the same while no vote was urgent
+    stable_period: int = 200 * MILLISECOND  # at most, and half of it at least, between two votes that nothing makes so
     stable_backoff_max: int = 1 * SECOND  # between two votes that repeat what was said
     stable_suspend_max: int = 60 * SECOND  # a suspension ends by itself
     future_runs_max: int = 4_096  # runs of a view that is not installed yet

@@ -74,6 +74,7 @@ class Top(Layer):
         super().__init__(env)
         assert flight_ends in ("here", "everywhere")
         self.flight_ends = flight_ends
+        env.waits_for_all = flight_ends == "everywhere"
         self.run_limit = env.config.run_bytes + ENTRY_BYTES  # of the payloads of a run, each with its length
         self.open = OpenRun(1, [], 0)  # multicasts
         self.unicasts: dict[Address, OpenRun] = {}
@@ -144,7 +145,7 @@ class Top(Layer):
         if dest is None:
             self.flight.append(run)
             self.cut_bytes += len(body)
-            if self.env.journaling:
+            if self.env.run_records:
                 self.env.record("send", **_what(run))
         self.below.append(run)
 
@@ -163,7 +164,7 @@ class Top(Layer):
         if run.dest is not None and run.stream is None:
             self.above.append(Delivered(run, env.view, -1))
             return
-        if env.journaling:
+        if env.run_records:
             payload = {"payload": self._archived(run)} if env.archiving else {}
             env.record("deliver", **_what(run), stream=run.stream, seq=run.seq, position=self.position, **payload)
         self.above.append(Delivered(run, env.view, self.position))

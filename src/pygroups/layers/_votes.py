@@ -29,6 +29,7 @@ class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
     seen: Vector  # per stream, beyond the highest seq received or heard of
     numbers: Vector  # per origin, the number of the first message not delivered
     consumed: Vector  # per origin, the number of the first message not consumed
+    urgent: bool = False  # so much is new that a sender may wait for it
 
 
 class StabilityMsg(msgspec.Struct, Loose, array_like=True, tag=71):
@@ -106,9 +107,10 @@ class Votes:
         if before is None:
             self.last[voter] = vote
             return True
-        higher = [_maxima(pair) for pair in zip(vectors(before), vectors(vote), strict=True)]
-        self.last[voter] = Vote(vote.view, max(before.round, vote.round), *higher)
-        return higher != vectors(before)
+        said = vectors(before)
+        higher = delivered, seen, numbers, consumed = [_maxima(pair) for pair in zip(said, vectors(vote), strict=True)]
+        self.last[voter] = Vote(vote.view, max(before.round, vote.round), delivered, seen, numbers, consumed)
+        return higher != said
 
     def not_set(self) -> list[Address]:
         """Who has not voted in this view."""
@@ -130,8 +132,8 @@ def vectors(vote: Vote) -> list[list[int]]:
 
 
 def _minima(vectors: Sequence[list[int]]) -> list[int]:
-    return [min(column) for column in zip(*vectors, strict=True)]
+    return list(map(min, zip(*vectors, strict=True)))
 
 
 def _maxima(vectors: Sequence[list[int]]) -> list[int]:
-    return [max(column) for column in zip(*vectors, strict=True)]
+    return list(map(max, zip(*vectors, strict=True)))

@@ -42,6 +42,7 @@ class Stable(Layer):
         "delivered",
         "due",
         "early",
+        "hurry",
         "last",
         "members",
         "news",
@@ -54,6 +55,7 @@ class Stable(Layer):
         "stopped",
         "suspended_until",
         "to_combine",
+        "urgent",
         "view",
         "vote_at",
         "voted_at",
@@ -67,7 +69,7 @@ class Stable(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.quantum = min(env.config.stable_bytes, env.config.window // 4)
-        self.runs_due = env.config.stable_runs
+        self.runs_due = env.config.stable_runs * (1 if env.waits_for_all else 4)
         self.view: ViewId | None = None
         self.members: tuple[Address, ...] = ()
         self.rank = 0  # of this member among them; 0 counts the votes
@@ -79,6 +81,7 @@ class Stable(Layer):
         self.round = 0  # of the own votes in this view
         self.news = False  # something was delivered or consumed since the last vote
         self.due = False  # vote at the end of this turn
+        self.urgent = False  # a sender may wait for what the next vote says
         self.vote_at = NEVER  # vote then, if there is anything to say
         self.voted_at = 0
         self.pause = 0  # before the next vote that repeats
@@ -87,6 +90,7 @@ class Stable(Layer):
         self.early: dict[Address, Vote] = {}  # of views that are not installed here yet
         self.votes = Votes(())
         self.to_combine = False  # a vote brought something new
+        self.hurry = False  # one of those since all were last told was urgent
         self.combine_at = NEVER
         self.combined_at = 0  # when all were last told
 
@@ -143,10 +147,12 @@ class Stable(Layer):
             self.news = True
             self.pause = config.stable_period
             half = config.stable_period // 2
-            self._vote_by(now + half + self.env.rng.randrange(0, half + 1))  # so that not all vote at once
+            chance = self.env.rng.randrange(0, half + 1)  # so that not all vote at once
+            self._vote_by(max(self.voted_at + half + chance, now + chance // 5))
         if origin.consumed_bytes >= origin.due:
-            self.due = True
+            self.due = self.urgent = True
         elif origin.runs >= self.runs_due:
+            self.urgent = True
             self._vote_by(self.voted_at + config.stable_pause)
 
     def _vote_by(self, when: int) -> None:
@@ -171,15 +177,17 @@ class Stable(Layer):
         consumed = [origin.consumed for origin in origins]
         self.round += 1
         seen_here = [seen.get(member, 0) for member in self.members]
-        vote = Vote(view, self.round, list(self.delivered.values()), seen_here, numbers, consumed)
+        vote = Vote(view, self.round, list(self.delivered.values()), seen_here, numbers, consumed, self.urgent)
         if self.env.journaling:
             self.env.record("stable", digest=dict(self.delivered))
         for origin in origins:
             origin.voted()
-        self.news, self.voted_at, self.vote_at = False, now, NEVER
+        self.news = self.urgent = False
+        self.voted_at, self.vote_at = now, NEVER
         self._vote_by(now + self.pause)
         self.pause = min(2 * self.pause, self.env.config.stable_backoff_max)
         if self.rank == 0:
+            self.hurry = self.hurry or vote.urgent
             self._combine(again=not self.votes.add(self.env.me, vote))
         else:
             self.tell(self.members[0], vote)
@@ -215,7 +223,7 @@ class Stable(Layer):
         elif self.votes.repeats(voter, vote):
             self.env.drop("repeated vote")
         elif self.votes.add(voter, vote):
-            self.to_combine = True
+            self.to_combine, self.hurry = True, self.hurry or vote.urgent
         elif self.last is not None:
             self.tell(voter, self.last)  # it says again what it said: it may not have heard the answer
 
@@ -232,10 +240,10 @@ class Stable(Layer):
         known to exist, and once more what somebody may not have heard."""
         if self.view is None or not self.votes.all_set():
             return
-        last, now = self.last, self.env.now
-        soonest = self.combined_at + self.env.config.stable_combine
+        last, now, config = self.last, self.env.now, self.env.config
+        soonest = self.combined_at + (config.stable_combine if self.hurry or again else config.stable_quiet)
         if now < soonest and len(self.votes.since) < len(self.members):
-            self.combine_at = soonest
+            self.to_combine, self.combine_at = False, soonest
             self.wake_at(soonest)
             return
         self.to_combine, self.combine_at = False, NEVER
@@ -243,12 +251,12 @@ class Stable(Layer):
         rose = last is None or [msg.purge, msg.delivered, msg.consumed] != [last.purge, last.delivered, last.consumed]
         seen_rose = last is None or msg.seen != last.seen
         if rose or (again and (seen_rose or not self._settled())):
-            self.votes.since, self.combined_at = {}, now
+            self.votes.since, self.combined_at, self.hurry = {}, now, False
             self.tell(None, msg)
             self._learn(msg)
         elif seen_rose:
             self.news = True
-            self._vote_by(now + self.env.config.stable_period)
+            self._vote_by(now + config.stable_period)
 
     # -- what the coordinator found
 
@@ -312,7 +320,7 @@ class Stable(Layer):
     def _stop(self) -> None:
         """What is delivered from here on is delivered with the next view, by all who come along."""
         self.stopped = True
-        self.due = self.news = self.to_combine = False
+        self.due = self.news = self.urgent = self.to_combine = self.hurry = False
         self.vote_at = self.combine_at = NEVER
 
     def _install(self, event: NewView) -> None:
@@ -345,7 +353,7 @@ class Stable(Layer):
             self.vote_at = NEVER
             self.due = self.due or self.news or not self._settled()
         if self.combine_at <= now:
-            self.combine_at = NEVER  # and at the end of this turn the votes are combined
+            self.combine_at, self.to_combine = NEVER, True
         resume_at = self.suspended_until or NEVER
         self.wake = min(self.vote_at, self.combine_at, resume_at)
 
