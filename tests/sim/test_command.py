@@ -206,7 +206,7 @@ def test_a_failure_is_made_small_and_played_from_its_file(tmp_path: Path) -> Non
 
     source, file = tmp_path / "src", tmp_path / "small.json"
     gate.copy_source(source)
-    gate.plant(gate.mutants("M38")[0], source)
+    gate.plant(gate.mutants("N6")[0], source)
     failure = json.loads(simulate("--seeds", "0:50", "--json", source=source).stdout)["failure"]
     small = simulate("--shrink", str(failure["seed"]), "--schedule", str(file), "--json", source=source)
     assert small.returncode == 1, small.stderr

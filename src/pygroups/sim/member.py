@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .world import World
 
 MILLION: Final = 1_000_000
-READ_TOLD: Final = 5 * MILLISECOND  # until the stack hears that something was consumed, if nothing else happens
+READ_TOLD: Final = 20 * MILLISECOND  # until the stack hears that something was consumed, if nothing else happens
 Arrival = tuple[Address, bytes]
 Waiting = Arrival | Event | Callable[[], None]  # for the next turn
 

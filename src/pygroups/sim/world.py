@@ -95,7 +95,7 @@ class World:
         habits = self.schedule.habits[name]
         shown = local_time(now, habits.drift)
         env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=True)
-        env.contact = name
+        env.contact, env.run_records = name, self.journals  # else they are for nobody: the judge knows from events
         member = Member(self, address, env, self.build(env), habits)
         self.running[name] = self.lives[address] = member
         if self.journals:
