@@ -183,6 +183,9 @@ def test_the_command_that_repeats_a_seed() -> None:
     [
         ("--seeds", "0:2", "--journal", "{file}"),
         ("--replay", "0", "--journal", "{file}/under"),
+        ("--replay", "7.9"),
+        ("--replay=-1",),
+        ("--jobs", "1.5"),
         ("--shrink", "0", "--schedule", "{folder}/nowhere/small.json"),
         ("--shrink", "0", "--schedule", "{folder}"),
         ("--seeds", f"{10**30}:{10**31}"),

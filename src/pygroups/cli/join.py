@@ -9,11 +9,12 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from cyclopts import Parameter
 
+from pygroups.cli.options import Flag, Whole
 from pygroups.cli.refusals import FAILED, one_line
 from pygroups.cli.streams import lines_of, write_all
 from pygroups.core.errors import ChannelClosed, NotBuilt, NotSent, Unknown, UsageError
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 LAST_WORDS_SECONDS = 5.0
 """How long the events that were not printed yet may take when the member has left, if nobody reads them."""
-
-Flag = Annotated[bool, Parameter(negative=())]
 
 
 @Parameter(name="*")
@@ -78,7 +77,7 @@ class Wishes:
     advertise: str | None = None
     transport: str | None = None
     discovery: str | None = None
-    expect: int | None = None
+    expect: Whole | None = None
     rejoin: Flag = False
     insecure: Flag = False
     secret_file: Path | None = None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cyclopts import Parameter
 
+from pygroups.cli.options import Whole
 from pygroups.cli.progress import Progress, say
 from pygroups.cli.refusals import FAILED, INTERRUPTED
 from pygroups.core.errors import UsageError
@@ -47,7 +48,7 @@ class Kind:
     """
 
     profile: str = "total"
-    members: int | None = None
+    members: Whole | None = None
     minutes: float | None = None
     faults: str | None = None
 
@@ -59,10 +60,10 @@ def simulate(
     *,
     seeds: str | None = None,
     kind: Kind = ANY_KIND,
-    jobs: int | None = None,
+    jobs: Whole | None = None,
     journal: Path | None = None,
-    replay: int | None = None,
-    shrink: int | None = None,
+    replay: Whole | None = None,
+    shrink: Whole | None = None,
     schedule: Path | None = None,
     json: bool = False,
 ) -> int:
@@ -119,6 +120,9 @@ def _check_together(
     """UsageError for options of which one makes the other meaningless."""
     which = [("--seeds", seeds), ("--replay", replay), ("--shrink", shrink)]
     given = [name for name, value in which if value is not None]
+    for name, seed in (("--replay", replay), ("--shrink", shrink)):
+        if seed is not None and seed < 0:
+            raise UsageError(f"{name} {seed} does not work: seeds begin at 0")
     if schedule is not None and shrink is None:
         given.append("--schedule")
     if len(given) > 1:

@@ -8,9 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from pygroups.cli.options import Flag, Whole
 from pygroups.core.errors import UsageError
-
-Flag = Annotated[bool, Parameter(negative=())]
 
 MEMBERS_MAX = 26
 """So many members have a letter for a name."""
@@ -20,8 +19,8 @@ def demo(
     *,
     input: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     out: Path = Path("demo-out"),
-    members: int = 4,
-    seed: int | None = None,
+    members: Whole = 4,
+    seed: Whole | None = None,
     no_kill: Flag = False,
     no_audit: Flag = False,
 ) -> int:
