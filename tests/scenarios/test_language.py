@@ -373,3 +373,9 @@ def test_a_promise_of_ones_own_is_judged_in_drawn_schedules() -> None:
     assert found.failure is not None and found.failure.witness is not None
     assert found.failure.witness.promise == "small-group"
     assert found.totals.schedules == 1
+
+
+def test_a_crash_whose_moment_never_comes_fails_the_scenario() -> None:
+    with pytest.raises(AssertionError, match="B was to crash at 'Install', and that has not come"), scenario() as group:
+        group.crash("B", moment="Install")
+        group["A"].sends(1)

@@ -195,7 +195,13 @@ class Group(Verbs):
         error.add_note(self.told(error.witness if isinstance(error, Broken) else None))
 
     def ends(self) -> None:
-        """Everything heals, and all that was promised happens within the bound; Broken if not.  `with` does this."""
+        """Everything heals, and all that was promised happens within the bound; Broken if not.  `with` does this.
+
+        NotYet if somebody was to crash at a moment that has not come: the scenario would show nothing.
+        """
+        for member in self.world.running.values():
+            for armed in member.armed:
+                raise NotYet(f"{member.address.name} was to crash at {armed.fault.moment!r}, and that has not come")
         self.world.rules.clear()
         for player in self.members:
             player.reads()
