@@ -15,8 +15,10 @@ from pygroups.core.events import (
     StateWanted,
     Waits,
 )
+from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.run import Run
 from pygroups.core.view import Ballot, View
-from pygroups.layers.state_transfer import StateTransfer
+from pygroups.layers.state_transfer import StateAck, StateTransfer
 
 from .conversation import Conversation, Member
 
@@ -129,18 +131,62 @@ def test_2_a_joiner_is_given_the_state_in_order_and_everybody_knows_when_it_has_
     assert group.holds("A") == group.holds("B") == {}
 
 
-def test_2_parts_that_come_before_the_view_wait_for_it() -> None:
+def test_2_no_part_leaves_before_the_joiner_has_the_view() -> None:
     group = Group("A", "B")
     group.view(1, "A")
     group.view(2, "AB", where="A")
-    group.give("A", "B", b"state")
-    group.settle()
-    assert arrived(group, "B") == []
+    group.give("A", "B", b"sta", b"te")
+    assert not group.talk.flight
     del group.at["B"]
     group.view(2, "AB", where="B")
     group.settle()
+    assert arrived(group, "B") == [(2, b"sta", False), (2, b"te", True)]
+    assert group.holds("A") == group.holds("B") == {}
+
+
+def test_2_the_joiner_may_have_the_view_before_the_provider() -> None:
+    group = Group("A", "B")
+    group.view(1, "A")
+    at_a = group.at["A"]
+    group.view(2, "AB", where="B", standings={group.member("A").address: True})
+    group.settle()
+    group.at["A"] = at_a
+    del group.at["B"]
+    group.view(2, "AB", where="A")
+    group.give("A", "B", b"state")
+    group.settle()
     assert arrived(group, "B") == [(2, b"state", True)]
     assert group.holds("A") == group.holds("B") == {}
+
+
+def test_2_what_another_side_would_give_it_does_not_come() -> None:
+    """C gives B the state of a view that B never gets, and nothing of it is in the way of A's (fifo seed 6147)."""
+    group = Group("A", "B", "C")
+    group.view(1, "A", where="A")
+    group.at = {}
+    group.view(1, "C", where="C")
+    group.view(3, "CB", where="C")
+    group.give("C", "B", *[b"other"] * 20)
+    del group.at["B"], group.at["C"]
+    group.at["A"] = View(Ballot(1, group.member("A").address), (group.member("A").address,), ("A",))
+    group.view(2, "AB")
+    group.give("A", "B", b"state")
+    group.settle()
+    assert arrived(group, "B") == [(2, b"state", True)]
+    assert group.holds("A") == group.holds("B") == {}
+    group.view(4, "C", where="C")
+    assert group.holds("C") == {} and not group.layer("C").held
+
+
+def test_only_so_many_are_remembered_that_wait_for_a_state() -> None:
+    group = Group("A")
+    group.view(1, "A")
+    layer, ack = group.layer("A"), StateAck(Ballot(9, group.member("A").address), 0)
+    for number in range(MEMBERS_MAX + 1):
+        layer.up(Run(Address("X", f"{number:016x}"), group.member("A").address, (ack,)))
+    assert group.member("A").env.drops == {"too many who wait for a state": 1}
+    group.view(10, "A")
+    assert not layer.begun
 
 
 def test_3_another_member_leaves_and_the_provider_goes_on() -> None:

@@ -53,7 +53,7 @@ def test_a_suspect_that_answers_ready_stays_in_the_view() -> None:
         group.delay("ReadyRsp", src="C", by=0.5)
         group.cut("A", way="out")
         group.until(lambda: len(asked.hits) > 0, within=20)
-        group.heal()
+        group.mend("A", way="out")
         group.settles(within=30)
         assert [group[name].view for name in "ABC"] == [("A", "B", "C")] * 3
         assert group["C"].views == [("A", "B", "C")]

@@ -26,6 +26,7 @@ from pygroups.core.events import (
     Waits,
 )
 from pygroups.core.layer import Env, Layer
+from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.view import ViewId
 
@@ -42,7 +43,7 @@ class StateData(msgspec.Struct, array_like=True, tag=90):
 
 
 class StateAck(msgspec.Struct, array_like=True, tag=91):
-    """Joiner to provider: the parts below `next` have arrived."""
+    """Joiner to provider: the parts below `next` have arrived; 0: this view is installed here, begin."""
 
     view: ViewId
     next: Count
@@ -55,7 +56,7 @@ class StateDone(msgspec.Struct, array_like=True, tag=92):
 class StateTransfer(Layer):
     """State of the start of a view for those who join in it."""
 
-    __slots__ = ("done", "early", "given", "marks", "members", "parts", "standing", "stateless", "view")
+    __slots__ = ("begun", "done", "given", "held", "marks", "members", "parts", "standing", "stateless", "view")
 
     needs: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"STATE_AT_VIEW"})
@@ -66,11 +67,12 @@ class StateTransfer(Layer):
         self.marks: Marks = {}  # per origin, the next number not yet handed up: what a state of now would hold
         self.view: ViewId | None = None
         self.members: tuple[Address, ...] = ()
-        self.early: list[Run] = []  # parts for a view that is not installed here yet: data does not wait for control
         self.stateless: dict[Address, Waits] = {}  # who has no state yet, and who gives it which
         self.standing: Standing = False  # of this member
         self.done: dict[Address, None] = {}  # who said that it has one; perhaps before the view it joined in came here
-        self.given: dict[tuple[Address, ViewId], int] = {}  # parts sent to a joiner so far
+        self.given: dict[tuple[Address, ViewId], int] = {}  # parts for a joiner so far
+        self.held: dict[tuple[Address, ViewId], list[Run]] = {}  # those of them for which it has no view yet
+        self.begun: dict[Address, ViewId] = {}  # who waits for a part of ours, in which view; maybe not installed here
         self.parts = 0  # received of the state that this member waits for
 
     # -- runs
@@ -85,8 +87,7 @@ class StateTransfer(Layer):
         if isinstance(head, StateData):
             self._on_state_data(run, head)
         elif isinstance(head, StateAck):
-            if (run.src, head.view) in self.given:
-                self.above.append(StateTaken(head.view, run.src, head.next))
+            self._on_state_ack(run.src, head)
         elif isinstance(head, StateDone):
             self._has_state(run.src)
         else:
@@ -108,18 +109,32 @@ class StateTransfer(Layer):
         self.given[key] = number + 1
         head = StateData(event.view, number, event.last, event.none)
         body = pack([event.data])
-        self.below.append(Run(self.env.me, event.joiner, (head,), self.env.me, number + 1, 0, 1, body))
+        part = Run(self.env.me, event.joiner, (head,), self.env.me, number + 1, 0, 1, body)
+        if self.begun.get(event.joiner) == event.view:
+            self.below.append(part)
+        else:  # as many as the channel reads ahead
+            self.held.setdefault(key, []).append(part)
+
+    def _on_state_ack(self, joiner: Address, ack: StateAck) -> None:
+        key = (joiner, ack.view)
+        if ack.next == 0:
+            if joiner not in self.begun and len(self.begun) >= MEMBERS_MAX:
+                self.env.drop("too many who wait for a state")
+                return
+            self.begun[joiner] = ack.view
+            self.below += self.held.pop(key, [])
+        elif key in self.given:
+            self.above.append(StateTaken(ack.view, joiner, ack.next))
+
+    def _ends(self, joiner: Address, view: ViewId) -> None:
+        """No more of this state for this joiner."""
+        self.given.pop((joiner, view), None)
+        self.held.pop((joiner, view), None)
 
     # -- the joiner
 
     def _on_state_data(self, run: Run, head: StateData) -> None:
-        if self.view is None or head.view > self.view:
-            if len(self.early) < self.env.config.state_chunks_ahead:
-                self.early.append(run)
-                self.env.count("state early")
-            else:
-                self.env.drop("too many early parts of a state")
-        elif self.stateless.get(self.env.me) != Waits(run.src, head.view) or head.number != self.parts:
+        if self.stateless.get(self.env.me) != Waits(run.src, head.view) or head.number != self.parts:
             self.env.drop("state that nobody waits for")
         else:
             self._take(run, head)
@@ -147,7 +162,7 @@ class StateTransfer(Layer):
         self.done[member] = None
         waits = self.stateless.pop(member, None)
         if waits is not None:
-            self.given.pop((member, waits.view), None)
+            self._ends(member, waits.view)
 
     # -- membership
 
@@ -177,10 +192,11 @@ class StateTransfer(Layer):
             self.above += [*wanted, event]
             if me in self.done and isinstance(event.standings.get(me), Waits):
                 self._done(event.joined)  # it had its state before this view, and after it was asked
+            waits = self.stateless.get(me)
+            if waits is not None and waits != before:
+                self.tell(waits.provider, StateAck(waits.view, 0))  # not sooner: parts would come before the view
         self.done = {member: None for member in self.done if member in view.members}
-        early, self.early = self.early, []
-        for run in early:
-            self.up(run)
+        self.begun = {one: begun for one, begun in self.begun.items() if one in view.members or begun > view.id}
 
     def _provide(self, event: NewView) -> bool:
         """Who gives a state to whom from this view on, from what all who install it know: whoever gave and is still
@@ -209,7 +225,7 @@ class StateTransfer(Layer):
             self._stands(self.stateless[me])
         for joiner, view in list(self.given):
             if self.stateless.get(joiner) != Waits(me, view):
-                del self.given[joiner, view]
+                self._ends(joiner, view)
                 self.above.append(StateTaken(view, joiner, None))
         return lost and provider == me
 

@@ -88,7 +88,6 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
     "StateTransfer": {
         "state chunk": "sent StateData",
         "state chunk acknowledged": "sent StateAck",
-        "state chunk before its view": "state early",
         "state had": "sent StateDone",
         "state from another provider": "state from another",
         "state lost with all who had it": "state lost",

@@ -93,6 +93,7 @@ class Member:
         self._wakes_at = NEVER  # when its layers want to be called, as of the last turn; by the true clock
         self._timer_at = NEVER  # the next entry in the agenda that sees to it; never later than that
         self._reads_at = NEVER  # its application consumes what it has, or has done so and nobody has asked yet
+        self._told_at = NEVER  # when there is a turn for that alone; an entry in the agenda for another time is stale
 
     # -- when it runs
 
@@ -305,14 +306,18 @@ class Member:
         self.unread = max(0, self.unread - 1)
         if not self.unread and self._reads_at <= self.agenda.now:
             self._read()
-            self.agenda.after(READ_TOLD, self._read_told)
+            self._tell_read(self.agenda.now + READ_TOLD)
 
     def _will_read(self) -> None:
         """What was consumed is told in the next turn; for it alone there is one only after a while."""
         pause = self.app.reading_time()
         if pause is not None:
             self._reads_at = self.agenda.now + pause
-            self.agenda.at(self._reads_at + READ_TOLD, self._read_told)
+            self._tell_read(self._reads_at + READ_TOLD)
+
+    def _tell_read(self, when: int) -> None:
+        self._told_at = when
+        self.agenda.at(when, self._read_told, when)
 
     def _read(self) -> None:
         """The time at which it reads has come, or is over and nobody could tell."""
@@ -320,7 +325,9 @@ class Member:
             self._reads_at = NEVER
             self._inbox.append(self.app.read())
 
-    def _read_told(self) -> None:
+    def _read_told(self, when: int) -> None:
+        if when != self._told_at:
+            return
         reads = self._reads_at <= self.agenda.now and not self.unread
         if (reads or self._inbox) and self._turn_at == NEVER and not self.ended and not self.paused:
             self.turn()

@@ -84,7 +84,8 @@ class Stability(Check):
             one = heard.get(member) or Heard()
             lacking = [number for number in delivered if not one.has(stream, number)]
             if lacking:
-                detail = f"number {lacking[0]} of the stream of {stream} was forgotten, and it never delivered it"
+                run = f"run {lacking[0]}, counted from 0, of the stream of {stream}"
+                detail = f"{run} was forgotten, and it never delivered it"
                 self.broken("stability-safety", detail, member=member, view=view)
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
