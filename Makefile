@@ -62,6 +62,7 @@ bench: venv ## short benchmarks, about two minutes; what they mean stands in ben
 	@$(BIN)/python bench/layers.py --seconds 1
 	@$(BIN)/python bench/delivery.py --seconds 2
 	@$(BIN)/python bench/total_order.py --seconds 3 --repeat 1 --kills 2
+	@$(BIN)/python bench/simulator.py --seconds 20 --repeat 1
 
 venv: $(READY) ## the virtual environment .venv, with pinned packages
 
