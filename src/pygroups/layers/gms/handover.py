@@ -53,8 +53,8 @@ class Handover:
             for joiner in joiners:
                 if joiner != gms.env.me:
                     gms.tell(joiner, gms.kept)
-        if self._missing(joiners):
-            return False
+        if any(m not in self.acked and not gms.suspects.get(m, False) for m in gms.view.members if m != gms.env.me):
+            return False  # who is only suspected may be there, and come to lack what nobody keeps any more
         gms.kept = None
         for member in gms.view.members:
             if member != gms.env.me:
