@@ -303,6 +303,7 @@ class Gms(Layer):
         self.phase = Phase.MEMBER
         self.highest = max(self.highest, view.id.number)
         self.part.reset()
+        self.above = [item for item in self.above if not isinstance(item, events.FetchTo)]  # of the old view's streams
         self.suspects = {member: proven for member, proven in self.suspects.items() if member in view.members}
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
         if old is not None:
