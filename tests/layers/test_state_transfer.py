@@ -18,7 +18,7 @@ from pygroups.core.events import (
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot, View
-from pygroups.layers.state_transfer import StateAck, StateTransfer
+from pygroups.layers.state_transfer import StateBegin, StateTransfer
 
 from .conversation import Conversation, Member
 
@@ -181,9 +181,9 @@ def test_2_what_another_side_would_give_it_does_not_come() -> None:
 def test_only_so_many_are_remembered_that_wait_for_a_state() -> None:
     group = Group("A")
     group.view(1, "A")
-    layer, ack = group.layer("A"), StateAck(Ballot(9, group.member("A").address), 0)
+    layer, head = group.layer("A"), StateBegin(Ballot(9, group.member("A").address))
     for number in range(MEMBERS_MAX + 1):
-        layer.up(Run(Address("X", f"{number:016x}"), group.member("A").address, (ack,)))
+        layer.up(Run(Address("X", f"{number:016x}"), group.member("A").address, (head,)))
     assert group.member("A").env.drops == {"too many who wait for a state": 1}
     group.view(10, "A")
     assert not layer.begun

@@ -43,7 +43,7 @@ class StateData(msgspec.Struct, array_like=True, tag=90):
 
 
 class StateAck(msgspec.Struct, array_like=True, tag=91):
-    """Joiner to provider: the parts below `next` have arrived; 0: this view is installed here, begin."""
+    """Joiner to provider: the parts below `next` have arrived."""
 
     view: ViewId
     next: Count
@@ -53,6 +53,12 @@ class StateDone(msgspec.Struct, array_like=True, tag=92):
     """Joiner to all: I have a state now."""
 
 
+class StateBegin(msgspec.Struct, array_like=True, tag=93):
+    """Joiner to provider: `view` is installed here, the parts may come."""
+
+    view: ViewId
+
+
 class StateTransfer(Layer):
     """State of the start of a view for those who join in it."""
 
@@ -60,7 +66,7 @@ class StateTransfer(Layer):
 
     needs: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"STATE_AT_VIEW"})
-    heads: ClassVar[tuple[type, ...]] = (StateData, StateAck, StateDone)
+    heads: ClassVar[tuple[type, ...]] = (StateData, StateAck, StateDone, StateBegin)
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -87,7 +93,10 @@ class StateTransfer(Layer):
         if isinstance(head, StateData):
             self._on_state_data(run, head)
         elif isinstance(head, StateAck):
-            self._on_state_ack(run.src, head)
+            if (run.src, head.view) in self.given:
+                self.above.append(StateTaken(head.view, run.src, head.next))
+        elif isinstance(head, StateBegin):
+            self._on_state_begin(run.src, head)
         elif isinstance(head, StateDone):
             self._has_state(run.src)
         else:
@@ -115,16 +124,12 @@ class StateTransfer(Layer):
         else:  # as many as the channel reads ahead
             self.held.setdefault(key, []).append(part)
 
-    def _on_state_ack(self, joiner: Address, ack: StateAck) -> None:
-        key = (joiner, ack.view)
-        if ack.next == 0:
-            if joiner not in self.begun and len(self.begun) >= MEMBERS_MAX:
-                self.env.drop("too many who wait for a state")
-                return
-            self.begun[joiner] = ack.view
-            self.below += self.held.pop(key, [])
-        elif key in self.given:
-            self.above.append(StateTaken(ack.view, joiner, ack.next))
+    def _on_state_begin(self, joiner: Address, head: StateBegin) -> None:
+        if joiner not in self.begun and len(self.begun) >= MEMBERS_MAX:
+            self.env.drop("too many who wait for a state")
+            return
+        self.begun[joiner] = head.view
+        self.below += self.held.pop((joiner, head.view), [])
 
     def _ends(self, joiner: Address, view: ViewId) -> None:
         """No more of this state for this joiner."""
@@ -194,7 +199,7 @@ class StateTransfer(Layer):
                 self._done(event.joined)  # it had its state before this view, and after it was asked
             waits = self.stateless.get(me)
             if waits is not None and waits != before:
-                self.tell(waits.provider, StateAck(waits.view, 0))  # not sooner: parts would come before the view
+                self.tell(waits.provider, StateBegin(waits.view))  # not sooner: parts would come before the view
         self.done = {member: None for member in self.done if member in view.members}
         self.begun = {one: begun for one, begun in self.begun.items() if one in view.members or begun > view.id}
 

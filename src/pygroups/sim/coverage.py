@@ -86,6 +86,7 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Flush": {"runs withheld": "runs withheld", "multicasts kept for the next view": "runs for the next view"},
     "StateTransfer": {
+        "state may come": "sent StateBegin",
         "state chunk": "sent StateData",
         "state chunk acknowledged": "sent StateAck",
         "state had": "sent StateDone",

@@ -61,6 +61,7 @@ STAGES: Final = (
     Stage("Digest", COORDINATOR, "join", 3),
     Stage("StateData", COORDINATOR, "join", 3),
     Stage("Join", JOINER, "join"),
+    Stage("StateBegin", JOINER, "join"),
     Stage("StateAck", JOINER, "join"),
     Stage("StateDone", JOINER, "join"),
     Stage("Forward", FOLLOWER, "", 3),
