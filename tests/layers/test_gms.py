@@ -190,3 +190,13 @@ def test_who_counts_this_member_in_a_view_it_will_never_have_is_told_so() -> Non
     assert told(gms) == [(D, Elsewhere(Ballot(2, A), Ballot(9, D)))]
     gms.up_event(events.HeartbeatOf(B, Ballot(3, B)))
     assert told(gms) == [], "B may have made the next view, with the news of it on its way"
+
+
+def test_what_was_to_be_fetched_in_the_old_view_is_not_asked_for_in_the_new_one() -> None:
+    """A proposed to itself, and in the same turn installs what B had from somebody else (total seed 23731)."""
+    gms = leader_of_two()
+    assert gms.view is not None
+    old, view = gms.view.id, View(Ballot(3, B), (B, A), ("b", "a"))
+    gms.above = [events.Stop(Ballot(4, A)), events.FetchTo(Ballot(4, A), {A: 3}, {A: A})]
+    gms.install(Proposal(view.id, old, view, (B, A), {A: 3}, {A: A}, True), None)
+    assert [type(event) for event in gms.above] == [events.Stop, events.NewView]

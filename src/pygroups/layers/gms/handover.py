@@ -38,7 +38,7 @@ class Handover:
     def go_on(self) -> bool:
         """Do what can be done now; True when this member has nothing more to do for this view."""
         gms = self.gms
-        if self._missing(self.proposal.transitional):
+        if any(member not in gms.suspects for member in self._silent(self.proposal.transitional)):
             return False
         if gms.view is None or self.view != gms.view.id:
             self.gms.env.count("leader left with its view")
@@ -53,7 +53,7 @@ class Handover:
             for joiner in joiners:
                 if joiner != gms.env.me:
                     gms.tell(joiner, gms.kept)
-        if any(m not in self.acked and not gms.suspects.get(m, False) for m in gms.view.members if m != gms.env.me):
+        if any(not gms.suspects.get(member, False) for member in self._silent(gms.view.members)):
             return False  # who is only suspected may be there, and come to lack what nobody keeps any more
         gms.kept = None
         for member in gms.view.members:
@@ -61,6 +61,6 @@ class Handover:
                 gms.tell(member, Done(self.view))
         return True
 
-    def _missing(self, members: tuple[Address, ...]) -> bool:
-        gms = self.gms
-        return any(m != gms.env.me and m not in self.acked and m not in gms.suspects for m in members)
+    def _silent(self, members: tuple[Address, ...]) -> list[Address]:
+        """The others of these who have not said that they have the view."""
+        return [member for member in members if member != self.gms.env.me and member not in self.acked]
