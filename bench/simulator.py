@@ -31,6 +31,14 @@ FORMED: Final = 1 * SECOND  # by then the group stands; the load begins
 BUDGET_HOURS: Final = 2.0  # simulated in a real minute
 OTHERS_MAX: Final = 0.05  # of the machine, for other programs while this measures: more, and nothing is said of it
 DRAWN: Final = 40  # schedules in a round
+COUNTED: Final = {  # what a profile counts: the module and the function that is called for each
+    "turns": ("sim/member", "turn"),
+    "frames that arrive": ("core/stack", "receive"),
+    "votes": ("layers/stable", "on_vote"),
+    "messages of the coordinator that arrive": ("layers/stable", "on_stability_msg"),
+    "announcements that arrive": ("layers/nakack", "on_highest_seq"),
+    "acknowledgements of unicasts": ("layers/unicast2", "on_ack"),
+}
 
 
 class Spent(NamedTuple):
@@ -173,6 +181,11 @@ def profiled(seconds: int) -> None:
         else:
             own[place(file, function)] = own.get(place(file, function), 0) + seconds_in
             calls[place(file, function)] = calls.get(place(file, function), 0) + count
+    for what, (module, function) in COUNTED.items():
+        count = sum(
+            row[1] for (file, _, name), row in stats.stats.items() if name == function and file.endswith(f"{module}.py")
+        )
+        print(f"{what}: {count / seconds:,.0f} a simulated second")
     total = sum(own.values())
     rooms: dict[str, float] = {}
     for name, spent in own.items():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed, Excluded, Gone, Held, HeldQuery, NewView, Stability
 from pygroups.core.layer import NEVER, Env
-from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
+from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Reached
 from pygroups.core.view import Ballot, View
@@ -28,9 +28,11 @@ VIEW = View(Ballot(1, A), (A, B, C), ("a", "b", "c"))
 MINUTE = 60 * SECOND
 
 
-def vote(number: int, delivered: list[int], seen: list[int] | None = None, view: View = VIEW) -> Vote:
+def vote(
+    number: int, delivered: list[int], seen: list[int] | None = None, view: View = VIEW, *, urgent: bool = False
+) -> Vote:
     marks = [next + 1 for next in delivered]
-    return Vote(view.id, number, delivered, seen or delivered, marks, marks)
+    return Vote(view.id, number, delivered, seen or delivered, marks, marks, urgent)
 
 
 # -- votes alone
@@ -566,3 +568,66 @@ def test_whoever_leaves_by_time_votes_no_more() -> None:
     stable.on_vote(vote(1, [0, 2, 0]), B)
     assert end_turn(stable) == []
     assert stable.env.counters["drop vote after the stop"] == 1
+
+
+# -- the pace
+
+
+def who_counts(delivered: int) -> Stable:
+    """A, at the moment in which it has told all that everybody has delivered so much of its stream but one run."""
+    stable = layer()
+    for seq in range(delivered):
+        stable.up(run_of(A, seq + 1, seq=seq))
+    for voter in (B, C):
+        stable.on_vote(vote(1, [delivered - 1, 0, 0]), voter)
+    sent = end_turn(stable)
+    assert [head.purge for _, head in sent if isinstance(head, StabilityMsg)] == [[delivered - 1, 0, 0]]
+    stable.on_vote(vote(2, [delivered, 0, 0]), B)
+    stable.env.now = 20 * MILLISECOND
+    assert not [head for _, head in end_turn(stable) if isinstance(head, StabilityMsg)], "C has not"
+    return stable
+
+
+def test_what_nobody_waits_for_is_told_when_all_have_voted_or_after_a_while() -> None:
+    stable = who_counts(5)
+    stable.vote_at = stable.wake = NEVER  # no vote of its own comes in between
+    stable.on_vote(vote(2, [5, 0, 0]), C)
+    assert not end_turn(stable)
+    assert not advance(stable, stable.env.config.stable_quiet - 1)
+    sent = advance(stable, stable.env.config.stable_quiet)
+    assert [head.purge for _, head in sent if isinstance(head, StabilityMsg)] == [[5, 0, 0]]
+
+
+def test_what_somebody_may_wait_for_is_told_at_once() -> None:
+    stable = who_counts(5)
+    stable.on_vote(vote(2, [5, 0, 0], urgent=True), C)
+    sent = end_turn(stable)
+    assert [head.purge for _, head in sent if isinstance(head, StabilityMsg)] == [[5, 0, 0]]
+
+
+@pytest.mark.parametrize(("waits_for_all", "runs"), [(True, 2), (False, 8)])
+def test_with_an_ordering_layer_more_runs_make_a_vote_urgent(waits_for_all: bool, runs: int) -> None:
+    env = Env(B, 0, random.Random(1), Config())
+    env.waits_for_all = waits_for_all
+    stable = Stable(env)
+    install(stable, VIEW)
+    end_turn(stable)
+    env.now = 10 * MILLISECOND
+    for seq in range(runs):
+        assert not stable.urgent
+        stable.up(run_of(A, seq + 1, seq=seq))
+    ((_, head),) = end_turn(stable)
+    assert isinstance(head, Vote) and head.urgent
+
+
+def test_the_pace_is_that_of_votes_and_not_of_news() -> None:
+    """News soon after a vote waits for half a period to a period after it; news after silence is told at once."""
+    period = Config().stable_period
+    stable = layer(B)
+    end_turn(stable)
+    stable.env.now = 10 * MILLISECOND
+    stable.up(run_of(A, 1, seq=0))
+    assert period // 2 <= stable.vote_at <= period
+    advance(stable, 60 * SECOND)
+    stable.up(run_of(A, 2, seq=1))
+    assert 60 * SECOND <= stable.vote_at <= 60 * SECOND + period // 10

@@ -186,3 +186,26 @@ def test_STB_02(profile: str) -> None:
         lost.stop()
         group.settles()
         assert group["B"].stable == 10
+
+
+def test_a_lone_message_is_stable_soon_and_a_trickle_within_a_few_periods() -> None:
+    """Decision 0032: a vote waits for the vote before it and not for the news.  Five members; the second part is 50
+    messages a second in all."""
+    with scenario("A B C D E") as group:
+        for round_ in range(20):
+            group.after(3)
+            group["ABCDE"[round_ % 5]].sends(1)
+            last = round_ // 5 + 1
+            group.until(lambda who=round_ % 5, last=last: group["ABCDE"[who]].stable == last, within=0.025)  # type: ignore[misc]
+        group.after(3)
+        sent: dict[tuple[str, int], float] = {}
+        took: list[float] = []
+        for tick in range(10_000):
+            if tick % 20 == 0:
+                name = "ABCDE"[tick // 20 % 5]
+                group[name].sends(1)
+                sent[name, group[name].accepted + 1] = group.now
+            group.after(0.001)
+            took += [group.now - sent.pop((name, n)) for name, n in list(sent) if n <= group[name].stable]
+        took.sort()
+        assert len(took) > 450 and took[len(took) // 2] < 0.2 and took[-1] < 0.4
