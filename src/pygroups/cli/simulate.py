@@ -92,6 +92,8 @@ def simulate(
     from pygroups.sim.summary import command
 
     _check_together(seeds, kind, replay, shrink, schedule, journal, json)
+    _check_seed("--replay", replay)
+    _check_seed("--shrink", shrink)
     wish = _wish(kind.profile, kind.members, kind.minutes, kind.faults)
     workers = _workers(jobs)
     _check_can_write(schedule if shrink is not None else None, journal)
@@ -120,9 +122,6 @@ def _check_together(
     """UsageError for options of which one makes the other meaningless."""
     which = [("--seeds", seeds), ("--replay", replay), ("--shrink", shrink)]
     given = [name for name, value in which if value is not None]
-    for name, seed in (("--replay", replay), ("--shrink", shrink)):
-        if seed is not None and seed < 0:
-            raise UsageError(f"{name} {seed} does not work: seeds begin at 0")
     if schedule is not None and shrink is None:
         given.append("--schedule")
     if len(given) > 1:
@@ -152,6 +151,11 @@ def _workers(jobs: int | None) -> int:
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs {jobs} does not work: 1 or more do")
     return cores if jobs is None else jobs
+
+
+def _check_seed(option: str, seed: int | None) -> None:
+    if seed is not None and seed < 0:
+        raise UsageError(f"{option} {seed} does not work: seeds begin at 0")
 
 
 def _seeds(text: str) -> range:
