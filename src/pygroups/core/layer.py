@@ -57,9 +57,7 @@ class Env:
         self.contact = ""  # where this member listens; its driver sets it before it joins
         self.fingerprint = ""  # what all members must have in common; whoever builds the stack sets it
         self.keeps_state = True  # the application has a state, which joiners need and it can give
-        self.waits_for_all = (
-            True  # an own multicast is on its way until all have it, not until it is ordered; Top says
-        )
+        self.waits_for_all = True  # an own multicast is on its way until all have it, not until it is ordered; Top says
         self.journaling = journaling  # without a journal no record is made at all
         self.run_records = journaling  # also those of every run that is sent or delivered; who watches may know them
         self.archiving = False  # what is delivered goes into the journal, payloads and all

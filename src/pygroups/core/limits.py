@@ -56,9 +56,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     nakack_request_runs: int = 64  # runs asked for at once, per stream
     announce_max: int = 2 * SECOND  # the longest pause between announcements; after it they cease
     stable_bytes: int = 128 << 10  # consumed or delivered before a vote that does not wait for the period
-    stable_runs: int = (
-        2  # of one origin before a vote after stable_pause; with an ordering layer four times as many
-    )
+    stable_runs: int = 2  # of one origin before a vote after stable_pause; with an ordering layer four times as many
     stable_pause: int = 5 * MILLISECOND  # between two votes that only runs make urgent
     stable_combine: int = 1 * MILLISECOND  # between two stability messages, unless all have voted in between
     stable_quiet: int = 200 * MILLISECOND  # the same while no vote was urgent
