@@ -259,3 +259,37 @@ def test_while_the_state_comes_the_others_go_on(tmp_path: Path) -> None:
         await old.channel.leave()
 
     in_a_group(tmp_path, story)
+
+
+def test_a_joiner_goes_before_the_first_part(tmp_path: Path) -> None:
+    """Nobody needs the state any more: the provider's application is let go, and its snapshot closed."""
+
+    async def story(group: Group) -> None:
+        config = Config(state_chunk=1_000, state_chunks_ahead=3)
+        old = await Ledger(group, "A", config=config).start()
+        asked, gate, closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def pieces() -> AsyncIterator[bytes]:
+            try:
+                for _ in range(100):
+                    yield b"x" * 1_000
+            finally:
+                closed.set()
+
+        async def get_state() -> AsyncIterator[bytes]:
+            asked.set()
+            await gate.wait()
+            return pieces()
+
+        old.get_state = get_state  # type: ignore[method-assign]
+        new = Ledger(group, "B", config=config)
+        joining = asyncio.create_task(new.start())
+        await asyncio.wait_for(asked.wait(), 5)
+        await joining
+        await new.channel.leave()
+        gate.set()
+        await asyncio.wait_for(closed.wait(), 5)
+        await until(lambda: not any(task.get_name() == "pygroups gives its state" for task in asyncio.all_tasks()))
+        await old.channel.leave()
+
+    in_a_group(tmp_path, story)

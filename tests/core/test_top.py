@@ -458,6 +458,20 @@ def test_the_end_is_told_once_and_nothing_follows_it() -> None:
     assert list(bench.top.unknown()) == [2]
 
 
+def test_what_is_accepted_with_the_news_of_the_end_goes_nowhere() -> None:
+    """The layers below have begun anew: they would number it as they numbered the first messages of the view."""
+    bench = Bench(run_bytes=100)
+    bench.top.up_event(Excluded("excluded", ""))
+    for _ in range(5):
+        bench.top.accept(b"x" * 60)
+        bench.top.accept(b"x" * 60, to=B)
+    runs, events = bench.turn()
+    assert runs == []
+    assert [type(event) for event in events] == [Undelivered, Excluded]
+    assert events[0].numbers == range(1, 6)
+    assert bench.top.unknown() == range(1, 6)
+
+
 def test_a_member_that_was_told_the_end_has_no_timer_left() -> None:
     bench = Bench(leave_timeout=7_000)
     bench.top.down_event(Leave())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from pygroups.core.address import Address
-from pygroups.core.events import HeldQuery, Installed, NewView, Stop
+from pygroups.core.events import Excluded, HeldQuery, Installed, NewView, Positions, Stop
 from pygroups.core.layer import Env
 from pygroups.core.limits import Config
 from pygroups.core.run import Run, pack
@@ -15,9 +15,9 @@ from pygroups.layers.flush import Flush
 A, B = (Address(name, "0" * 16) for name in "AB")
 
 
-def view(number: int) -> NewView:
-    members = (A, B)
-    return NewView(View(Ballot(number, A), members, ("a", "b")), Ballot(number - 1, A), members, (), (), True, None)
+def view(number: int, cut: Positions | None = None) -> NewView:
+    members, old = (A, B), Ballot(number - 1, A)
+    return NewView(View(Ballot(number, A), members, ("a", "b")), old, members, (), (), True, None, cut=cut or {})
 
 
 def test_a_view_that_ends_as_it_begins_sends_nothing() -> None:
@@ -35,6 +35,19 @@ def test_a_view_that_ends_as_it_begins_sends_nothing() -> None:
     flush.up_event(view(3))
     assert [item for item in flush.below if isinstance(item, Run)] == [run]
     assert flush.gauges()["waiting"] == 0
+
+
+def test_nothing_beyond_the_cut_is_handed_up() -> None:
+    """What was fetched for a higher ballot than the one whose view comes is in nobody else's old view."""
+    for end in (view(2, {A: 2, B: 0}), Excluded("left", "", {A: 2, B: 0})):
+        flush = Flush(Env(A, 0, random.Random(1), Config()))
+        flush.up_event(Stop(Ballot(3, A)))
+        runs = [Run(A, None, (), A, seq + 1, 0, 1, pack([b"x"]), A, seq) for seq in range(3)]
+        for run in runs:
+            flush.up(run)
+        flush.up_event(end)
+        assert [item for item in flush.above if isinstance(item, Run)] == runs[:2]
+        assert flush.marks == {A: 3} and flush.env.drops == {"run beyond the cut": 1}
 
 
 def test_unicasts_that_were_left_go_all_the_same() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Consumed, Excluded, Gone, Held, HeldQuery, NewView, Stability
+from pygroups.core.events import Consumed, Excluded, Gone, Held, HeldQuery, NewView, Stability, Stop
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
@@ -293,9 +293,25 @@ def test_votes_of_a_later_view_wait_for_it() -> None:
     later = View(Ballot(2, A), (A, B), ("a", "b"))
     stable = layer()
     stable.up(Run(B, A, (vote(1, [0, 0], view=later),)))
+    assert stable.env.drops == {"vote of a view that does not follow": 1}, "nobody asked to stop for it"
+    stable.up_event(Stop(Ballot(2, B)))
+    stable.up(Run(B, A, (vote(1, [0, 0], view=later),)))
     assert stable.gauges()["early"] == 1
     install(stable, later)
     assert stable.votes.not_set() == [A] and stable.gauges()["early"] == 0
+
+
+def test_what_is_fetched_after_the_stop_counts_up_to_the_cut() -> None:
+    """More was fetched for a higher ballot than the view holds that comes: FLUSH hands none of that up."""
+    stable = layer(C)
+    stable.up(run_of(A, 1))
+    stable.up_event(Stop(Ballot(3, B)))
+    stable.up(run_of(A, 2, seq=1))
+    stable.up(run_of(A, 3, seq=2))
+    assert stable.origins[A].next == 2
+    view = View(Ballot(2, B), (B, C), ("b", "c"))
+    stable.up_event(NewView(view, Ballot(1, A), (B, C), (), (A,), True, None, cut={A: 2}))
+    assert (stable.origins[A].next, stable.fetched) == (3, [])
 
 
 def test_numbers_of_a_life_live_on_and_begin_with_the_digest() -> None:

@@ -127,7 +127,7 @@ def test_2_a_joiner_is_given_the_state_in_order_and_everybody_knows_when_it_has_
     group.give("A", "B", b"one", b"two")
     group.settle()
     assert arrived(group, "B") == [(2, b"one", False), (2, b"two", True)]
-    assert [e.chunks for e in group.heard("A", StateTaken) if isinstance(e, StateTaken)] == [1, 2]
+    assert [e.chunks for e in group.heard("A", StateTaken) if isinstance(e, StateTaken)] == [1, 2, None]
     assert group.holds("A") == group.holds("B") == {}
 
 

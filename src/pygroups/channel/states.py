@@ -7,7 +7,8 @@ exactly what was before it has been applied.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from typing import Final, Protocol
 
 from xxhash import xxh3_64
@@ -110,14 +111,17 @@ class States:
         giving, chunks = self.givings[wanted.view], 0
         size, digest, last = 0, xxh3_64(), b""
         try:
-            async for piece in _cut(pieces, self.config.state_chunk):
-                if chunks:
-                    self._chunk(wanted.view, giving, last, last=False)
-                last = piece
-                chunks += 1
-                size += len(piece)
-                digest.update(piece)
-                await self._room(giving, chunks)
+            async with _closing(pieces), aclosing(_cut(pieces, self.config.state_chunk)) as cut:
+                async for piece in cut:
+                    if chunks:
+                        self._chunk(wanted.view, giving, last, last=False)
+                    last = piece
+                    chunks += 1
+                    size += len(piece)
+                    digest.update(piece)
+                    await self._room(giving, chunks)
+                    if not giving.taken:
+                        return  # nobody needs it any more
             for joiner in giving.taken:
                 self._record("state_get", wanted.view, joiner, wanted.digest, size, digest.intdigest())
             self._chunk(wanted.view, giving, last, last=True)
@@ -194,7 +198,17 @@ async def _one(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
 
-async def _cut(pieces: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:
+@asynccontextmanager
+async def _closing(pieces: AsyncIterator[bytes]) -> AsyncIterator[None]:
+    """Close the application's iterator, if it can be, however its reading ends: a snapshot may be open behind it."""
+    try:
+        yield
+    finally:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
+
+
+async def _cut(pieces: AsyncIterator[bytes], size: int) -> AsyncGenerator[bytes, None]:
     """The same bytes in pieces of `size`, the last one shorter; yields to the loop between any two."""
     rest = bytearray()
     async for piece in pieces:

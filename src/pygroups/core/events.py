@@ -183,6 +183,7 @@ class NewView(Event):
     primary: bool
     digest: Marks | None  # where each origin starts, for a member that begins the view with a given state
     standings: dict[Address, Standing] = {}  # of those who go on, as all who install the view know them
+    cut: Positions = {}  # where the streams of the view before end, for those who come from it
 
 
 class Stop(Event):
@@ -262,6 +263,7 @@ class Excluded(Event):
 
     reason: str
     detail: str
+    cut: Positions | None = None  # where the streams of its last view end, if that was decided and it knows
 
 
 # -- progress, stability and flow
@@ -339,7 +341,7 @@ class StateChunk(Event):
 
 
 class StateTaken(Event):
-    """Up, state_transfer to the application, at the provider: `joiner` has `chunks` parts, or is gone (None)."""
+    """Up, state_transfer to the application, at the provider: `joiner` has `chunks` parts, or needs no more (None)."""
 
     view: ViewId
     joiner: Address

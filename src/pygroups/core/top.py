@@ -101,8 +101,9 @@ class Top(Layer):
             if entry > self.run_limit:
                 limit = self.env.config.run_bytes
                 raise UsageError(f"the payload has {len(payload):,} bytes; the limit is {limit:,}: send it in parts")
-            self._cut(opened, to)
-            size = entry
+            if not self.stopped:  # else nobody takes it any more: its fate is told with the end
+                self._cut(opened, to)
+                size = entry
         payloads = opened.payloads
         payloads.append(payload)
         opened.size = size

@@ -23,12 +23,15 @@ from pygroups.core.events import (
     Installed,
     Marks,
     NewView,
+    Positions,
     Served,
     Stop,
 )
 from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot
+
+from ._marks import before_cut
 
 
 class Flush(Layer):
@@ -84,7 +87,7 @@ class Flush(Layer):
         elif isinstance(event, NewView):
             self._install(event)
         elif isinstance(event, Excluded):
-            self._hand_up_rest()  # a leaver has fetched to the cut too; what an excluded member got is in order
+            self._hand_up_rest(event.cut)  # a leaver has fetched to it too; what an excluded member got is in order
             self.above.append(event)
         else:
             self.above.append(event)
@@ -121,7 +124,7 @@ class Flush(Layer):
 
     def _install(self, event: NewView) -> None:
         """In this order: the rest of the old view, the new view, then what waited for it."""
-        self._hand_up_rest()
+        self._hand_up_rest(event.cut)
         if event.digest is not None:
             self.marks = dict(event.digest)
         self.below.append(Installed(event.view.id, dict(self.marks)))
@@ -132,12 +135,16 @@ class Flush(Layer):
         self.ballot, self.waiting, self.fetching = None, [], {}
         self.below += waiting
 
-    def _hand_up_rest(self) -> None:
+    def _hand_up_rest(self, cut: Positions | None) -> None:
+        """To the cut, if one is known: more was fetched for a higher ballot, which another view has overtaken."""
         withheld, self.withheld = self.withheld, []
         if withheld:
             self.env.count("runs withheld", len(withheld))
         for run in withheld:
-            self._hand_up(run)
+            if before_cut(run, cut):
+                self._hand_up(run)
+            else:
+                self.env.drop("run beyond the cut")
 
     def gauges(self) -> dict[str, int]:
         return {"withheld": len(self.withheld), "waiting": len(self.waiting), "fetching": len(self.fetching)}

@@ -17,6 +17,8 @@ from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import View, ViewId
 
+from ._marks import forget_outside
+
 
 class Forward(msgspec.Struct, array_like=True, tag=80):
     """Member to coordinator: multicast this run for me."""
@@ -113,7 +115,9 @@ class Sequencer(Layer):
 
     def _on_forward(self, head: Forward, run: Run) -> None:
         view = self.view
-        if view is None or head.view > view.id:
+        if view is not None and head.view > view.id and not self.blocked:
+            self.env.drop("forward of a view that does not follow")  # for one that does, this member was asked to stop
+        elif view is None or head.view > view.id:
             if len(self.early) < self.env.config.future_runs_max:
                 self.early.append(run)  # to drop it would let the sender's next one overtake
             else:
@@ -149,7 +153,7 @@ class Sequencer(Layer):
         self.view, self.blocked, self.queues = event.view, False, {}
         if event.digest is not None:
             self.received = dict(event.digest)
-        self._forget_marks(event.view)
+        forget_outside(self.received, event.view.members, self.env.config.marks_max)
         for run in self.forward_table.values():
             self._ask(event.view, run)
         early, self.early = self.early, []
@@ -157,12 +161,6 @@ class Sequencer(Layer):
             head = run.head
             assert isinstance(head, Forward)
             self._on_forward(head, run)
-
-    def _forget_marks(self, view: View) -> None:
-        """Marks of origins outside the view stay, up to a limit: a former member's late runs must not come again."""
-        outside = [origin for origin in self.received if origin not in view.members]
-        for origin in outside[: max(0, len(outside) - self.env.config.marks_max)]:
-            del self.received[origin]
 
     def gauges(self) -> dict[str, int]:
         return {

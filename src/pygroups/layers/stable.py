@@ -17,7 +17,6 @@ from pygroups.core.events import (
     Gone,
     Held,
     HeldQuery,
-    Marks,
     NewView,
     Positions,
     Stability,
@@ -28,6 +27,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 
+from ._marks import before_cut, forget_outside
 from ._votes import Origin, StabilityMsg, Vote, Votes, vectors
 
 _ASKER: Final = "Stable"
@@ -42,6 +42,7 @@ class Stable(Layer):
         "delivered",
         "due",
         "early",
+        "fetched",
         "hurry",
         "last",
         "members",
@@ -76,6 +77,7 @@ class Stable(Layer):
         self.delivered: Positions = {}  # per stream of the view, in rank order, the first seq not delivered
         self.origins: dict[Address, Origin] = {}  # of a life, not of a view; also former members'
         self.stopped = True  # no view, or one that is on its way out
+        self.fetched: list[Run] = []  # since the stop: it counts if it lies before the cut
         self.suspended_until = 0
 
         self.round = 0  # of the own votes in this view
@@ -111,6 +113,9 @@ class Stable(Layer):
 
     def _count(self, run: Run, stream: Address) -> None:
         assert run.origin is not None
+        if self.stopped:
+            self.fetched.append(run)
+            return
         origin = self.origins.get(run.origin)
         if origin is None:
             origin = self._origin(run.origin)
@@ -230,6 +235,8 @@ class Stable(Layer):
     def _vote_of_another_view(self, vote: Vote, voter: Address) -> None:
         if self.view is not None and vote.view < self.view:
             self.env.drop("old view")
+        elif self.view is not None and not self.stopped:
+            self.env.drop("vote of a view that does not follow")  # for one that does, this member was asked to stop
         elif voter in self.early or len(self.early) < MEMBERS_MAX:
             self.early[voter] = vote
         else:
@@ -315,7 +322,7 @@ class Stable(Layer):
             self._install(event)
         elif isinstance(event, Excluded):
             self._stop()
-            self.delivered, self.last, self.early = {}, None, {}
+            self.delivered, self.last, self.early, self.fetched = {}, None, {}, []
 
     def _stop(self) -> None:
         """What is delivered from here on is delivered with the next view, by all who come along."""
@@ -332,18 +339,22 @@ class Stable(Layer):
         self.votes, self.last, self.round = Votes(self.members), None, 0
         self.pause = self.env.config.stable_period
         self.due = True  # windows of origins wait for the votes of those who are here now
-        self._begin_marks(event.digest)
+        self._begin_marks(event)
         early, self.early = self.early, {}
         for voter, vote in early.items():
             self.on_vote(vote, voter)
 
-    def _begin_marks(self, digest: Marks | None) -> None:
-        if digest is not None:
-            me, quantum = self.env.me, self.quantum
-            self.origins = {origin: Origin(start, quantum, origin == me) for origin, start in digest.items()}
-        outside = [origin for origin in self.origins if origin not in self.delivered]
-        for origin in outside[: max(0, len(outside) - self.env.config.marks_max)]:
-            del self.origins[origin]
+    def _begin_marks(self, event: NewView) -> None:
+        """The marks of a given state, or our own with what was fetched up to the cut."""
+        me, quantum = self.env.me, self.quantum
+        fetched, self.fetched = self.fetched, []
+        if event.digest is not None:
+            self.origins = {origin: Origin(start, quantum, origin == me) for origin, start in event.digest.items()}
+        else:
+            for run in fetched:
+                if run.origin is not None and before_cut(run, event.cut):
+                    self._origin(run.origin).deliver(run.first, run.count, len(run.body))
+        forget_outside(self.origins, self.members, self.env.config.marks_max)
 
     def timer(self) -> None:
         now = self.env.now

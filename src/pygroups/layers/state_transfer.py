@@ -112,7 +112,8 @@ class StateTransfer(Layer):
 
     def _give(self, event: StateChunk) -> None:
         if self.stateless.get(event.joiner) != Waits(self.env.me, event.view):
-            return  # the joiner has gone, or another view's state is on its way to it
+            self.above.append(StateTaken(event.view, event.joiner, None))  # it has gone, or has another state
+            return
         key = (event.joiner, event.view)
         number = self.given.get(key, 0)
         self.given[key] = number + 1
@@ -135,6 +136,7 @@ class StateTransfer(Layer):
         """No more of this state for this joiner."""
         self.given.pop((joiner, view), None)
         self.held.pop((joiner, view), None)
+        self.above.append(StateTaken(view, joiner, None))
 
     # -- the joiner
 
@@ -166,7 +168,7 @@ class StateTransfer(Layer):
     def _has_state(self, member: Address) -> None:
         self.done[member] = None
         waits = self.stateless.pop(member, None)
-        if waits is not None:
+        if waits is not None and (member, waits.view) in self.given:
             self._ends(member, waits.view)
 
     # -- membership
@@ -231,7 +233,6 @@ class StateTransfer(Layer):
         for joiner, view in list(self.given):
             if self.stateless.get(joiner) != Waits(me, view):
                 self._ends(joiner, view)
-                self.above.append(StateTaken(view, joiner, None))
         return lost and provider == me
 
     def _stands(self, standing: Standing) -> None:

@@ -71,6 +71,7 @@ class Leader:
         self.joiners: dict[Address, tuple[str, int]] = {}  # contact, and when it asked last
         self.leavers: dict[Address, None] = {}
         self.contested: dict[Address, Join] = {}  # a joiner under the name of this one, whose life is being verified
+        self.answered: dict[Address, None] = {}  # those of them who answered, perhaps a question of before
         self.wanted = False  # somebody is bound and asked for an attempt
         self.told: ViewId | None = None  # the view that this member decided and told all who go on
         self.since = 0  # when the first of the joins and leaves came that wait now
@@ -112,6 +113,12 @@ class Leader:
         return None
 
     def former_life_answered(self, former: Address) -> None:
+        """Only the second answer counts: the first may be to a question that was under way when it ended."""
+        if former in self.contested and former not in self.answered:
+            self.answered[former] = None
+            self.gms.below.append(VerifyLife(former))
+            return
+        self.answered.pop(former, None)
         contender = self.contested.pop(former, None)
         if contender is not None:
             detail = f"the name {former.name!r} belongs to {former}, which is alive"
@@ -120,6 +127,7 @@ class Leader:
 
     def former_life_ended(self, former: Address) -> None:
         self.joiners.pop(former, None)
+        self.answered.pop(former, None)
         contender = self.contested.pop(former, None)
         if contender is not None:
             self._queued()
@@ -384,6 +392,6 @@ class Leader:
         self.attempt, self.handover, self.wanted, self.failures = None, None, False, 0
         self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if joiner not in view.members}
         self.leavers = {member: None for member in self.leavers if member in view.members}
-        self.contested, self.since = {}, self.env.now
+        self.contested, self.answered, self.since = {}, {}, self.env.now
         if changed:
             self.made = [*self.made, self.env.now][-self.env.config.views_per_second :]

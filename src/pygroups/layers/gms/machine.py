@@ -17,12 +17,9 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot, View, ViewId
 
-from . import decide
+from . import decide, heads
 from .heads import (
     HEADS,
-    Accept,
-    Collect,
-    CollectAck,
     Done,
     Elsewhere,
     Excluded,
@@ -30,11 +27,7 @@ from .heads import (
     InstallAck,
     Join,
     LeaveReq,
-    Low,
     Proposal,
-    Propose,
-    Ready,
-    ReadyRsp,
     Refuse,
     Stuck,
 )
@@ -141,6 +134,9 @@ class Gms(Layer):
             self._ask_for_members()
         elif isinstance(event, events.Leave):
             self._leave()
+        elif isinstance(event, events.Gone):  # the top has left by itself
+            self.phase, self.wake = Phase.GONE, NEVER
+            self.below.append(event)
         else:
             self.below.append(event)
         self._work()
@@ -248,12 +244,12 @@ class Gms(Layer):
         if self.view is not None and src in self.view.members:
             self.leader.on_leave(src)
 
-    def left(self, reason: str, detail: str) -> None:
+    def left(self, reason: str, detail: str, cut: events.Positions | None = None) -> None:
         """This member is in the group no more."""
         if self.phase is not Phase.GONE:
             self.phase, self.wake, self.inbox = Phase.GONE, NEVER, []
             self.part.reset()
-            self.above.append(events.Excluded(reason, detail))
+            self.above.append(events.Excluded(reason, detail, cut))
             self.below.append(events.Gone())
 
     def knows(self, member: Address) -> bool:
@@ -277,7 +273,7 @@ class Gms(Layer):
         elif proposal.old != self.view.id:
             self.explain(src, proposal.view.id, asked=True)
         elif me not in proposal.view.members:
-            self.left("left" if self.leaving else "excluded", "")
+            self.left("left" if self.leaving else "excluded", "", proposal.cut)
         elif proposal.ballot in self.part.accepted:
             self.install(proposal, None)
             self.tell(src, InstallAck(proposal.view.id))
@@ -294,7 +290,8 @@ class Gms(Layer):
         previous = None if joining else proposal.old
         together = (self.env.me,) if joining else proposal.transitional
         joined = tuple(member for member in proposal.view.members if member not in proposal.transitional)
-        self._enter(NewView(proposal.view, previous, together, joined, (), self.primary, digest, proposal.standings))
+        begins = (previous, together, joined, (), self.primary, digest, proposal.standings, proposal.cut)
+        self._enter(NewView(proposal.view, *begins))
 
     def _enter(self, event: NewView) -> None:
         """Be in this view; who left by it is added."""
@@ -303,7 +300,8 @@ class Gms(Layer):
         self.phase = Phase.MEMBER
         self.highest = max(self.highest, view.id.number)
         self.part.reset()
-        self.above = [item for item in self.above if not isinstance(item, events.FetchTo)]  # of the old view's streams
+        # What was still to be stopped and fetched for was the old view.
+        self.above = [item for item in self.above if not isinstance(item, events.FetchTo | events.Stop)]
         self.suspects = {member: proven for member, proven in self.suspects.items() if member in view.members}
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
         if old is not None:
@@ -341,6 +339,8 @@ class Gms(Layer):
             return
         if member not in self.view.members and theirs in self.past:
             self.tell(member, Excluded(theirs))
+        elif theirs in self.part.accepted:
+            self.tell(member, Stuck(theirs, self.view.id))  # this member is on its way there: it lacks the installation
         elif theirs not in self.past and (asked or decide.cannot_follow(self.view, theirs)):
             self.tell(member, Elsewhere(self.view.id, theirs))
 
@@ -383,13 +383,13 @@ _HANDLERS: dict[type, Any] = {
     Join: Gms.on_join,
     Refuse: Gms.on_refuse,
     LeaveReq: Gms.on_leave_req,
-    Ready: lambda gms, src, head: gms.part.on_ready(src, head),
-    ReadyRsp: lambda gms, src, head: gms.view is not None and gms.leader.on_ready_rsp(src, head),
-    Collect: lambda gms, src, head: gms.part.on_collect(src, head),
-    CollectAck: lambda gms, src, head: gms.leader.on_collect_ack(src, head),
-    Low: lambda gms, src, head: gms.leader.on_low(head),
-    Propose: lambda gms, src, head: gms.part.on_propose(src, head),
-    Accept: lambda gms, src, head: gms.leader.on_accept(src, head),
+    heads.Ready: lambda gms, src, head: gms.part.on_ready(src, head),
+    heads.ReadyRsp: lambda gms, src, head: gms.view is not None and gms.leader.on_ready_rsp(src, head),
+    heads.Collect: lambda gms, src, head: gms.part.on_collect(src, head),
+    heads.CollectAck: lambda gms, src, head: gms.leader.on_collect_ack(src, head),
+    heads.Low: lambda gms, src, head: gms.leader.on_low(head),
+    heads.Propose: lambda gms, src, head: gms.part.on_propose(src, head),
+    heads.Accept: lambda gms, src, head: gms.leader.on_accept(src, head),
     Install: Gms.on_install,
     InstallAck: lambda gms, src, head: gms.leader.on_install_ack(src, head),
     Done: Gms.on_done,

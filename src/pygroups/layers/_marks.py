@@ -1,0 +1,23 @@
+"""What layers that follow the streams from view to view have in common: marks of origins, and where a view ends."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from pygroups.core.address import Address
+from pygroups.core.events import Positions
+from pygroups.core.run import Run
+
+
+def forget_outside(marks: dict[Address, Any], members: Container[Address], most: int) -> None:
+    """Of origins outside the view keep the `most` heard of last: a former member's late runs must not come again."""
+    if len(marks) > most:
+        outside = [origin for origin in marks if origin not in members]
+        for origin in outside[: max(0, len(outside) - most)]:
+            del marks[origin]
+
+
+def before_cut(run: Run, cut: Positions | None) -> bool:
+    """Whether a run of a stream belongs to the view that ends at `cut`; None: nobody knows where it ends."""
+    return cut is None or (run.stream is not None and run.seq < cut.get(run.stream, 0))
