@@ -22,7 +22,7 @@ import common  # first: it makes this tree the one that is measured
 
 from pygroups.core.limits import SECOND
 from pygroups.sim.draw import Wish, draw
-from pygroups.sim.runner import Outcome, play
+from pygroups.sim.runner import Outcome, begin_worker, play
 from pygroups.sim.schedule import Action, Habits, Schedule, Send, Start, Weather, stream
 
 NAMES: Final = ("A", "B", "C", "D", "E")
@@ -102,7 +102,7 @@ def simulate_drawn(schedules: int, first: int) -> Spent:
 def rounds_of(work: Any, size: int, jobs: int, repeat: int) -> list[dict[str, float]]:
     """`repeat` times `work` in as many processes at once: what each round came to."""
     rounds = []
-    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+    with multiprocessing.get_context("fork").Pool(jobs, begin_worker) as pool:
         pool.starmap(work, [(max(1, size // 10), seed) for seed in range(jobs)])  # warm
         for number in range(repeat):
             busy, began = common.busy_seconds(), time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 import traceback
@@ -34,6 +35,7 @@ HEARD_MIN: Final = 0.5
 STACK: Final = ("core", "layers", "gms", "wire")  # where the code of members lies
 NETWORK: Final = "network: "  # before what happened to frames, among the drops
 NO_ROUTE: Final = "no route"
+LOOK_AFTER: Final = 20_000  # new objects until a worker looks for cycles: a schedule leaves few, and looking costs 5 %
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -204,10 +206,16 @@ def play_seeds(seeds: Iterable[int], wish: Wish, jobs: int, journals: Path | Non
     if jobs == 1:
         yield from map(work, seeds)
         return
-    with multiprocessing.get_context("fork").Pool(jobs, _leave_interrupts) as pool:
+    with multiprocessing.get_context("fork").Pool(jobs, begin_worker) as pool:
         yield from pool.imap(work, seeds, chunksize=2)
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process of a terminal; what it means is for the one that counts to say."""
+def begin_worker() -> None:
+    """Set up a process that does nothing but play schedules.
+
+    Ctrl-C reaches every process of a terminal; what it means is for the one that counts to say.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()  # what was there before lives as long as the process
+    gc.set_threshold(LOOK_AFTER)
