@@ -209,6 +209,10 @@ class Channel:
             raise UsageError(f"mark {kind!r} is not known: use {', '.join(MARKS)}")
         if self._options.journal is None:
             raise UsageError("mark() needs a journal: open the channel with journal=DIR")
+        if not (isinstance(reason, str) and isinstance(detail, str)):
+            raise UsageError("mark() takes reason and detail as text")
+        if isinstance(members, str) or not all(isinstance(member, Address) for member in members):
+            raise UsageError("mark() takes members as addresses, from channel.view.members")
         session = self._opened()
         fields = {"reason": reason or None, "members": tuple(members) or None, "detail": detail or None}
         session.member.record(kind, {name: value for name, value in fields.items() if value is not None})

@@ -81,7 +81,7 @@ class Inbox:
 
     def begin_again(self, loading: Loading, view: View) -> None:
         """A joiner will get its state as of `view`: what it was not given yet is part of that state."""
-        kept = [item for item in self.queue if isinstance(item, JournalLost)]
+        kept = [item for item in self.queue if _outlives_a_state(item)]
         for item in self.queue:
             if isinstance(item, Delivered) and item.position >= 0:
                 self._consume(item.run)
@@ -91,6 +91,18 @@ class Inbox:
         self.put(view)
         for item in kept:
             self.put(item)
+
+    def forget_state(self) -> None:
+        """The state that this member waits for will not come, nor what was to follow it."""
+        loading = self.states.loading
+        if loading is not None and not loading.ready.is_set():
+            kept = [item for item in self.queue if _outlives_a_state(item)]
+            self.queue.clear()
+            self.queue_bytes = 0
+            for item in kept:
+                self.put(item)
+            loading.superseded = True
+            loading.ready.set()
 
     # -- to the application
 
@@ -229,6 +241,13 @@ def _deadlock(queue_max: int) -> WouldDeadlock:
         f"the task that reads the events waits in send with more than {queue_max:,} bytes of them unread behind it: "
         "the message was not sent; send from another task, or read on"
     )
+
+
+def _outlives_a_state(item: Item) -> bool:
+    """What no state holds: what was sent to this member alone, and what was said to nobody else."""
+    if isinstance(item, Delivered):
+        return item.position < 0
+    return isinstance(item, JournalLost | Undelivered | Raised)
 
 
 def translated(event: object) -> Happening | None:

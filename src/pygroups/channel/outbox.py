@@ -59,6 +59,7 @@ class Outbox:
         self.window = top.env.config.window
         self.quarter = self.window // 4
         self.ended: str | None = None  # why nothing arrives any more
+        self.cause: BaseException | None = None  # the fault that ended it
         self.waiting: deque[Waiting] = deque()
         self.reserved = 0  # room of senders that were woken and have not run yet
         self.until: dict[Until, deque[tuple[int, asyncio.Future[None]]]] = {"delivered": deque(), "stable": deque()}
@@ -97,7 +98,7 @@ class Outbox:
         numbers: list[int] = []
         accepted = False
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as limit:
                 for payload in payloads:
                     data = self.checked(payload)
                     self._check_open(None)
@@ -111,6 +112,8 @@ class Outbox:
             error.accepted = len(numbers)
             raise
         except TimeoutError:
+            if not limit.expired():
+                raise  # of the application's own iterable
             if accepted:
                 raise Unknown(f"message {numbers[-1]} was not {until} within {timeout} s", numbers[-1]) from None
             raise Timeout(f"the window had no room for all within {timeout} s", len(numbers)) from None
@@ -164,7 +167,7 @@ class Outbox:
 
     def _check_open(self, to: Address | None) -> None:
         if self.closed is not None:
-            raise ChannelClosed(self.closed)
+            raise ChannelClosed(self.closed) from self.cause
         if to is not None and not isinstance(to, Address):
             raise UsageError(f"to={to!r} is no address: take one from channel.view.members or from a message's sender")
         if to is not None and to not in self.members():
@@ -180,7 +183,9 @@ class Outbox:
             with self.guard(woken):
                 await woken
         finally:
-            if woken.done() and not woken.cancelled() and woken.exception() is None:
+            if not woken.done():
+                woken.cancel()  # the guard let nobody wait: no room is kept for it
+            elif not woken.cancelled() and woken.exception() is None:
                 self.reserved -= size
             self.schedule()
 
@@ -213,10 +218,16 @@ class Outbox:
         if number < getattr(self.reached, until):
             return
         if self.ended is not None:
-            raise Unknown(f"{self.ended} before message {number} was {until}; it may still be", number)
+            raise Unknown(f"{self.ended} before message {number} was {until}; it may still be", number) from self.cause
         arrived = asyncio.get_running_loop().create_future()
-        insort(self.until[until], (number, arrived), key=lambda waiting: waiting[0])
-        await arrived
+        line = self.until[until]
+        insort(line, (number, arrived), key=lambda waiting: waiting[0])
+        try:
+            await arrived
+        except asyncio.CancelledError:
+            if (number, arrived) in line:
+                line.remove((number, arrived))
+            raise
 
     def on_reached(self, reached: Reached) -> None:
         """Own messages have arrived."""
@@ -235,26 +246,32 @@ class Outbox:
         self.closed = None
         self.turned()
 
-    def close(self, why: str) -> None:
+    def close(self, why: str, cause: BaseException | None = None) -> None:
         """Nothing is accepted any more; who waits for room hears that its message was not sent."""
+        self.cause = cause or self.cause
         if self.closed is None:
             self.closed, self.credit = why, SHUT
         while self.waiting:
             woken, _ = self.waiting.popleft()
             if not woken.done():
-                woken.set_exception(NotSent(f"{why}: the message was not sent"))
+                woken.set_exception(_because(NotSent(f"{why}: the message was not sent"), self.cause))
 
-    def give_up(self, why: str) -> None:
-        """Nothing arrives any more."""
-        self.close(why)
+    def give_up(self, why: str, cause: BaseException | None = None) -> None:
+        """Nothing arrives any more, because of a fault perhaps."""
+        self.close(why, cause)
         self.ended = why
         for until, line in self.until.items():
             while line:
                 number, arrived = line.popleft()
                 if not arrived.done():
-                    arrived.set_exception(
-                        Unknown(f"{why} before message {number} was {until}; it may still be", number)
-                    )
+                    unknown = Unknown(f"{why} before message {number} was {until}; it may still be", number)
+                    arrived.set_exception(_because(unknown, self.cause))
+
+
+def _because(error: Exception, cause: BaseException | None) -> Exception:
+    """`error`, as if it was raised from `cause`."""
+    error.__cause__ = cause
+    return error
 
 
 def _check_how(to: Address | None, until: Until | None, timeout: float | None) -> None:

@@ -83,6 +83,7 @@ class Session:
             await self.joined
         except BaseException:
             self.member.close()
+            self._end("left")
             raise
 
     async def leave(self) -> Left:
@@ -101,6 +102,7 @@ class Session:
         finally:
             self.states.stop()
             self.member.close()
+            self._end("left")
         await asyncio.sleep(0)  # the connections close in the next pass of the loop, which may be its last
         return left
 
@@ -136,7 +138,8 @@ class Session:
 
     def crashed(self, error: BaseException) -> None:
         self.crash = error
-        self.sending.give_up(f"the member crashed ({type(error).__name__})")
+        self.sending.give_up(f"the member crashed ({type(error).__name__})", error)
+        self.reading.forget_state()
         self.reading.put(Raised(error, final=True))
         if not self.joined.done():
             self.joined.set_exception(error)
@@ -169,14 +172,21 @@ class Session:
             error = NameTaken if event.reason == "name taken" else Refused
             self.joined.set_exception(error(event.detail or f"the group does not take this member: {event.reason}"))
             return
-        left = Left(event.reason, list(self.sending.top.unknown()))
-        self.sending.give_up(f"the channel left its group ({event.reason})")
         self.reading.be_generous()
-        self.reading.put(left)
-        self.left.set_result(left)
+        self._end(event.reason)
         if not self.leaving:
             self.leaving = True
             self.closing = asyncio.get_running_loop().create_task(self.leave(), name="pygroups closes")
+
+    def _end(self, reason: str) -> None:
+        """Whoever waits for anything hears that it is over; once."""
+        if self.left.done():
+            return
+        left = Left(reason, list(self.sending.top.unknown()))
+        self.sending.give_up(f"the channel left its group ({reason})")
+        self.reading.forget_state()
+        self.reading.put(left)
+        self.left.set_result(left)
 
 
 def _top(stack: Stack) -> Top:

@@ -7,7 +7,7 @@ exactly what was before it has been applied.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Final, Protocol
 
@@ -72,10 +72,12 @@ class States:
         self.broke = broke
         self.loading: Loading | None = None
         self.givings: dict[ViewId, Giving] = {}
+        self.stopped = False
         self.tasks: dict[asyncio.Task[None], None] = {}
 
     def stop(self) -> None:
         """Give nothing any more."""
+        self.stopped = True
         for task in self.tasks:
             task.cancel()
 
@@ -89,13 +91,20 @@ class States:
     async def provide(self, wanted: StateWanted) -> None:
         """Take the state now; it is read and sent while the application goes on."""
         assert self.state is not None
-        taken = await self.state.get_state()
+        if self.stopped:
+            return
+        taken: object = self.state.get_state()
+        if isinstance(taken, Awaitable):  # else it was written as a generator, which is an iterator already
+            taken = await taken
         if isinstance(taken, bytes | bytearray | memoryview):
             pieces = _one(bytes(taken))
         elif isinstance(taken, AsyncIterable):
             pieces = aiter(taken)
         else:
             raise UsageError(f"get_state() must return bytes or an async iterator of bytes, not {type(taken).__name__}")
+        if self.stopped:
+            async with _closing(pieces):
+                return
         self.givings[wanted.view] = Giving(wanted.joiners)
         task = asyncio.get_running_loop().create_task(self._give(wanted, pieces), name="pygroups gives its state")
         self.tasks[task] = None

@@ -102,7 +102,8 @@ class Directory:
         self._may_found_no_more()
         self.said = Entry(member=False, contact="")
         if self.entry >= 0:
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # whatever became of the folder, the rest of the member must close
+                self.path.unlink()
             os.close(self.entry)
             self.entry = -1
 

@@ -239,7 +239,7 @@ class Dialer:
             self.home.count("connections that ended unanswered")
         except TimeoutError:
             self.home.count("connections that nobody answered")
-        except OSError:
+        except (OSError, UnicodeError):  # UnicodeError: the host's name is none
             self.home.count("peers that could not be reached")
         except PeerError:
             self.home.count("connections that a stranger answered")

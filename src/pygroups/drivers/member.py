@@ -272,8 +272,10 @@ class Member:
     def crash(self, error: BaseException) -> None:
         """A fault of ours, or of the machine: this member ends here, as if its process had, and says so."""
         if not self.closed:
-            self.close()
-            self.inbox.crashed(error)
+            try:
+                self.close()
+            finally:
+                self.inbox.crashed(error)
 
     def close(self) -> None:
         """Stop at once: no more turns, no connections, no entry, no journal."""

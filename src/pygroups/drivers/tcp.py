@@ -61,7 +61,11 @@ class TcpNetwork:
         self.loop = asyncio.get_running_loop()
         sock = self._listening()
         self.contact = str(advertised(Contact(*sock.getsockname()[:2]), self.advertise))
-        self.server = await self.loop.create_server(lambda: Incoming(self), sock=sock, backlog=BACKLOG)
+        # Begun in two steps: so close() finds the server when the second is cancelled.
+        self.server = await self.loop.create_server(
+            lambda: Incoming(self), sock=sock, backlog=BACKLOG, start_serving=False
+        )
+        await self.server.start_serving()
 
     def _listening(self) -> socket.socket:
         try:
@@ -73,8 +77,8 @@ class TcpNetwork:
             except OSError:
                 sock.close()
                 raise
-        except OSError as error:
-            why = error.strerror or str(error)
+        except (OSError, UnicodeError) as error:  # UnicodeError: the host's name is none
+            why = getattr(error, "strerror", None) or str(error)
             raise UsageError(
                 f"cannot listen at {self.bind}: {why}; bind elsewhere, port 0 takes any free one"
             ) from error
@@ -207,6 +211,9 @@ class Incoming(asyncio.BufferedProtocol):
         self.transport = transport
         prepared(transport.get_extra_info("socket"))
         home = self.home
+        if home.server is None:
+            transport.abort()  # accepted in the moment in which this member closed
+            return
         if len(home.strangers) >= home.config.strangers:
             home.count("connections refused: too many strangers")
             transport.abort()
@@ -240,6 +247,9 @@ class Incoming(asyncio.BufferedProtocol):
         except PeerError as error:
             self.home.count(f"connections closed: {error.reason}")
             self.transport.abort()
+            return
+        if self.on_purpose:  # after a farewell, or a refusal, nothing is read
+            self.transport.close()
             return
         self._keep(begin)
 
