@@ -289,6 +289,9 @@ STRANGE_STEPS: tuple[tuple[dict[str, object], str], ...] = (
     ({"type": "cut", "side": ["A", "follower"], "lasts": 5}, "means 'follower'"),
     ({"type": "ring", "order": ["A", "Z"], "lasts": 5}, "means 'Z'"),
     ({"type": "jump", "who": "A", "by": 10**20}, "by"),
+    ({"type": "send", "who": "A", "count": 1, "size": 70_000}, "the limit is 65,536"),
+    ({"type": "flap", "who": "A", "times": 10**7, "down": 5, "up": 5}, "times"),
+    ({"type": "pause", "who": "A", "lasts": 5, "at": 6 * SECOND}, "after heal_at"),
 )
 
 
@@ -340,3 +343,10 @@ def test_a_follower_is_somebody_who_does_not_coordinate() -> None:
     coordinator = next(line.split("view 2:")[1][0] for line in lines if "view 2:" in line)
     crashed = next(line.split()[1] for line in lines if "crashes" in line)
     assert crashed != coordinator
+
+
+def test_a_start_after_everything_healed_is_played_too() -> None:
+    """However soon all is quiet: it was written down to happen."""
+    _, lines = held(group(Crash(at=SECOND, who="C"), Start(at=9 * SECOND, who="C")))
+    (again,) = [line for line in lines if "starts as C" in line and float(line.split()[0]) > 1]
+    assert float(again.split()[0]) == 9

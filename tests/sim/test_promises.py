@@ -58,11 +58,13 @@ class History:
             self.judge.accepted(ALL[one], ALL[to] if to else None, self.sent[key], payload)
             if to:
                 self.on_connection(ALL[one], True, ALL[one], ALL[to], self.sent[key], connection)
-        elif match := re.fullmatch(r"(\w)(\d+)( to (\w))?( on (\d))?( with (\w+))?( in (\d+))?: ([\w ]+)", line):
-            origin, first, _, to, _, connection, _, body, _, view, whom = match.groups()
+        elif match := re.fullmatch(
+            r"(\w)(\d+)( to (\w))?( on (\d))?( with (\w+))?( in (\d+))?( at (\d+))?: ([\w ]+)", line
+        ):
+            origin, first, _, to, _, connection, _, body, _, view, _, at, whom = match.groups()
             payload = (body or f"{origin}{to or ''}{first}").encode()
             for one in whom.split():
-                self.deliver(one, ALL[origin], int(first), payload, ALL[to] if to else None, view)
+                self.deliver(one, ALL[origin], int(first), payload, ALL[to] if to else None, view, at)
                 if to:
                     self.on_connection(ALL[one], False, ALL[origin], ALL[to], int(first), connection)
         elif match := re.fullmatch(r"crash (\w)", line):
@@ -75,6 +77,10 @@ class History:
             pass
         elif match := re.fullmatch(r"stable (\w) below (\d+)", line):
             self.judge.reached(ALL[match[1]], 0, int(match[2]))
+        elif match := re.fullmatch(r"delivered (\w) below (\d+)", line):
+            self.judge.reached(ALL[match[1]], int(match[2]), 0)
+        elif match := re.fullmatch(r"state none (\w) (\d+)(\w)", line):
+            self.judge.state_none(ALL[match[1]], Ballot(int(match[2]), ALL[match[3]]))
         elif match := re.fullmatch(r"purge (\w) (\d)(\w): (.*)", line):
             id = Ballot(int(match[2]), ALL[match[3]])
             self.judge.recorded(ALL[match[1]], [("purge", id, {"digest": marks(match[4])})])
@@ -123,9 +129,16 @@ class History:
             self.views.update(dict.fromkeys(whom, id))
 
     def deliver(
-        self, one: str, origin: Address, first: int, payload: bytes, to: Address | None, view: str | None
+        self,
+        one: str,
+        origin: Address,
+        first: int,
+        payload: bytes,
+        to: Address | None,
+        view: str | None,
+        at: str | None,
     ) -> None:
-        me, place = ALL[one], self.places.get(one, 0)
+        me, place = ALL[one], self.places.get(one, 0) if at is None else int(at)
         run = Run(origin, to, (), origin, first, 0, 1, pack([payload]), None if to else ALL["A"], place)
         id = Ballot(int(view), ALL["A"]) if view else self.views.get(one)
         self.judge.delivered(me, Delivered(run, id, -1 if to else place))
@@ -161,6 +174,8 @@ GOOD = {
     + "A1: A B C\nA2: A\nB1: A\nview 2 A: A\nview 2B BC: B C\nB1: B C\nquiet A B C",
     "a joiner goes on behind its state": "view 1 AB: A B\nsend A\nA1: A B\nstate given A 2A: A:2\nview 2 ABC: A B\n"
     "view 2 ABC: C (alone) (as A:2)\nstate set C 2A by A: A:2\nsend A\nA2: A B C\nquiet A B C",
+    "nobody is left who has a state": "view 1 AB: A\nview 1 AB: B (alone) (as )\ncrash A\nview 2 B: B\n"
+    "state none B 2A\nquiet B",
     "a leaver is told what it cannot know": START
     + "A1: A B C\nA2: A B C\nB1: A C\nview 2 AC: A C\nstop B knowing 1 to 1\n"
     "quiet A C",
@@ -175,6 +190,15 @@ GOOD = {
     "stable means had by all": START
     + "A1: A B C\nA2: A B\nstable A below 2\nA2: C\nstable A below 3\nB1: A B C\nquiet A B C",
 }
+
+JOINED = """
+view 1 AB: A B
+send A
+A1: A B
+state given A 2A: A:2
+view 2 ABC: A B
+view 2 ABC: C (alone) (as A:2)
+"""
 
 PLANTED = [
     ("self-inclusion", "view 1 AB: A B C"),
@@ -192,6 +216,8 @@ PLANTED = [
     ("run-identity", START + "A1: A B\nA1 with x: C"),
     ("integrity", START + "A1 with x: A"),
     ("integrity", START + "A3: B"),
+    ("integrity", START + "A1: A C\nA1 at 7: B"),
+    ("integrity", START + "A1: A B C\nA2: A B C\nview 2 ABC: A B C\nB1 at 2: B"),
     ("integrity", START + "C1: B"),
     ("no-duplication", START + "A1: A B C\nA1: B"),
     ("no-duplication", START + "A1: A B C\nA2: A B C\nB1: A B C\nview 2 ABC: A B C\nA2: C"),
@@ -223,6 +249,7 @@ PLANTED = [
     ("view-accuracy", "undisturbed\nview 1 AB: A B\nview 1C C: C\nquiet A B C"),
     ("buffers-drain", "view 1 AB: A B\nquiet A B holding window"),
     ("stability-safety", START + "A1: A B\nstable A below 2"),
+    ("stability-safety", START + "A1: B C\ndelivered A below 2"),
     ("stability-safety", START + "A1: A B C\nB1: A B\npurge A 1A: A:2"),
     ("stability-safety", START + "A1: A B C\nB1: A C\nview 2B B: B\npurge A 1A: A:2"),
     ("stability-safety", START + "A1: A B C\nB1: A B\ncrash C\nview 2 AB: A B\npurge A 1A: A:2"),
@@ -233,6 +260,10 @@ PLANTED = [
         "view 1 AB: A B\nsend A\nA1: A B\nstate given A 2A: A:2\nview 2 ABC: A B\nview 2 ABC: C (alone) (as A:1)\n"
         "state set C 2A by A: A:2",
     ),
+    ("state-cut", "view 1 AB: A B\nsend A\nsend A\nA1: A B\nview 2 AB: A (as A:3)"),
+    ("state-cut", JOINED + "quiet A B C"),
+    ("state-cut", JOINED + "state set C 2A by A: A:2\nsend A\nA2: A B C\nstate set C 2A by A: A:2"),
+    ("state-cut", JOINED + "state none C 2A"),
     ("unicast-fifo", "view 1 AB: A B\nsend A to B\nsend A to B on 2\nA2 to B on 2: B\nA1 to B: B"),
     ("unicast-fifo", "view 1 AB: A B\nsend A to B\nsend A to B\nA2 to B: B"),
     ("unicast-fifo", "view 1 AB: A B\nsend A to B\nsend A to B on 2\nA1 to B on 2: B"),
@@ -274,3 +305,20 @@ def test_only_what_is_promised_is_judged(profile: str, breaks: bool) -> None:
             History(profile).play(history)
     else:
         History(profile).play(history)
+
+
+def test_a_body_that_cannot_be_read_is_none_that_was_sent() -> None:
+    played = History("total")
+    played.play("view 1 AB: A B\nsend A")
+    run = Run(ALL["A"], None, (), ALL["A"], 1, 0, 1, b"\xff\xff", ALL["A"], 0)
+    with pytest.raises(Broken, match="integrity"):
+        played.judge.delivered(ALL["A"], Delivered(run, played.views["A"], 0))
+
+
+def test_what_the_stack_has_forgotten_was_sent_all_the_same() -> None:
+    """A's application handed in a message of which A's stack knows nothing any more."""
+    played = History("total")
+    played.play("view 1 AB: A B\nsend A\nA1: A B\nsend A")
+    rests = [Rest(ALL[name], accepted, 0, {}, False, False) for name, accepted in (("A", 2), ("B", 1))]
+    with pytest.raises(Broken, match="self-delivery"):
+        played.judge.settled(rests)

@@ -208,7 +208,12 @@ def _break(world: World, action: Break) -> None:
 
 def _links(world: World, side: Sequence[str], others: Sequence[str] | None, way: Way) -> Links:
     """From every host of the side to every other one, and back, as `way` says."""
-    pairs = [(one, other) for one in side for other in others or world.schedule.names if other not in side]
+    pairs = [
+        (one, other)
+        for one in side
+        for other in (world.schedule.names if others is None else others)
+        if other not in side
+    ]
     out = pairs if way != "in" else []
     return [*out, *([(other, one) for one, other in pairs] if way != "out" else [])]
 

@@ -31,7 +31,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 Ppm = Annotated[int, Meta(ge=-100_000, le=100_000)]  # parts per million
-Nth = Annotated[int, Meta(ge=1)]
+Nth = Annotated[int, Meta(ge=1, le=100_000)]
 
 MOMENTS: Final = ("now", "sends", "delivers", "stops", "installs", *LABELS.values())
 
@@ -263,6 +263,7 @@ def from_json(text: bytes) -> Schedule:
         raise UsageError(f"the schedule has format {schedule.format}, this version reads {FORMAT}")
     _check_names(schedule)
     _check_config(schedule.config)
+    _check_steps(schedule)
     habits = {name: schedule.habits.get(name, Habits()) for name in schedule.names}
     return msgspec.structs.replace(schedule, habits=habits)
 
@@ -284,6 +285,16 @@ def _check_names(schedule: Schedule) -> None:
         moment = step.moment if isinstance(step, Aimed) else "now"
         if moment not in MOMENTS:
             raise UsageError(f"step {number} of the schedule waits for {moment!r}, which nobody ever sends")
+
+
+def _check_steps(schedule: Schedule) -> None:
+    """UsageError for a payload that no run holds, and for a fault after everything has healed: it would never end."""
+    largest = Config(**schedule.config).run_bytes
+    for number, step in enumerate(schedule.actions, 1):
+        if isinstance(step, Send) and step.size > largest:
+            raise UsageError(f"step {number} of the schedule sends {step.size:,} bytes; the limit is {largest:,}")
+        if step.at > schedule.heal_at and not isinstance(step, Start | Send):
+            raise UsageError(f"step {number} of the schedule comes after heal_at, when there are no faults any more")
 
 
 def _meant(step: Action) -> tuple[tuple[str, ...], tuple[str, ...]]:

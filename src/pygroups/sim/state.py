@@ -48,6 +48,7 @@ class StateKeeper:
         """A part of the state that this member begins with."""
         if event.none:
             self.parts = []
+            self.member.world.judge.state_none(self.member.address, event.view)
             return
         self.parts.append(event.data)
         if event.last:

@@ -295,8 +295,9 @@ class World:
     def settle(self) -> None:
         """Let time pass until everything promised has happened and stays so; raises Broken if the bound is over."""
         deadline = self.agenda.now + self.schedule.bound
+        planned = max((action.at for action in self.schedule.actions), default=0)
         calm_since: int | None = None
-        while calm_since is None or self.agenda.now < calm_since + CALM_FOR:
+        while calm_since is None or self.agenda.now < max(calm_since, planned) + CALM_FOR:
             self.agenda.run_until(self.agenda.now + POLL)
             try:
                 self.judge.settled(self.rests())

@@ -138,6 +138,9 @@ class Check:
     def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
         """`member` was given the state of the start of `view`."""
 
+    def state_none(self, member: Address, view: ViewId) -> None:
+        """`member` was told that nobody has a state for it."""
+
     def healed(self, deadline: int) -> None:
         """All faults are over; until `deadline` (microseconds, the world's time) what was promised has to happen."""
 

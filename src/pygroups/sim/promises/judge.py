@@ -38,10 +38,10 @@ def checks_of(profile: str) -> list[Check]:
         Views(),
         TransitionalSet(),
         ViewAccuracy(),
+        States(messages),  # before messages, which takes over what a view begins with
         messages,
         *order,
         Stability(messages),
-        States(messages),
         Quiet(messages),
         Synchrony(),
         Unicasts(),
@@ -77,6 +77,7 @@ class Judge:
         self._ended = _hearers(checks, "ended")
         self._state_given = _hearers(checks, "state_given")
         self._state_set = _hearers(checks, "state_set")
+        self._state_none = _hearers(checks, "state_none")
         self._healed = _hearers(checks, "healed")
         self._settled = _hearers(checks, "settled")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
@@ -199,6 +200,11 @@ class Judge:
         """`member` has the state of the start of `view`."""
         for check in self._state_set:
             check(member, view, provider, digest, data)
+
+    def state_none(self, member: Address, view: ViewId) -> None:
+        """`member` was told that it begins with none."""
+        for check in self._state_none:
+            check(member, view)
 
     def healed(self, deadline: int) -> None:
         """All faults are over; until `deadline`, by the world's time, everything promised must have happened."""

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.run import unpack
+from pygroups.core.view import ViewId
 
 from .facts import Check, Delivery, Viewed
 
 Key = tuple[Address, int]  # origin and first number: which run
+
+
+def unpacked(body: bytes) -> list[bytes]:
+    """The payloads of a body; none of one that is damaged."""
+    try:
+        return unpack(body)
+    except (msgspec.DecodeError, ValueError):
+        return []
 
 
 class Messages(Check):
@@ -22,6 +33,7 @@ class Messages(Check):
         self.first: dict[Key, Address] = {}  # who delivered it first
         self.next: dict[Address, Marks] = {}  # per member and origin, the number after the highest one had
         self.holes: dict[tuple[Address, Address], list[range]] = {}  # per member and origin, what was skipped
+        self.places: dict[Address, tuple[ViewId | None, int]] = {}  # per member, its view and what it delivered in it
         self.judged = 0
         self.reports = 0
 
@@ -47,6 +59,12 @@ class Messages(Check):
 
     def delivered(self, delivery: Delivery) -> None:
         self.judged += 1
+        view, place = self.places.get(delivery.member, (None, 0))
+        if view != delivery.view:
+            place = 0
+        self.places[delivery.member] = (delivery.view, place + delivery.count)
+        if delivery.position != place:
+            self._misplaced(delivery, place)
         if self.runs.get((delivery.origin, delivery.first)) != delivery.body:
             self._look_into(delivery)
         marks = self.next.get(delivery.member)
@@ -59,6 +77,11 @@ class Messages(Check):
             self._out_of_turn(delivery, expected)
             marks[delivery.origin] = max(expected, high)
 
+    def _misplaced(self, delivery: Delivery, place: int) -> None:
+        detail = f"it is said to stand at {delivery.position} in its view, where {place} is next"
+        message = (delivery.origin, delivery.first)
+        self.broken("integrity", detail, member=delivery.member, message=message, view=delivery.view)
+
     def _look_into(self, delivery: Delivery) -> None:
         """A run that is seen for the first time must be what its origin's application sent; later it must be the same
         again."""
@@ -67,7 +90,7 @@ class Messages(Check):
         first = self.first.setdefault(key, member)
         if known != delivery.body:
             self.broken("run-identity", "one run, two bodies", member=member, other=first, message=key)
-        payloads = unpack(delivery.body)
+        payloads = unpacked(delivery.body)
         sent = self.sent.get(delivery.origin, [])[max(low, 1) - 1 : low - 1 + delivery.count]
         if len(payloads) != delivery.count or low < 1:
             detail = f"{len(payloads)} payloads in a run of {delivery.count}"

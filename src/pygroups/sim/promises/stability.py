@@ -90,6 +90,10 @@ class Stability(Check):
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
         """Members that have not installed the view yet are on their way to it with everything; they are not judged."""
+        has = self.messages.next.get(member, {}).get(member, 1)
+        if delivered > has:
+            detail = "its origin is told that it was delivered there, and it was not"
+            self.broken("stability-safety", detail, member=member, message=(member, has))
         view = self.last.get(member)
         if view is None or stable <= self.told.get(member, 1):
             return

@@ -6,7 +6,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.view import ViewId
 
-from .facts import Check, Viewed
+from .facts import Check, Rest, Viewed
 from .messages import Messages
 
 
@@ -19,14 +19,23 @@ class States(Check):
         self.messages = messages
         self.given: dict[tuple[Address, ViewId], tuple[Marks, bytes]] = {}
         self.begun: dict[tuple[Address, ViewId], Marks] = {}  # what a member's view says that it begins with
+        self.waits: dict[Address, ViewId] = {}  # who began with a digest, and has no state for it yet
+        self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
         return {"state-cut": self.judged}
 
     def viewed(self, view: Viewed) -> None:
-        if view.digest is not None:
-            self.begun[view.member, view.id] = _without_ones(view.digest)
+        self.members[view.id] = view.members
+        if view.digest is None:
+            return
+        self.waits[view.member] = view.id
+        begun = self.begun[view.member, view.id] = _without_ones(view.digest)
+        held = _without_ones(self.messages.next.get(view.member, {}))
+        if view.came_from is not None and begun != held:
+            detail = f"its view begins with {_text(begun)}, and it had delivered {_text(held)}"
+            self.broken("state-cut", detail, member=view.member, view=view.id)
 
     def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         self.judged += 1
@@ -38,6 +47,8 @@ class States(Check):
 
     def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
         self.judged += 1
+        if self.waits.pop(member, None) != view:
+            self.broken("state-cut", "a state that it does not wait for", member=member, other=provider, view=view)
         marks = _without_ones(digest)
         given = self.given.get((provider, view))
         if given is None or given[0] != marks:
@@ -48,6 +59,21 @@ class States(Check):
         if begun is None or begun != marks:
             detail = f"its view begins with {_text(begun or {})}, the state holds {_text(marks)}"
             self.broken("state-cut", detail, member=member, other=provider, view=view)
+
+    def state_none(self, member: Address, view: ViewId) -> None:
+        """Nobody else in its view may have one."""
+        self.judged += 1
+        self.waits.pop(member, None)
+        for other in self.members.get(view, ()):
+            if other != member and other not in self.waits and (other, view) not in self.begun:
+                detail = "it begins with no state, and another has one"
+                self.broken("state-cut", detail, member=member, other=other, view=view)
+
+    def settled(self, rests: list[Rest]) -> None:
+        """Where states are given at all, everybody has one in the end."""
+        for rest in rests:
+            if self.given and rest.member in self.waits:
+                self.broken("state-cut", "its state never came", member=rest.member, view=self.waits[rest.member])
 
 
 def _without_ones(marks: Marks) -> Marks:

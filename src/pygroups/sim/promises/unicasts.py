@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pygroups.core.address import Address
-from pygroups.core.run import unpack
 
 from .facts import Check, OnConnection, Rest, UnicastDelivery
+from .messages import unpacked
 
 Pair = tuple[Address, Address]  # origin and receiver
 
@@ -40,7 +40,7 @@ class Unicasts(Check):
         pair, low = (delivery.origin, delivery.to), delivery.first
         high = low + delivery.count
         self.judged += 1
-        sent, payloads = self.sent.get(pair, [])[max(low, 1) - 1 : high - 1], unpack(delivery.body)
+        sent, payloads = self.sent.get(pair, [])[max(low, 1) - 1 : high - 1], unpacked(delivery.body)
         if payloads != sent:
             self._broken("integrity", "its origin did not send that", pair, low)
             if len(sent) == delivery.count:
