@@ -110,7 +110,9 @@ class Watch:
 
     def _state_arrived(self, event: StateArrived) -> None:
         loading = self.session.states.loading
-        if event.last and not event.none and loading is not None and loading.view == event.view:
+        if event.none:
+            self.judge.state_none(self.me, event.view, all_keep=False)
+        elif event.last and loading is not None and loading.view == event.view:
             self.judge.state_set(self.me, event.view, event.provider, loading.digest, b"")
 
     # -- how it stands
@@ -130,7 +132,8 @@ class Watch:
         session = self.session
         gauges = session.member.stack.gauges() if holds else {}
         unsent = len(session.sending.waiting)
-        return Rest(self.me, session.sending.top.unknown().stop, unsent, gauges, self.blocked, session.leaving)
+        accepted, keeps = session.sending.top.unknown().stop, session.options.state is not None
+        return Rest(self.me, accepted, unsent, gauges, self.blocked, session.leaving, keeps)
 
     def __str__(self) -> str:
         session = self.session

@@ -70,6 +70,7 @@ class Rest(msgspec.Struct, frozen=True):
     gauges: dict[str, int]
     blocked: bool
     leaving: bool
+    keeps_state: bool = True  # whether it begins with a state where it joins
 
 
 class Check:
@@ -138,8 +139,8 @@ class Check:
     def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
         """`member` was given the state of the start of `view`."""
 
-    def state_none(self, member: Address, view: ViewId) -> None:
-        """`member` was told that nobody has a state for it."""
+    def state_none(self, member: Address, view: ViewId, all_keep: bool) -> None:
+        """`member` was told that nobody has a state for it; `all_keep`: everybody in its group keeps one."""
 
     def healed(self, deadline: int) -> None:
         """All faults are over; until `deadline` (microseconds, the world's time) what was promised has to happen."""

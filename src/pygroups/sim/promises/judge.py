@@ -201,10 +201,10 @@ class Judge:
         for check in self._state_set:
             check(member, view, provider, digest, data)
 
-    def state_none(self, member: Address, view: ViewId) -> None:
-        """`member` was told that it begins with none."""
+    def state_none(self, member: Address, view: ViewId, all_keep: bool = True) -> None:
+        """`member` was told that it begins with none, in a group in which all keep a state, or some do not."""
         for check in self._state_none:
-            check(member, view)
+            check(member, view, all_keep)
 
     def healed(self, deadline: int) -> None:
         """All faults are over; until `deadline`, by the world's time, everything promised must have happened."""

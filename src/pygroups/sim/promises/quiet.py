@@ -76,7 +76,8 @@ class Quiet(Check):
 
     def _heard_all(self, rest: Rest, origin: Rest) -> None:
         next_number = self.messages.next.get(rest.member, {}).get(origin.member, 1)
-        if next_number <= max(origin.accepted - 1, len(self.messages.sent.get(origin.member, ()))):
+        last = max(origin.accepted - 1, len(self.messages.sent.get(origin.member, ())))
+        if next_number <= last:
             promise = "self-delivery" if rest is origin else "liveness"
             message = (origin.member, next_number)
             self.broken(promise, "it was sent and not delivered", member=rest.member, message=message)

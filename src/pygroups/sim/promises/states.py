@@ -60,11 +60,11 @@ class States(Check):
             detail = f"its view begins with {_text(begun or {})}, the state holds {_text(marks)}"
             self.broken("state-cut", detail, member=member, other=provider, view=view)
 
-    def state_none(self, member: Address, view: ViewId) -> None:
+    def state_none(self, member: Address, view: ViewId, all_keep: bool) -> None:
         """Nobody else in its view may have one."""
-        self.judged += 1
+        self.judged += all_keep
         self.waits.pop(member, None)
-        for other in self.members.get(view, ()):
+        for other in self.members.get(view, ()) if all_keep else ():
             if other != member and other not in self.waits and (other, view) not in self.begun:
                 detail = "it begins with no state, and another has one"
                 self.broken("state-cut", detail, member=member, other=other, view=view)
@@ -72,7 +72,7 @@ class States(Check):
     def settled(self, rests: list[Rest]) -> None:
         """Where states are given at all, everybody has one in the end."""
         for rest in rests:
-            if self.given and rest.member in self.waits:
+            if self.given and rest.keeps_state and rest.member in self.waits:
                 self.broken("state-cut", "its state never came", member=rest.member, view=self.waits[rest.member])
 
 
