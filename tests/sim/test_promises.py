@@ -176,6 +176,8 @@ GOOD = {
     "view 2 ABC: C (alone) (as A:2)\nstate set C 2A by A: A:2\nsend A\nA2: A B C\nquiet A B C",
     "nobody is left who has a state": "view 1 AB: A\nview 1 AB: B (alone) (as )\ncrash A\nview 2 B: B\n"
     "state none B 2A\nquiet B",
+    "one begins with none before another joiner has the view": "view 1 AB: A\nview 1 AB: B (alone) (as )\ncrash A\n"
+    "view 2 BC: B\nstate none B 2B",
     "a leaver is told what it cannot know": START
     + "A1: A B C\nA2: A B C\nB1: A C\nview 2 AC: A C\nstop B knowing 1 to 1\n"
     "quiet A C",

@@ -20,6 +20,7 @@ class States(Check):
         self.given: dict[tuple[Address, ViewId], tuple[Marks, bytes]] = {}
         self.begun: dict[tuple[Address, ViewId], Marks] = {}  # what a member's view says that it begins with
         self.waits: dict[Address, ViewId] = {}  # who began with a digest, and has no state for it yet
+        self.seen: dict[Address, None] = {}  # who has had a view; others have no state yet
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.judged = 0
 
@@ -27,6 +28,7 @@ class States(Check):
         return {"state-cut": self.judged}
 
     def viewed(self, view: Viewed) -> None:
+        self.seen[view.member] = None
         self.members[view.id] = view.members
         if view.digest is None:
             return
@@ -65,7 +67,7 @@ class States(Check):
         self.judged += all_keep
         self.waits.pop(member, None)
         for other in self.members.get(view, ()) if all_keep else ():
-            if other != member and other not in self.waits and (other, view) not in self.begun:
+            if other != member and other in self.seen and other not in self.waits:
                 detail = "it begins with no state, and another has one"
                 self.broken("state-cut", detail, member=member, other=other, view=view)
 
