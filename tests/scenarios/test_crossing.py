@@ -7,20 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.limits import MILLISECOND
 from pygroups.sim import scenario
 from pygroups.sim.schedule import Weather
+from tests.scenarios.common import BOTH, QUICK
 
-QUICK = {
-    "heartbeat": 100 * MILLISECOND,
-    "heartbeat_timeout": 400 * MILLISECOND,
-    "verify_timeout": 200 * MILLISECOND,
-    "ready_timeout": 200 * MILLISECOND,
-    "flush_timeout": 300 * MILLISECOND,
-    "connection_age": 3 * SECOND,
-}
 SLOW = {**QUICK, "heartbeat_timeout": 600 * MILLISECOND, "flush_timeout": 200 * MILLISECOND}
-BOTH = pytest.mark.parametrize("profile", ["total", "fifo"])
 
 
 @BOTH
@@ -170,17 +162,10 @@ def test_started_again_while_somebody_asks_whether_it_lives(seed: int) -> None:
     weather = Weather(delay=10 * MILLISECOND, jitter=10 * MILLISECOND)
     with scenario("A B", seed=seed, weather=weather) as group:
         a, b = group["A"].member, group["B"].member
-        questions: list[object] = []
-        arrive = b.arrive
-
-        def seen(item: object) -> None:
-            arrive(item)  # type: ignore[arg-type]
-            if callable(item):
-                questions.append(item)
-
-        b.arrive = seen  # type: ignore[method-assign]
         group.world.lose_connection(a, b)
-        group.until(lambda: questions, within=1, step=0.0001)
+        group.pause("B")
+        group.until(lambda: any(callable(item) for item in b._inbox), within=1, step=0.0001)  # A's question
+        group.resume("B")
         group.after(0.0005)
         group.crash("B")
         group.start("B")

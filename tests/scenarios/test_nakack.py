@@ -9,8 +9,7 @@ import pytest
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.sim.scenarios import Group, scenario
 from pygroups.sim.schedule import Weather
-
-BOTH = pytest.mark.parametrize("profile", ["total", "fifo"])
+from tests.scenarios.common import BOTH
 
 
 def has_all(group: Group, counts: dict[str, int]) -> bool:

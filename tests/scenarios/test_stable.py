@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from pygroups.core.limits import SECOND
+from pygroups.sim.scenario_member import Player
 from pygroups.sim.scenarios import scenario
+from tests.scenarios.common import BOTH
 
-BOTH = pytest.mark.parametrize("profile", ["total", "fifo"])
 NO_TIMER = {"stable_period": 3_600 * SECOND, "stable_runs": 1_000_000}
 
 
@@ -188,6 +191,10 @@ def test_STB_02(profile: str) -> None:
         assert group["B"].stable == 10
 
 
+def _is_stable(player: Player, last: int) -> bool:
+    return player.stable == last
+
+
 def test_a_lone_message_is_stable_soon_and_a_trickle_within_a_few_periods() -> None:
     """Decision 0032: a vote waits for the vote before it and not for the news.  Five members; the second part is 50
     messages a second in all."""
@@ -195,8 +202,7 @@ def test_a_lone_message_is_stable_soon_and_a_trickle_within_a_few_periods() -> N
         for round_ in range(20):
             group.after(3)
             group["ABCDE"[round_ % 5]].sends(1)
-            last = round_ // 5 + 1
-            group.until(lambda who=round_ % 5, last=last: group["ABCDE"[who]].stable == last, within=0.025)  # type: ignore[misc]
+            group.until(partial(_is_stable, group["ABCDE"[round_ % 5]], round_ // 5 + 1), within=0.025)
         group.after(3)
         sent: dict[tuple[str, int], float] = {}
         took: list[float] = []

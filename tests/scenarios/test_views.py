@@ -10,16 +10,7 @@ from pygroups.core.view import Ballot
 from pygroups.layers import _unicast_heads as unicast2
 from pygroups.layers.gms.heads import Collect, Ready
 from pygroups.sim import Group, scenario
-
-QUICK = {
-    "heartbeat": 100 * MILLISECOND,
-    "heartbeat_timeout": 400 * MILLISECOND,
-    "verify_timeout": 200 * MILLISECOND,
-    "ready_timeout": 200 * MILLISECOND,
-    "flush_timeout": 300 * MILLISECOND,
-    "connection_age": 3 * SECOND,
-}
-BOTH = pytest.mark.parametrize("profile", ["total", "fifo"])
+from tests.scenarios.common import BOTH, QUICK
 
 
 def agree(group: Group, names: str, within: float) -> None:

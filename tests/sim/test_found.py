@@ -1,4 +1,6 @@
-"""Schedules that once broke a promise, made small: they must not again.  Those of OPEN still do, and are to be mended.
+"""Schedules that once broke a promise, or that a check took for such, made small: they must not again.
+
+Those of OPEN still do, and are to be mended.
 
 A file here was written by `pygroups simulate --shrink SEED --schedule FILE`.
 """

@@ -81,28 +81,26 @@ class Inbox:
 
     def begin_again(self, loading: Loading, view: View) -> None:
         """A joiner will get its state as of `view`: what it was not given yet is part of that state."""
-        kept = [item for item in self.queue if _outlives_a_state(item)]
         for item in self.queue:
             if isinstance(item, Delivered) and item.position >= 0:
                 self._consume(item.run)
-        self.queue.clear()
-        self.queue_bytes = 0
-        self.put(loading)
-        self.put(view)
-        for item in kept:
-            self.put(item)
+        self._replace(loading, view)
 
     def forget_state(self) -> None:
         """The state that this member waits for will not come, nor what was to follow it."""
         loading = self.states.loading
         if loading is not None and not loading.ready.is_set():
-            kept = [item for item in self.queue if _outlives_a_state(item)]
-            self.queue.clear()
-            self.queue_bytes = 0
-            for item in kept:
-                self.put(item)
+            self._replace()
             loading.superseded = True
             loading.ready.set()
+
+    def _replace(self, *items: Item) -> None:
+        """These, in place of what a state holds, and then what none does."""
+        kept = [item for item in self.queue if _outlives_a_state(item)]
+        self.queue.clear()
+        self.queue_bytes = 0
+        for item in (*items, *kept):
+            self.put(item)
 
     # -- to the application
 

@@ -6,7 +6,7 @@ import asyncio
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Final, Literal, NamedTuple, Protocol
 
 from pygroups.core.address import Address
@@ -225,7 +225,7 @@ class Outbox:
         try:
             await arrived
         except asyncio.CancelledError:
-            if (number, arrived) in line:
+            with suppress(ValueError):  # it may have been told in the same pass
                 line.remove((number, arrived))
             raise
 

@@ -97,7 +97,7 @@ class Summary(msgspec.Struct, frozen=True):
     def shortcomings(self) -> list[str]:
         """In a sentence each, why this batch does not count although no promise was broken."""
         totals, found = self.totals, []
-        if totals.empty > max(1, EMPTY_MAX * totals.schedules):  # one in a few is no share
+        if totals.empty > EMPTY_MAX * totals.schedules:
             found.append(
                 f"{totals.empty:,} of {totals.schedules:,} schedules tested little, more than {EMPTY_MAX:.0%}: fewer"
                 " than 200 messages, one sender, or not half of them delivered to anybody"

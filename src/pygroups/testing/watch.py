@@ -36,6 +36,8 @@ class Watch:
         self.over = False  # the judge knows how it ended
         self.blocked = False
         self.records: list[PlainRecord] = []  # of this turn, for the judge
+        if session.options.state is None:
+            self._tell(judge.keeps_no_state, self.me)
 
     # -- the member's inbox
 
@@ -111,7 +113,7 @@ class Watch:
     def _state_arrived(self, event: StateArrived) -> None:
         loading = self.session.states.loading
         if event.none:
-            self.judge.state_none(self.me, event.view, all_keep=False)
+            self.judge.state_none(self.me, event.view)
         elif event.last and loading is not None and loading.view == event.view:
             self.judge.state_set(self.me, event.view, event.provider, loading.digest, b"")
 
@@ -132,8 +134,7 @@ class Watch:
         session = self.session
         gauges = session.member.stack.gauges() if holds else {}
         unsent = len(session.sending.waiting)
-        accepted, keeps = session.sending.top.unknown().stop, session.options.state is not None
-        return Rest(self.me, accepted, unsent, gauges, self.blocked, session.leaving, keeps)
+        return Rest(self.me, session.sending.top.unknown().stop, unsent, gauges, self.blocked, session.leaving)
 
     def __str__(self) -> str:
         session = self.session

@@ -42,9 +42,8 @@ class Handover:
             return False
         if gms.view is None or self.view != gms.view.id:
             self.gms.env.count("leader left with its view")
-            gms.left(
-                "left", "", self.proposal.cut
-            )  # this leader leaves with the view it decided, and all who go on have it
+            # This leader leaves with the view it decided, and all who go on have it.
+            gms.left("left", "", self.proposal.cut)
             return True
         if gms.kept is None:
             return True  # somebody else has handed it over to all, and said so

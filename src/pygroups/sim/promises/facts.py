@@ -70,7 +70,6 @@ class Rest(msgspec.Struct, frozen=True):
     gauges: dict[str, int]
     blocked: bool
     leaving: bool
-    keeps_state: bool = True  # whether it begins with a state where it joins
 
 
 class Check:
@@ -139,8 +138,11 @@ class Check:
     def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
         """`member` was given the state of the start of `view`."""
 
-    def state_none(self, member: Address, view: ViewId, all_keep: bool) -> None:
-        """`member` was told that nobody has a state for it; `all_keep`: everybody in its group keeps one."""
+    def keeps_no_state(self, member: Address) -> None:
+        """The application of `member` has no state, wants none and gives none."""
+
+    def state_none(self, member: Address, view: ViewId) -> None:
+        """`member` was told that nobody has a state for it."""
 
     def healed(self, deadline: int) -> None:
         """All faults are over; until `deadline` (microseconds, the world's time) what was promised has to happen."""

@@ -77,6 +77,7 @@ class Judge:
         self._ended = _hearers(checks, "ended")
         self._state_given = _hearers(checks, "state_given")
         self._state_set = _hearers(checks, "state_set")
+        self._keeps_no_state = _hearers(checks, "keeps_no_state")
         self._state_none = _hearers(checks, "state_none")
         self._healed = _hearers(checks, "healed")
         self._settled = _hearers(checks, "settled")
@@ -201,10 +202,15 @@ class Judge:
         for check in self._state_set:
             check(member, view, provider, digest, data)
 
-    def state_none(self, member: Address, view: ViewId, all_keep: bool = True) -> None:
-        """`member` was told that it begins with none, in a group in which all keep a state, or some do not."""
+    def keeps_no_state(self, member: Address) -> None:
+        """`member`, which has no view yet, wants no state and gives none."""
+        for check in self._keeps_no_state:
+            check(member)
+
+    def state_none(self, member: Address, view: ViewId) -> None:
+        """`member` was told that it begins with none."""
         for check in self._state_none:
-            check(member, view, all_keep)
+            check(member, view)
 
     def healed(self, deadline: int) -> None:
         """All faults are over; until `deadline`, by the world's time, everything promised must have happened."""

@@ -23,7 +23,7 @@ def unpacked(body: bytes) -> list[bytes]:
 
 
 class Messages(Check):
-    """What is delivered was sent so, once, in the order sent and without holes."""
+    """What is delivered was sent so, once, in the order sent, without holes, and stands where it says in its view."""
 
     promises = ("run-identity", "integrity", "no-duplication", "fifo", "multicast-reported")
 

@@ -20,6 +20,7 @@ class States(Check):
         self.given: dict[tuple[Address, ViewId], tuple[Marks, bytes]] = {}
         self.begun: dict[tuple[Address, ViewId], Marks] = {}  # what a member's view says that it begins with
         self.waits: dict[Address, ViewId] = {}  # who began with a digest, and has no state for it yet
+        self.stateless: dict[Address, None] = {}  # who never has one
         self.seen: dict[Address, None] = {}  # who has had a view; others have no state yet
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.judged = 0
@@ -32,7 +33,8 @@ class States(Check):
         self.members[view.id] = view.members
         if view.digest is None:
             return
-        self.waits[view.member] = view.id
+        if view.member not in self.stateless:
+            self.waits[view.member] = view.id
         begun = self.begun[view.member, view.id] = _without_ones(view.digest)
         held = _without_ones(self.messages.next.get(view.member, {}))
         if view.came_from is not None and begun != held:
@@ -62,19 +64,23 @@ class States(Check):
             detail = f"its view begins with {_text(begun or {})}, the state holds {_text(marks)}"
             self.broken("state-cut", detail, member=member, other=provider, view=view)
 
-    def state_none(self, member: Address, view: ViewId, all_keep: bool) -> None:
+    def keeps_no_state(self, member: Address) -> None:
+        self.stateless[member] = None
+
+    def state_none(self, member: Address, view: ViewId) -> None:
         """Nobody else in its view may have one."""
-        self.judged += all_keep
+        self.judged += 1
         self.waits.pop(member, None)
-        for other in self.members.get(view, ()) if all_keep else ():
-            if other != member and other in self.seen and other not in self.waits:
+        without = {**self.waits, **self.stateless, member: None}
+        for other in self.members.get(view, ()):
+            if other in self.seen and other not in without:
                 detail = "it begins with no state, and another has one"
                 self.broken("state-cut", detail, member=member, other=other, view=view)
 
     def settled(self, rests: list[Rest]) -> None:
         """Where states are given at all, everybody has one in the end."""
         for rest in rests:
-            if self.given and rest.keeps_state and rest.member in self.waits:
+            if self.given and rest.member in self.waits:
                 self.broken("state-cut", "its state never came", member=rest.member, view=self.waits[rest.member])
 
 
