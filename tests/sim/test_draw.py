@@ -39,6 +39,7 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
         "ring": {"Ring", "Gather"},
         "oneway": {"Cut", "Gather"},
         "pair": {"Cut", "Gather"},
+        "tear": {"Cut", "Clog", "Gather"},
         "flap": {"Flap"},
         "clog": {"Clog", "Gather"},
         "break": {"Break"},

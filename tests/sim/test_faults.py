@@ -39,6 +39,7 @@ from pygroups.sim.schedule import (
     to_json,
 )
 from pygroups.sim.stages import KINDS, LABELS
+from pygroups.sim.world import Held
 from tests.sim.toy import toy_schedule
 
 TIME, MONO = PREFIX.index("time_us"), PREFIX.index("mono_us")
@@ -222,6 +223,47 @@ def test_a_pause_and_an_isolation_at_a_moment() -> None:
     assert outcome.counts["cut at Propose"] == 1 == outcome.counts["isolation"]
 
 
+def test_a_clog_at_a_moment_is_over_at_another() -> None:
+    """What the coordinator says with its installation waits until somebody else begins an attempt of its own."""
+    clog = Clog(at=SECOND - 1, who="coordinator", lasts=3 * SECOND, way="out", moment="Install", until="Collect")
+    outcome, lines = held(group(Leave(at=SECOND, who="D"), clog, size=4))
+    assert outcome.counts["clog at Install"] == 1 == outcome.counts["clog over at Collect"] == outcome.counts["clog"]
+    begun, over = (
+        next(float(line.split()[0]) for line in lines if what in line) for what in ("clog", "a clog is over")
+    )
+    assert 1 < begun < over < begun + 1.5
+    assert outcome.drops["network: clogged"] > 5
+
+
+def test_what_a_clog_held_comes_once() -> None:
+    """Whether a moment lets it go, or the time, or first the one and then the other."""
+    again = Clog(at=SECOND + 100 * MILLISECOND, who="B", lasts=100 * MILLISECOND, way="out", until="sends")
+    outcome, lines = held(group(Clog(at=SECOND, who="B", lasts=80 * MILLISECOND), again))
+    assert sum("a clog is over" in line for line in lines) == 1 == outcome.counts["clog over at sends"]
+    came: list[int] = []
+    one = Held(came.append, (1,))
+    one.let_go()
+    one.let_go()
+    assert came == [1]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_whoever_is_the_first_to_come_to_a_moment(nth: int) -> None:
+    """Three answer to Collect; one of them crashes, the one whose answer is the nth, and nobody after it."""
+    crash = Crash(at=SECOND - 1, who="whoever", moment="CollectAck", nth=nth, leaves="nothing")
+    outcome, _ = held(group(Leave(at=SECOND, who="D"), crash, size=5))
+    assert outcome.counts["crash at CollectAck"] == 1 == outcome.counts["crash"]
+    assert outcome.counts["sent CollectAck"] >= nth
+    cut = Cut(at=SECOND - 1, side=("whoever",), others=("C",), lasts=SECOND, moment="Ready")
+    outcome, _ = held(group(Leave(at=SECOND, who="D"), cut, size=4))
+    assert outcome.counts["cut at Ready"] == 1 == outcome.counts["cut both"]
+
+
+def test_whoever_without_a_moment_is_anybody() -> None:
+    outcome, _ = held(group(Pause(at=SECOND, who="whoever", lasts=10 * MILLISECOND)))
+    assert outcome.counts["pause"] == 1
+
+
 def test_labels_name_one_head_each() -> None:
     assert len(KINDS) == len(LABELS)
     assert {
@@ -285,6 +327,8 @@ STRANGE_STEPS: tuple[tuple[dict[str, object], str], ...] = (
     ({"type": "send", "who": "A", "count": 1, "size": 1, "sise": 3}, "sise"),
     ({"type": "crash", "who": "Z"}, "means 'Z'"),
     ({"type": "crash", "who": "A", "moment": "Nonsense"}, "nobody ever sends"),
+    ({"type": "clog", "who": "A", "lasts": 5, "until": "Nonsense"}, "nobody ever sends"),
+    ({"type": "cut", "side": ["A"], "others": ["whoever"], "lasts": 5}, "means 'whoever'"),
     ({"type": "cut", "side": [], "lasts": 5}, "side"),
     ({"type": "cut", "side": ["A", "follower"], "lasts": 5}, "means 'follower'"),
     ({"type": "ring", "order": ["A", "Z"], "lasts": 5}, "means 'Z'"),

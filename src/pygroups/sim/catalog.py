@@ -17,6 +17,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "ring": "each process reaches only two others",
     "oneway": "nothing reaches a process, or nothing gets out",
     "pair": "a single link is cut, both ways or one way",
+    "tear": "two view changes in a row each lose sight of some members at a step",
     "flap": "a link, or all links of a process, go away and come back several times",
     "clog": "a link, or a process, is held up; then everything arrives in a burst",
     "break": "a connection is lost with what is on its way",
@@ -55,6 +56,7 @@ STEPS: Final[Mapping[str, int]] = {
     "ring": 1,
     "oneway": 3,
     "pair": 1,
+    "tear": 8,
     "flap": 1,
     "clog": 2,
     "break": 2,
@@ -70,7 +72,7 @@ STEPS: Final[Mapping[str, int]] = {
 }
 # Faults that can make a living process look dead.
 DISTURBING: Final = (
-    *("isolate", "pause", "long-pause", "halves", "ring", "oneway", "pair", "flap", "clog", "slow"),
+    *("isolate", "pause", "long-pause", "halves", "ring", "oneway", "pair", "tear", "flap", "clog", "slow"),
     *("loss", "burst", "tail", "corrupt"),
 )
 

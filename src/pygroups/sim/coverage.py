@@ -24,6 +24,7 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "halves": ("cut both", "isolation"),
     "oneway": ("cut out", "cut in"),
     "pair": ("cut both", "cut out"),
+    "tear": ("clog at Collect", "clog at CollectAck", "clog at Propose", "clog at Accept", "clog at Install"),
     "leave": ("leaves",),
     "flap": ("flapping",),
     "break": ("connection lost",),
@@ -133,7 +134,7 @@ STOPPING: Final = (
     "halves",
 )  # what stops a member in the middle of a view change
 LOSING: Final = (
-    *("crash", "restart", "isolate", "halves", "ring", "oneway", "pair", "flap", "break"),
+    *("crash", "restart", "isolate", "halves", "ring", "oneway", "pair", "tear", "flap", "break"),
     *("loss", "burst", "corrupt"),
 )
 

@@ -13,7 +13,9 @@ from .member import Member
 from .moments import arm, due, last_frames
 from .schedule import (
     FOLLOWER,
+    WHOEVER,
     Action,
+    Aimed,
     Break,
     Clog,
     Crash,
@@ -59,6 +61,12 @@ def at_moments(world: World, member: Member, output: Output) -> list[Sending]:
         elif isinstance(fault, Cut):
             world.count(f"cut at {fault.moment}")
             _cut(world, fault, (member.address.name, *fault.side[1:]))
+        elif isinstance(fault, Clog):
+            world.count(f"clog at {fault.moment}")
+            _clog(world, fault, member)
+        elif isinstance(fault, Release):
+            world.count(f"clog over at {fault.moment}")
+            world.release(fault.links)
     return frames
 
 
@@ -76,18 +84,30 @@ def _start(world: World, start: Start) -> None:
     world.start(name)
 
 
-def _aim(world: World, fault: Crash | Pause) -> None:
+def _aim(world: World, fault: Crash | Pause | Clog) -> None:
     """Hit the member that is meant, now or at the moment that is meant."""
+    if _waits(world, fault, fault.who):
+        return
     member = _named(world, fault.who)
     if member is None:
         return
-    if fault.moment != "now":
-        arm(member, fault)
+    if isinstance(fault, Clog):
+        _clog(world, fault, member)
     elif isinstance(fault, Pause):
         _pause(world, member, fault)
     else:
         _note(world, "crash", [member])
         world.crash(member)
+
+
+def _waits(world: World, fault: Aimed, who: str) -> bool:
+    """Whether `fault` has to wait for what its victim does; it does so now."""
+    if fault.moment != "now":
+        if who == WHOEVER:
+            arm(world.running.values(), fault)
+        elif (member := _named(world, who)) is not None:
+            arm([member], fault)
+    return fault.moment != "now"
 
 
 def _pause(world: World, member: Member, pause: Pause) -> None:
@@ -147,11 +167,9 @@ def _gather(world: World, _: Gather) -> None:
 
 
 def _aim_cut(world: World, cut: Cut) -> None:
-    first = _named(world, cut.side[0])
-    if cut.moment == "now":
+    if not _waits(world, cut, cut.side[0]):
+        first = _named(world, cut.side[0])
         _cut(world, cut, [first.address.name if first else cut.side[0], *cut.side[1:]])
-    elif first is not None:
-        arm(first, cut)
 
 
 def _cut(world: World, cut: Cut, names: Sequence[str]) -> None:
@@ -184,14 +202,19 @@ def _flap(world: World, flap: Flap) -> None:
         _after(world, turn * (flap.down + flap.up), _separate, world, links, flap.down)
 
 
-def _clog(world: World, clog: Clog) -> None:
-    name = _name(world, clog.who)
-    if name is None:
-        return
-    _note(world, "clog", [world.running[name]])
+class Release(Aimed, frozen=True, kw_only=True):
+    """What a clog that ends at a moment leaves to happen then."""
+
+    links: list[tuple[str, str]]
+
+
+def _clog(world: World, clog: Clog, member: Member) -> None:
+    _note(world, "clog", [member])
     world.judge.disturbed()
-    links = _links(world, [name], (clog.other,) if clog.other else None, clog.way)
+    links = _links(world, [member.address.name], (clog.other,) if clog.other else None, clog.way)
     world.network.clog(links, world.agenda.now + clog.lasts)
+    if clog.until != "now":
+        arm(world.running.values(), Release(at=world.agenda.now, moment=clog.until, links=links))
 
 
 def _replay(world: World, action: Replay) -> None:
@@ -234,6 +257,9 @@ def _mend(world: World, links: Links) -> None:
 
 def _named(world: World, who: str) -> Member | None:
     """The living process that a schedule means by `who`."""
+    if who == WHOEVER:
+        chance = stream(world.schedule.seed, WHOEVER, world.agenda.now)
+        return chance.choice(list(world.running.values())) if world.running else None
     if who != FOLLOWER:
         return world.named(who)
     followers = [one for one in world.running.values() if one.view is not None and not _coordinates(one)]
@@ -296,7 +322,7 @@ _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
     Cut: _aim_cut,
     Ring: _ring,
     Flap: _flap,
-    Clog: _clog,
+    Clog: _aim,
     Replay: _replay,
     Break: _break,
     Slow: _slow,

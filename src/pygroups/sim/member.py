@@ -27,7 +27,7 @@ from pygroups.core.top import Delivered, Reached, Top
 from pygroups.core.view import View
 from pygroups.journal.writer import MemoryJournal
 
-from .schedule import Crash, Cut, Habits, Pause, stream
+from .schedule import Aimed, Habits, stream
 from .stages import Watched
 from .state import StateKeeper
 from .story import Sent
@@ -52,11 +52,18 @@ def true_time(shown: int, drift: int) -> int:
     return -(-shown * MILLION // (MILLION + drift))
 
 
-class Armed(msgspec.Struct):
-    """A fault that waits for what a member does."""
+class Trap(msgspec.Struct):
+    """A fault that waits for what a member does, or several."""
 
-    fault: Crash | Pause | Cut
+    fault: Aimed
     left: int  # so often it has to happen yet
+    over: bool = False  # it has struck
+
+
+class Armed(msgspec.Struct):
+    """What this member does is counted for a trap."""
+
+    trap: Trap
     sent: int  # how many heads with that label the member has sent so far
 
 

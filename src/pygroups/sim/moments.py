@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from pygroups.core.events import Block, NewView
 from pygroups.core.stack import Output
 from pygroups.core.top import Delivered
 
-from .member import Armed, Member
-from .schedule import Crash, Cut, Pause, stream
+from .member import Armed, Member, Trap
+from .schedule import Aimed, Crash, stream
 from .world import Sending, World
 
 _DONE: Final[dict[str, Callable[[Output], bool]]] = {
@@ -21,22 +21,26 @@ _DONE: Final[dict[str, Callable[[Output], bool]]] = {
 }
 
 
-def arm(member: Member, fault: Crash | Pause | Cut) -> None:
-    """`fault` waits until `member` has done that for the nth time from now on."""
-    member.armed.append(Armed(fault, fault.nth, _sent(member, fault.moment)))
+def arm(members: Iterable[Member], fault: Aimed) -> None:
+    """`fault` waits until one of `members` has done that, or all of them together, for the nth time from now on."""
+    trap = Trap(fault, fault.nth)
+    for member in members:
+        member.armed.append(Armed(trap, _sent(member, fault.moment)))
 
 
-def due(member: Member, output: Output) -> list[Crash | Pause | Cut]:
-    """What waited for what `member` did in this turn; the rest goes on waiting."""
+def due(member: Member, output: Output) -> list[Aimed]:
+    """What waited for what `member` did in this turn; it waits for nobody else any more."""
     for armed in member.armed:
-        moment = armed.fault.moment
+        trap, moment = armed.trap, armed.trap.fault.moment
         if moment in _DONE:
-            armed.left -= _DONE[moment](output)
+            trap.left -= _DONE[moment](output)
         else:
             sent = _sent(member, moment)
-            armed.left, armed.sent = armed.left - (sent - armed.sent), sent
-    struck = [armed.fault for armed in member.armed if armed.left <= 0]
-    member.armed = [armed for armed in member.armed if armed.left > 0]
+            trap.left, armed.sent = trap.left - (sent - armed.sent), sent
+    struck = [armed.trap.fault for armed in member.armed if armed.trap.left <= 0 and not armed.trap.over]
+    for armed in member.armed:
+        armed.trap.over = armed.trap.left <= 0
+    member.armed = [armed for armed in member.armed if not armed.trap.over]
     return struck
 
 

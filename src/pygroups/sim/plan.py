@@ -30,6 +30,7 @@ from .schedule import (
     Unread,
     Way,
 )
+from .tearing import tear
 
 FORMATION: Final = 500 * MILLISECOND  # most of the first members have started by then
 TURNS: Final = ("sends", "delivers", "stops", "installs")
@@ -126,7 +127,7 @@ class Plan:
     def add_last_change(self, heal_at: int) -> None:
         """The coordinator leaves just before everything heals, with much on its way; then nothing happens any more, so
         that what is lost now is not made good by a later view."""
-        at = heal_at - self._soon(300 * MILLISECOND) - 1
+        at = heal_at - self.soon(300 * MILLISECOND) - 1
         self.actions = [step for step in self.actions if step.at < at]
         for _ in range(self.rng.randint(2, 5)):
             sent = at + self.rng.randrange(-30, 60) * MILLISECOND
@@ -145,17 +146,17 @@ class Plan:
     def _who(self) -> str:
         return COORDINATOR if self.rng.random() < 0.4 else self.rng.choice(self.names)
 
-    def _some(self, low: int) -> list[str]:
+    def some(self, low: int) -> list[str]:
         return self.rng.sample(self.names, self.rng.randint(min(low, len(self.names)), len(self.names)))
 
-    def _span(self) -> int:
+    def span(self) -> int:
         """Shorter than anybody's patience, or longer, or so that it ends while the others go on without the victim."""
         if self.rng.random() < 0.3:
             return self.patience + self.rng.randrange(0, 400 * MILLISECOND)
         share = self.rng.uniform(0.1, 1.0) if self.rng.random() < 0.4 else self.rng.uniform(1.0, 3.0)
         return int(share * self.patience)
 
-    def _soon(self, most: int = 20 * MILLISECOND) -> int:
+    def soon(self, most: int = 20 * MILLISECOND) -> int:
         return self.rng.randrange(0, most)
 
     def _when(self) -> int:
@@ -166,7 +167,7 @@ class Plan:
         if kind < 0.6 and self.actions:
             before = self.rng.choice(self.actions).at
             suspected = before + self.patience if self.rng.random() < 0.5 else before
-            return min(suspected + self._soon(300 * MILLISECOND), FORMATION + self.lasts - 1)
+            return min(suspected + self.soon(300 * MILLISECOND), FORMATION + self.lasts - 1)
         return FORMATION + self.rng.randrange(0, self.lasts)
 
     def _aim(self, at: int) -> Aim:
@@ -177,7 +178,7 @@ class Plan:
         if kind < 0.6:
             moment = self.rng.choice(TURNS)
             if moment in ("stops", "installs") and self.rng.random() < 0.8:
-                self._change(at + self._soon())
+                self._change(at + self.soon())
             return Aim(self._who(), moment, at=at)
         return self._aim_at_stage(at)
 
@@ -186,7 +187,7 @@ class Plan:
         nth = self.rng.choice((1, 1, 1, 2, 3))
         who = stage.who if stage.who in (COORDINATOR, FOLLOWER) else self.rng.choice(self.names)
         if stage.after == "change":
-            self._change(at + 1 + self._soon())
+            self._change(at + 1 + self.soon())
         elif stage.after == "join":
             joiner = self._join(at)
             if stage.who == JOINER and joiner is not None:
@@ -210,7 +211,7 @@ class Plan:
                 self._join(at)
                 return
             self.actions.append(change)
-            self._return(at)
+            self.comes_back(at)
 
     def _join(self, at: int) -> str | None:
         """Somebody joins at `at`, who ended a while before.  Nobody, if nobody may end."""
@@ -224,7 +225,7 @@ class Plan:
         self.actions.append(Start(at=at, who=joiner))
         return joiner
 
-    def _return(self, at: int) -> None:
+    def comes_back(self, at: int) -> None:
         """Whoever may be gone is started again, unless enough others stay."""
         if self.gone < len(self.names) - 2 and self.rng.random() < 0.4:
             self.gone += 1
@@ -236,7 +237,7 @@ class Plan:
     def _traffic(self, at: int) -> None:
         for _ in range(self.rng.randint(1, 4)):
             who, count = self.rng.choice(self.names), self.rng.choice([1, 3, 10])
-            self.actions.append(Send(at=at + self._soon(), who=who, count=count, size=30))
+            self.actions.append(Send(at=at + self.soon(), who=who, count=count, size=30))
 
     # -- processes
 
@@ -246,19 +247,19 @@ class Plan:
         self.actions.append(
             Crash(at=aim.at, who=aim.who, moment=aim.moment, nth=aim.nth, leaves=leaves, reaches=reaches)
         )
-        self._return(at)
+        self.comes_back(at)
 
     def restart(self, at: int) -> None:
         who = self.rng.choice(self.names)
-        self.actions += [Crash(at=at, who=who), Start(at=at + 1 + self._soon(self.rng.choice((10, 20_000))), who=who)]
+        self.actions += [Crash(at=at, who=who), Start(at=at + 1 + self.soon(self.rng.choice((10, 20_000))), who=who)]
 
     def pause(self, at: int) -> None:
         aim = self._aim(at)
-        self.actions.append(Pause(at=aim.at, who=aim.who, lasts=self._span(), moment=aim.moment, nth=aim.nth))
+        self.actions.append(Pause(at=aim.at, who=aim.who, lasts=self.span(), moment=aim.moment, nth=aim.nth))
 
     def slow(self, at: int) -> None:
         delay = self.rng.choice((5 * MILLISECOND, 20 * MILLISECOND, self.patience // 4, self.patience))
-        self.actions.append(Slow(at=at, who=self._who(), lasts=2 * self._span(), loop_delay=delay))
+        self.actions.append(Slow(at=at, who=self._who(), lasts=2 * self.span(), loop_delay=delay))
 
     def full(self, at: int) -> None:
         lasts = self.rng.choice((200, 1_000, 3_000)) * MILLISECOND
@@ -272,7 +273,7 @@ class Plan:
 
     def leave(self, at: int) -> None:
         self.actions.append(Leave(at=at, who=self._who()))
-        self._return(at)
+        self.comes_back(at)
 
     def join(self, at: int) -> None:
         """Somebody who is gone, if anybody is, comes back."""
@@ -281,44 +282,44 @@ class Plan:
     def join_storm(self, at: int) -> None:
         """Some who ended, or were made to leave, come back at one time."""
         back = at + self.rng.randrange(50, 1_500) * MILLISECOND
-        for who in self._some(2)[: len(self.names) - 1]:
+        for who in self.some(2)[: len(self.names) - 1]:
             self.actions.append(Crash(at=at, who=who) if "crash" in self.may else Leave(at=at, who=who))
-        self.actions += [Start(at=back + self._soon(5 * MILLISECOND), who=name) for name in self.names]
+        self.actions += [Start(at=back + self.soon(5 * MILLISECOND), who=name) for name in self.names]
 
     def leave_storm(self, at: int) -> None:
-        self.actions += [Leave(at=at + self._soon(), who=who) for who in self._some(2)]
+        self.actions += [Leave(at=at + self.soon(), who=who) for who in self.some(2)]
         back = at + self.rng.randrange(100, 1_500) * MILLISECOND
         self.actions += [Start(at=back, who=name) for name in self.names]
 
     def handover(self, at: int) -> None:
         self._join(at)
-        change = at + self._soon(60 * MILLISECOND)
+        change = at + self.soon(60 * MILLISECOND)
         crashes = "crash" in self.may and self.rng.random() < 0.3
         self.actions.append(Crash(at=change, who=COORDINATOR) if crashes else Leave(at=change, who=COORDINATOR))
-        self._return(change)
+        self.comes_back(change)
 
     # -- the network
 
     def isolate(self, at: int) -> None:
         aim = self._aim(at)
-        self.actions.append(Cut(at=aim.at, side=(aim.who,), lasts=self._span(), moment=aim.moment, nth=aim.nth))
+        self.actions.append(Cut(at=aim.at, side=(aim.who,), lasts=self.span(), moment=aim.moment, nth=aim.nth))
 
     def halves(self, at: int) -> None:
         side = self.rng.sample(self.names, self.rng.randint(1, len(self.names) - 1))
-        self.actions.append(Cut(at=at, side=tuple(side), lasts=self._span()))
+        self.actions.append(Cut(at=at, side=tuple(side), lasts=self.span()))
 
     def ring(self, at: int) -> None:
         order = tuple(self.rng.sample(self.names, len(self.names)))
-        self.actions.append(Ring(at=at, order=order, lasts=self._span()))
+        self.actions.append(Ring(at=at, order=order, lasts=self.span()))
 
     def oneway(self, at: int) -> None:
         way: Way = "out" if self.rng.random() < 0.5 else "in"
-        self.actions.append(Cut(at=at, side=(self._who(),), lasts=self._span(), way=way))
+        self.actions.append(Cut(at=at, side=(self._who(),), lasts=self.span(), way=way))
 
     def pair(self, at: int) -> None:
         one, other = self.rng.sample(self.names, 2)
         way: Way = "both" if self.rng.random() < 0.5 else "out"
-        self.actions.append(Cut(at=at, side=(one,), others=(other,), lasts=self._span(), way=way))
+        self.actions.append(Cut(at=at, side=(one,), others=(other,), lasts=self.span(), way=way))
 
     def flap(self, at: int) -> None:
         one, other = self.rng.sample(self.names, 2)
@@ -330,7 +331,7 @@ class Plan:
     def clog(self, at: int) -> None:
         one, other = self.rng.sample(self.names, 2)
         who, to = (one, other) if self.rng.random() < 0.5 else (self._who(), None)
-        self.actions.append(Clog(at=at, who=who, other=to, lasts=self._span(), way=self.rng.choice(WAYS)))
+        self.actions.append(Clog(at=at, who=who, other=to, lasts=self.span(), way=self.rng.choice(WAYS)))
 
     def replay(self, at: int) -> None:
         one, other = self.rng.sample(self.names, 2)
@@ -352,6 +353,7 @@ _DRAWN: Final[dict[str, Callable[[Plan, int], None]]] = {
     "ring": Plan.ring,
     "oneway": Plan.oneway,
     "pair": Plan.pair,
+    "tear": tear,
     "flap": Plan.flap,
     "clog": Plan.clog,
     "replay": Plan.replay,

@@ -35,7 +35,6 @@ HEARD_MIN: Final = 0.5
 STACK: Final = ("core", "layers", "gms", "wire")  # where the code of members lies
 NETWORK: Final = "network: "  # before what happened to frames, among the drops
 NO_ROUTE: Final = "no route"
-LOOK_AFTER: Final = 20_000  # new objects until a worker looks for cycles: a schedule leaves few, and looking costs 5 %
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -218,4 +217,3 @@ def begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
     gc.freeze()  # what was there before lives as long as the process
-    gc.set_threshold(LOOK_AFTER)

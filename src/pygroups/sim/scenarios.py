@@ -201,7 +201,9 @@ class Group(Verbs):
         """
         for member in self.world.running.values():
             for armed in member.armed:
-                raise NotYet(f"{member.address.name} was to crash at {armed.fault.moment!r}, and that has not come")
+                raise NotYet(
+                    f"{member.address.name} was to crash at {armed.trap.fault.moment!r}, and that has not come"
+                )
         self.world.rules.clear()
         for player in self.members:
             player.reads()

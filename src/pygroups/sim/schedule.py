@@ -22,6 +22,8 @@ from .stages import LABELS
 FORMAT: Final = 1
 COORDINATOR: Final = "coordinator"  # in place of a name: whoever coordinates when the time comes
 FOLLOWER: Final = "follower"  # in place of a name: somebody in a view who does not coordinate it
+WHOEVER: Final = "whoever"  # with a moment: whoever is the first to come to it; without one, anybody
+ROLES: Final = (COORDINATOR, FOLLOWER, WHOEVER)
 
 TIME_MAX: Final = 10**12  # more than eleven days: nobody waits for the end of that
 
@@ -121,14 +123,16 @@ class Flap(Step, frozen=True, kw_only=True, tag="flap"):
     up: Time
 
 
-class Clog(Step, frozen=True, kw_only=True, tag="clog"):
+class Clog(Aimed, frozen=True, kw_only=True, tag="clog"):
     """Nothing gets through between `who` and `other` (all the rest, if not given) for a time, and nothing is lost: all
-    of it arrives at once when that is over."""
+    of it arrives at once when that is over.  At a `moment`: before what that turn sends.  It is over at the latest when
+    anybody next comes to the moment `until`, if one is given."""
 
     who: str
     other: str | None = None
     lasts: Time
     way: Way = "both"
+    until: Moment = "now"
 
 
 class Replay(Step, frozen=True, tag="replay"):
@@ -271,20 +275,20 @@ def from_json(text: bytes) -> Schedule:
 def _check_names(schedule: Schedule) -> None:
     """UsageError for a name, or a labeled point, that is none: whatever waited for it would never happen."""
     names = [checked_name(name, "member") for name in schedule.names]
-    if not names or len(set(names)) < len(names) or {COORDINATOR, FOLLOWER} & set(names):
+    if not names or len(set(names)) < len(names) or set(ROLES) & set(names):
         raise UsageError("the schedule needs at least one name, each of them once, and none that is a role")
     for name in schedule.habits:
         if name not in names:
             raise UsageError(f"the schedule has habits of {name!r}, who is none of its names")
     for number, step in enumerate(schedule.actions, 1):
-        roles = [] if isinstance(step, Start | Send | Replay) else [COORDINATOR, FOLLOWER]
+        roles = () if isinstance(step, Start | Send | Replay) else ROLES
         first, rest = _meant(step)
         for name in [*[one for one in first if one not in roles], *rest]:
             if name not in names:
                 raise UsageError(f"step {number} of the schedule means {name!r}, who is none of its names")
-        moment = step.moment if isinstance(step, Aimed) else "now"
-        if moment not in MOMENTS:
-            raise UsageError(f"step {number} of the schedule waits for {moment!r}, which nobody ever sends")
+        for moment in (getattr(step, "moment", "now"), getattr(step, "until", "now")):
+            if moment not in MOMENTS:
+                raise UsageError(f"step {number} of the schedule waits for {moment!r}, which nobody ever sends")
 
 
 def _check_steps(schedule: Schedule) -> None:

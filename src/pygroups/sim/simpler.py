@@ -13,11 +13,10 @@ from pygroups.core.limits import MILLISECOND, SECOND, Config
 
 from .draw import bound_of
 from .network import CALM
-from .schedule import COORDINATOR, FOLLOWER, Action, Cut, Habits, Ring, Schedule, Send, Start
+from .schedule import ROLES, Action, Cut, Habits, Ring, Schedule, Send, Start
 
 SHARES: Final = ("loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt")  # of frames, in a weather
 WORST: Final = 0.2  # share of frames
-ROLES: Final = (COORDINATOR, FOLLOWER)
 
 
 class Size(NamedTuple):
@@ -278,7 +277,14 @@ def _weaker(action: Action, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         yield from ({"who": name} for name in names)
 
 
-_PLAIN: Final[dict[str, object]] = {"moment": "now", "nth": 1, "leaves": "all", "reaches": 1, "way": "both"}
+_PLAIN: Final[dict[str, object]] = {
+    "moment": "now",
+    "until": "now",
+    "nth": 1,
+    "leaves": "all",
+    "reaches": 1,
+    "way": "both",
+}
 _AMOUNTS: Final = {  # made as small as this, or else half of what they are
     "lasts": 10_000,
     "since": 10_000,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from pygroups.core.address import INCARNATION_DIGITS, Address
@@ -18,7 +18,7 @@ from pygroups.journal.writer import MemoryJournal
 from .agenda import Agenda
 from .directory import Directory
 from .member import MILLION, Member, local_time
-from .network import CALM, Network
+from .network import BURST, CALM, Network
 from .promises.broken import Broken
 from .promises.facts import Rest
 from .promises.judge import Judge
@@ -35,6 +35,21 @@ CALM_FOR: Final = 1 * SECOND  # so long must it stay settled
 def group_of(schedule: Schedule) -> str:
     """The group's name in the journals: one for each seed, so that they lie side by side in one folder."""
     return f"seed-{schedule.seed}"
+
+
+class Held:
+    """Something that waits behind a clog, to be done once."""
+
+    __slots__ = ("args", "do")
+
+    def __init__(self, do: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self.do: Callable[..., None] | None = do
+        self.args = args
+
+    def let_go(self) -> None:
+        do, self.do = self.do, None
+        if do is not None:
+            do(*self.args)
 
 
 class World:
@@ -69,6 +84,7 @@ class World:
         self.counters: dict[str, int] = {}
         self.rng = stream(schedule.seed, "world")
         self.healed = False  # no fault any more
+        self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, what a clog holds, or held before
         self._keeps_for = max((step.since for step in schedule.actions if isinstance(step, Replay)), default=0)
         self._kept: dict[tuple[str, str], deque[Kept]] = {}  # by hosts, what may be replayed
         self._mourned: dict[tuple[Address, Address], None] = {}  # who was told of whose end
@@ -185,8 +201,18 @@ class World:
         """Whether the link is clogged: `do` is then called when that is over."""
         wait = self.network.held(src, dest, self.agenda.now) if self.network.clogs else None
         if wait is not None:
-            self.agenda.after(wait, do, *args)
+            held = Held(do, args)
+            self.held.setdefault((src, dest), []).append(held)
+            self.agenda.after(wait, held.let_go)
         return wait is not None
+
+    def release(self, links: Iterable[tuple[str, str]]) -> None:
+        """These are not clogged any more; what they held arrives in a burst."""
+        self.tell("-", "a clog is over")
+        for link in links:
+            self.network.unclog(link)
+            for held in self.held.pop(link, ()):
+                self.agenda.after(int(self.rng.random() * BURST), held.let_go)
 
     # -- what stacks ask of their driver
 
