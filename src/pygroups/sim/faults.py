@@ -64,7 +64,7 @@ def at_moments(world: World, member: Member, output: Output) -> list[Sending]:
         elif isinstance(fault, Clog):
             world.count(f"clog at {fault.moment}")
             _clog(world, fault, member)
-        elif isinstance(fault, Release):
+        elif isinstance(fault, Release) and world.agenda.now < fault.at:
             world.count(f"clog over at {fault.moment}")
             world.release(fault.links)
     return frames
@@ -203,7 +203,7 @@ def _flap(world: World, flap: Flap) -> None:
 
 
 class Release(Aimed, frozen=True, kw_only=True):
-    """What a clog that ends at a moment leaves to happen then."""
+    """What a clog that ends at a moment leaves to happen then, if that comes before `at`, when it is over anyway."""
 
     links: list[tuple[str, str]]
 
@@ -212,9 +212,10 @@ def _clog(world: World, clog: Clog, member: Member) -> None:
     _note(world, "clog", [member])
     world.judge.disturbed()
     links = _links(world, [member.address.name], (clog.other,) if clog.other else None, clog.way)
-    world.network.clog(links, world.agenda.now + clog.lasts)
+    over = world.agenda.now + clog.lasts
+    world.network.clog(links, over)
     if clog.until != "now":
-        arm(world.running.values(), Release(at=world.agenda.now, moment=clog.until, links=links))
+        arm(world.running.values(), Release(at=over, moment=clog.until, links=links))
 
 
 def _replay(world: World, action: Replay) -> None:

@@ -116,9 +116,10 @@ class Network:
         for link in links:
             self.clogs[link] = max(until, self.clogs.get(link, 0))
 
-    def unclog(self, link: tuple[str, str]) -> None:
-        """Nothing that comes on this one waits any more."""
-        self.clogs.pop(link, None)
+    def unclog(self, src: str, dest: str) -> Random:
+        """Nothing that comes on this link waits any more; its source of chance, for what did."""
+        self.clogs.pop((src, dest), None)
+        return self.link(src, dest).rng
 
     def held(self, src: str, dest: str, now: int) -> int | None:
         """How long something that would arrive now has to wait, if the link is clogged."""

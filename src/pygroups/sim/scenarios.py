@@ -200,10 +200,8 @@ class Group(Verbs):
         NotYet if somebody was to crash at a moment that has not come: the scenario would show nothing.
         """
         for member in self.world.running.values():
-            for armed in member.armed:
-                raise NotYet(
-                    f"{member.address.name} was to crash at {armed.trap.fault.moment!r}, and that has not come"
-                )
+            for moment in [armed.trap.fault.moment for armed in member.armed if not armed.trap.over]:
+                raise NotYet(f"{member.address.name} was to crash at {moment!r}, and that has not come")
         self.world.rules.clear()
         for player in self.members:
             player.reads()

@@ -22,7 +22,7 @@ from .stages import LABELS
 FORMAT: Final = 1
 COORDINATOR: Final = "coordinator"  # in place of a name: whoever coordinates when the time comes
 FOLLOWER: Final = "follower"  # in place of a name: somebody in a view who does not coordinate it
-WHOEVER: Final = "whoever"  # with a moment: whoever is the first to come to it; without one, anybody
+WHOEVER: Final = "whoever"  # with a moment: whoever of those who run is the first to come to it; without one, anybody
 ROLES: Final = (COORDINATOR, FOLLOWER, WHOEVER)
 
 TIME_MAX: Final = 10**12  # more than eleven days: nobody waits for the end of that

@@ -13,7 +13,9 @@ from .schedule import COORDINATOR, WHOEVER, Clog, Crash, Cut, Send
 if TYPE_CHECKING:
     from .plan import Plan
 
-STEPS: Final = {"Collect": 2, "CollectAck": 1, "Propose": 1, "Accept": 1, "Install": 4}  # and how often it is chosen
+STEPS: Final = ("Collect", "CollectAck", "Propose", "Accept", "Install")
+LATE: Final = (2, 1, 1, 1, 4)  # how often each is said late
+UNTIL: Final = (1, 1, 1, 4, 1)  # and comes when another one is taken: mostly when all is fetched for the next view
 
 
 def tear(plan: Plan, at: int) -> None:
@@ -29,7 +31,7 @@ def tear(plan: Plan, at: int) -> None:
         Cut(at=at, side=(gone,), others=deaf, lasts=plan.patience, way="out"),
         Send(at=at, who=sender, count=1, size=20),
         Crash(at=change, who=gone) if "crash" in plan.may and rng.random() < 0.5 else apart,
-        Clog(at=change, who=one, lasts=2 * plan.span(), way="out", until=rng.choice(tuple(STEPS))),
+        Clog(at=change, who=one, lasts=2 * plan.span(), way="out", until=rng.choice(STEPS)),
         Cut(at=at, side=(WHOEVER,), others=(one,), lasts=2 * plan.span(), moment="Ready"),
     ]
     for _ in range(rng.choice((1, 2, 3))):
@@ -40,8 +42,8 @@ def tear(plan: Plan, at: int) -> None:
 def _say_late(plan: Plan, at: int) -> None:
     """What somebody says at a step comes to all others, or to each, when somebody takes another step."""
     rng = plan.rng
-    moment, nth = rng.choices(tuple(STEPS), tuple(STEPS.values()))[0], rng.choice((1, 1, 2))
+    moment, nth = rng.choices(STEPS, LATE)[0], rng.choice((1, 1, 2))
     for other in plan.some(1) if rng.random() < 0.3 else (None,):
-        lasts, until = 2 * plan.span(), rng.choice(tuple(STEPS))
+        lasts, until = 2 * plan.span(), rng.choices(STEPS, UNTIL)[0]
         late = Clog(at=at, who=WHOEVER, other=other, lasts=lasts, way="out", moment=moment, nth=nth, until=until)
         plan.actions.append(late)

@@ -209,10 +209,10 @@ class World:
     def release(self, links: Iterable[tuple[str, str]]) -> None:
         """These are not clogged any more; what they held arrives in a burst."""
         self.tell("-", "a clog is over")
-        for link in links:
-            self.network.unclog(link)
-            for held in self.held.pop(link, ()):
-                self.agenda.after(int(self.rng.random() * BURST), held.let_go)
+        for src, dest in links:
+            chance = self.network.unclog(src, dest)
+            for held in self.held.pop((src, dest), ()):
+                self.agenda.after(int(chance.random() * BURST), held.let_go)
 
     # -- what stacks ask of their driver
 
