@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from . import tearing
 from .catalog import FAULTS
 
 SEEDS_MIN: Final = 300  # from so many schedules on, a zero among REQUIRED fails the command
@@ -24,7 +25,7 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "halves": ("cut both", "isolation"),
     "oneway": ("cut out", "cut in"),
     "pair": ("cut both", "cut out"),
-    "tear": ("clog at Collect", "clog at CollectAck", "clog at Propose", "clog at Accept", "clog at Install"),
+    "tear": tuple(f"clog at {step}" for step in tearing.STEPS),
     "leave": ("leaves",),
     "flap": ("flapping",),
     "break": ("connection lost",),

@@ -126,7 +126,7 @@ class Flap(Step, frozen=True, kw_only=True, tag="flap"):
 class Clog(Aimed, frozen=True, kw_only=True, tag="clog"):
     """Nothing gets through between `who` and `other` (all the rest, if not given) for a time, and nothing is lost: all
     of it arrives at once when that is over.  At a `moment`: before what that turn sends.  It is over at the latest when
-    anybody next comes to the moment `until`, if one is given."""
+    anybody who runs then comes to the moment `until` next; `now`: it has none."""
 
     who: str
     other: str | None = None

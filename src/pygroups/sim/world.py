@@ -47,9 +47,9 @@ class Held:
         self.args = args
 
     def let_go(self) -> None:
-        do, self.do = self.do, None
+        (do, args), self.do, self.args = (self.do, self.args), None, ()  # nothing of it is kept
         if do is not None:
-            do(*self.args)
+            do(*args)
 
 
 class World:
