@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
+from pygroups.cli.extras import check_spark
 from pygroups.cli.refusals import FAILED, one_line
 from pygroups.core.errors import UsageError
 
@@ -76,6 +77,7 @@ def audit(
         One JSON object on standard output.
     """
     _check_call(journals, out, cluster)
+    check_spark()
     from pygroups.journal.reader import NotAJournal
     from pygroups.pipeline.session import NoSpark
 
@@ -89,8 +91,6 @@ def audit(
                 _write_report(report, result)
     except (NotAJournal, NoSpark) as error:
         raise UsageError(str(error)) from error
-    except ImportError as error:
-        raise UsageError(f"the audit needs Spark ({error}): pip install 'pygroups[spark]'") from error
     _warn_of_damage(result)
     if as_json:
         print(json.dumps(as_object(result)))

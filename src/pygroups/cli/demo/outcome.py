@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from pygroups.cli.extras import check_spark
 from pygroups.core.errors import UsageError
 
 from .place import Place
@@ -76,8 +76,7 @@ def judge(outcome: Outcome, plan: Plan, place: Place, story: Story) -> None:
 
 def check_audit() -> None:
     """UsageError, before anything is started, when the audit at the end could not run."""
-    if importlib.util.find_spec("pyspark") is None:
-        raise UsageError(f"the audit needs Spark: pip install 'pygroups[spark]'; {WITHOUT_AUDIT}")
+    check_spark(f"; {WITHOUT_AUDIT}")
     from pygroups.pipeline.session import NoSpark, check_java
 
     try:
