@@ -30,7 +30,9 @@ def plain(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("missing", SPARK)
 @pytest.mark.parametrize(
-    ("command", "advice"), [(["audit", "."], ""), (["demo"], "; --no-audit leaves the audit out")], ids=["audit", "demo"]
+    ("command", "advice"),
+    [(["audit", "."], ""), (["demo"], "; --no-audit leaves the audit out")],
+    ids=["audit", "demo"],
 )
 def test_a_command_that_needs_spark_says_so_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], missing: str, command: list[str], advice: str
