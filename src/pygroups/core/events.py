@@ -270,9 +270,16 @@ class Excluded(Event):
 
 
 class Consumed(Event):
-    """Down, top to stable: what the application has consumed, per origin; cumulative, only what changed."""
+    """Down, the application to flow_control and stable: what it has consumed; cumulative, only what changed."""
 
-    marks: Marks
+    marks: Marks  # of the multicasts of each origin
+    unicasts: Marks = {}  # of what each origin sent to this member alone
+
+
+class StableWanted(Event):
+    """Down, the application to stable: a sender here waits until its own multicasts below `below` are stable."""
+
+    below: int
 
 
 class Stability(Event):
@@ -292,6 +299,16 @@ class Freed(Event):
     """Up, flow_control to top: of the bytes of all own multicasts so far, this many are out of the window."""
 
     total_bytes: int
+
+
+class FreedTo(Event):
+    """Up, flow_control to top: of the bytes of all own messages to `to` alone so far, this many are out of its window.
+
+    With None all are: `to` has left the view, or this member gave up the connection.
+    """
+
+    to: Address
+    total_bytes: int | None
 
 
 # -- unicasts
@@ -338,6 +355,20 @@ class StateChunk(Event):
     data: bytes
     last: bool
     none: bool = False
+
+
+class StateFailed(Event):
+    """Down, the application to state_transfer, at the provider: get_state() raised or timed out; this member gives
+    `joiner` no state of the start of `view`."""
+
+    view: ViewId
+    joiner: Address
+    reason: str
+
+
+class ViewWanted(Event):
+    """Down, state_transfer to gms: this joiner's provider will not give its state; a view change must choose another
+    provider."""
 
 
 class StateTaken(Event):
