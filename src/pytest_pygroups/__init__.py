@@ -1,11 +1,13 @@
 """For pytest: the fixture `group`, a group in memory, and coroutine tests that take it.  Guide: docs/guides/testing.md.
 
 pytest loads this for everybody who has pygroups installed, so it imports nothing of it until a test asks for `group`.
+`pygroups_group` is the same fixture, for a project that has another fixture `group`.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,10 +16,11 @@ if TYPE_CHECKING:
     from pygroups.testing import Group
 
 MARK = "pygroups(seed=0, seeds=None, limit=7200.0): chance, and seconds of virtual time, for a test with `group`"
+FIXTURE = "pygroups_group"
 
 
 @pytest.fixture
-def group(request: pytest.FixtureRequest) -> Group:
+def pygroups_group(request: pytest.FixtureRequest) -> Iterator[Group]:
     """A group in memory: see pygroups.testing.Group.  A coroutine test that takes it runs in virtual time."""
     from pygroups.testing import Group
 
@@ -25,7 +28,15 @@ def group(request: pytest.FixtureRequest) -> Group:
     options.pop("seeds", None)
     if hasattr(request, "param"):
         options["seed"] = request.param
-    return Group(**options)
+    group = Group(**options)
+    yield group
+    group._close()
+
+
+@pytest.fixture
+def group(pygroups_group: Group) -> Group:
+    """A group in memory: `pygroups_group` by its short name."""
+    return pygroups_group
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,21 +46,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`seeds`: the test runs once for each."""
     seeds = _options(metafunc.definition).get("seeds")
-    if seeds is not None and "group" in metafunc.fixturenames:
-        metafunc.parametrize("group", seeds, indirect=True, ids=lambda seed: f"seed{seed}")
+    if seeds is not None and FIXTURE in metafunc.fixturenames:
+        metafunc.parametrize(FIXTURE, seeds, indirect=True, ids=lambda seed: f"seed{seed}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run coroutine tests that take `group`, and no others."""
+    """Run coroutine tests that take the fixture, themselves or through other fixtures, and no others."""
     __tracebackhide__ = True
-    if "group" not in pyfuncitem.funcargs or not inspect.iscoroutinefunction(pyfuncitem.obj):
+    if FIXTURE not in pyfuncitem.funcargs or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    from pygroups.testing import Group
-
-    group = pyfuncitem.funcargs["group"]
-    if not isinstance(group, Group):  # somebody else's fixture of this name
-        return None
+    group: Any = pyfuncitem.funcargs[FIXTURE]
     names = [name for name in inspect.signature(pyfuncitem.obj).parameters if name in pyfuncitem.funcargs]
     group.run(pyfuncitem.obj, **{name: pyfuncitem.funcargs[name] for name in names})
     return True

@@ -433,6 +433,27 @@ def test_what_nobody_reads_hinders_no_rest_and_a_full_window_does() -> None:
     run(story)
 
 
+def test_two_sides_of_a_split_are_at_rest_and_one_group_is_not_there() -> None:
+    async def story(group: Group) -> None:
+        async with Channel("g", name="A") as a, Channel("g", name="B") as b, Channel("g", name="C") as c:
+            readers = [Reading(channel) for channel in (a, b, c)]
+            await group.settled(one=True)
+            assert group.views() == group.views("g") == [("A", "B", "C")]
+            assert group.views("another group") == []
+            group.partition(["A"], ["B", "C"])
+            await group.settled()
+            assert group.views() == [("A",), ("B", "C")]
+            with pytest.raises(Unsettled, match=r"the group is apart, in 2 views: \[A\], \[B C\]"):
+                await group.settled(one=True)
+            group.crash("B", "C")
+            await group.settled(one=True)
+            assert group.views() == [("A",)]
+        await readers[0].task
+        await asyncio.gather(*[reader.task for reader in readers[1:]], return_exceptions=True)
+
+    run(story)
+
+
 # -- what fails a test
 
 
@@ -633,6 +654,8 @@ def test_a_group_runs_one_test() -> None:
     group.run(nothing)
     with pytest.raises(UsageError, match="one test"):
         group.run(nothing)
+    with pytest.raises(UsageError, match="the test is over: process 'A' was not started"):
+        group.start("A", nothing())
 
 
 # -- journals, and the same again

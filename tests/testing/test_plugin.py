@@ -61,6 +61,77 @@ def test_a_plain_test_uses_it_where_another_plugin_runs_coroutines(pytester: pyt
     outcomes(pytester, text).assert_outcomes(passed=1)
 
 
+def test_a_fixture_starts_processes_that_run_when_the_test_begins(pytester: pytest.Pytester) -> None:
+    text = """
+        import asyncio, pytest
+        from pygroups import Channel, Message
+
+        class Node:
+            def __init__(self):
+                self.heard = []
+
+            async def run(self):
+                async with Channel("orders") as channel:
+                    async for event in channel:
+                        if isinstance(event, Message):
+                            self.heard.append(event.payload)
+
+        @pytest.fixture
+        def nodes(group):
+            nodes = {name: Node() for name in "ABC"}
+            for name, node in nodes.items():
+                task = group.start(name, node.run())
+                assert isinstance(task, asyncio.Task) and not task.done()
+            return nodes
+
+        async def test_all_hear(group, nodes):
+            await group.settled(one=True)
+            async with Channel("orders", name="D") as channel:
+                await channel.send(b"x", until="stable")
+                group.crash("A")
+                await group.settled()
+            assert [node.heard for node in nodes.values()] == [[b"x"]] * 3
+
+        async def test_only_the_fixture_is_named(nodes):
+            await asyncio.sleep(1)
+            async with Channel("orders", name="D") as channel:
+                assert [member.name for member in channel.view.members] == [*"ABCD"]
+
+        def test_a_plain_test_runs_them_too(group, nodes):
+            group.run(group.settled)
+            assert group.now > 0
+    """
+    outcomes(pytester, text, "-W", "error").assert_outcomes(passed=3)
+
+
+def test_a_process_that_never_ran_is_named(pytester: pytest.Pytester) -> None:
+    text = """
+        import asyncio
+
+        def test_that_runs_nothing(group):
+            group.start("A", asyncio.sleep(1))
+    """
+    result = outcomes(pytester, text)
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*LeftOpen: process 'A' never ran: only a coroutine test, or group.run(), runs*"])
+
+
+def test_beside_another_fixture_of_the_name_group_it_has_a_long_name(pytester: pytest.Pytester) -> None:
+    text = """
+        import asyncio, pytest
+
+        @pytest.fixture
+        def group():
+            return "mine"
+
+        @pytest.mark.pygroups(seeds=[3, 4])
+        async def test_two(pygroups_group, group):
+            await asyncio.sleep(1_000)
+            assert group == "mine" and pygroups_group.now >= 1_000 and pygroups_group.seed in (3, 4)
+    """
+    outcomes(pytester, text).assert_outcomes(passed=2)
+
+
 def test_failures_are_told_as_usual(pytester: pytest.Pytester) -> None:
     text = """
         import asyncio, pytest

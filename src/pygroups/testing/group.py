@@ -60,9 +60,9 @@ class Group:
         What still runs or is open at the end is closed, with a warning that names it.
         """
         __tracebackhide__ = True  # pytest shows the lines of the test
-        if self._story is not None:
+        story = self._prepared()
+        if story.begun:
             raise UsageError("a group runs one test: make another one")
-        self._story = story = Story(self._machine, round(self.limit * SECOND))
         try:
             result = story.play(program(*args, **kwargs))
         except BaseException as error:
@@ -88,12 +88,17 @@ class Group:
     def start(self, name: str, program: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Start `program` as a process of this name; its channels have the name too, if they are not given one.
 
-        `crash(name)` ends all its tasks.  Those of it that run at the end of the test are cancelled without a warning.
+        Before the test runs, for instance in a fixture, the process is queued and starts when the test begins.
+        `crash(name)` ends all its tasks.  The tasks that still run at the end of the test are canceled without a
+        warning.
         """
         checked_name(name, "process")
         context = copy_context()
         context.run(PROCESS.set, name)
-        story = self._running()
+        story = self._prepared()
+        if story.begun and not story.running:
+            program.close()
+            raise UsageError(f"the test is over: process {name!r} was not started")
         story.processes.setdefault(name)
         return story.loop.create_task(program, name=name, context=context)
 
@@ -161,12 +166,20 @@ class Group:
 
     # -- looking
 
-    async def settled(self, within: float | None = None) -> None:
-        """Wait until all groups are at rest: everybody is in a view with exactly those who are in it too, has whatever
-        they sent, and holds nothing any more; and it stays so for a second.
+    def views(self, group: str | None = None) -> list[tuple[str, ...]]:
+        """The views that the living members are in now, of one group or of all, each as the names of its members.
 
-        What lies unread hinders nothing.  `within`: seconds of virtual time, by default so many as the time-outs of the
-        members allow for.  Raises Unsettled.
+        One view in the list means that no two members are apart.  A member that has not joined yet is in none.
+        """
+        return [tuple([member.name for member in view.members]) for view in self._machine.views(group)]
+
+    async def settled(self, within: float | None = None, *, one: bool = False) -> None:
+        """Wait until all groups are at rest, and have been for a second: each member is in a view with exactly the
+        members that are in that view too, has everything they sent, and holds nothing any more.
+
+        The two sides of a split are at rest too, each in a view of its own.  With `one=True` they are not: each group
+        must be in one view; `views()` tells who is in which.  Unread messages do not matter.  `within`: seconds of
+        virtual time; by default, what the members' timeouts allow for.  Raises Unsettled.
         """
         begin = self._machine.background.time
         allowed = self._bound() if within is None else round(within * SECOND)
@@ -174,7 +187,7 @@ class Group:
         while True:
             now = self._machine.background.time
             try:
-                self._machine.at_rest()
+                self._machine.at_rest(one=one)
             except Broken as missing:
                 calm_since = None
                 if now - begin > allowed:
@@ -204,11 +217,22 @@ class Group:
             journal.save(Path(folder))
         return Path(folder)
 
+    def _close(self) -> None:
+        """For the end of the fixture: drop the processes that were queued and never ran, with a warning for each."""
+        if self._story is not None:
+            for queued in self._story.forget():
+                warnings.warn(queued, stacklevel=2)
+
     # -- inside
+
+    def _prepared(self) -> Story:
+        if self._story is None:
+            self._story = Story(self._machine, round(self.limit * SECOND))
+        return self._story
 
     def _running(self) -> Story:
         if self._story is None or not self._story.running:
-            raise UsageError("the group does not run: call this in a test that group.run() runs")
+            raise UsageError("the group does not run: call this in the test itself, and not in a fixture or after it")
         return self._story
 
     def _failed(self, error: BaseException) -> None:

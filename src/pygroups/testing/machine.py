@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pygroups._version import __version__
+from pygroups.channel.happenings import View
 from pygroups.channel.machine import Connections, Meeting, journal_on_disk
 from pygroups.channel.options import Options
 from pygroups.channel.session import Session
@@ -106,11 +107,18 @@ class MemoryMachine:
         """Those who are in their groups, or on their way."""
         return [watch for watch in self.watches.values() if watch.lives]
 
-    def at_rest(self) -> None:
-        """Raises Broken with the first thing that is missing for all groups to be at rest."""
+    def views(self, group: str | None = None) -> list[View]:
+        """The views that the living members of `group`, or of all groups, are in, without repetitions."""
+        watches = [watch for watch in self.living() if group in (None, watch.session.options.group)]
+        return _views(watches)
+
+    def at_rest(self, *, one: bool = False) -> None:
+        """Raises Broken with the first thing that is missing for all groups to be at rest, with `one` in one view."""
         for _, judge in self.rooms.values():
             watches = [watch for watch in self.living() if watch.judge is judge]
             self._not_cut_apart(watches)
+            if one and len(views := _views(watches)) > 1:
+                raise Broken("view-agreement", f"the group is apart, in {len(views)} views: {_listed(views)}")
             all_read = not any(watch.has_unread for watch in watches)  # else something is held for who did not
             judge.settled([watch.rest(holds=all_read) for watch in watches])
 
@@ -122,6 +130,15 @@ class MemoryMachine:
             if together and not self.weather.connects(one.me.name, other.me.name):
                 detail = "two that are cut off from each other are in one view"
                 raise Broken("view-accuracy", detail, member=one.me, other=other.me)
+
+
+def _views(watches: Sequence[Watch]) -> list[View]:
+    views = [watch.session.view for watch in watches]
+    return list({(id(watch.judge), view.id): view for watch, view in zip(watches, views, strict=True) if view}.values())
+
+
+def _listed(views: Sequence[View]) -> str:
+    return ", ".join([f"[{' '.join([member.name for member in view.members])}]" for view in views])
 
 
 class Journals:

@@ -30,6 +30,7 @@ class Story:
         self.loop = VirtualLoop(machine.background, limit, self._stuck)
         self.loop.patience = self._patience
         setattr(self.loop, MACHINE, machine)
+        self.begun = False
         self.running = False
         self.processes: dict[str, None] = {}  # that the test started
         self.left_open: list[LeftOpen] = []
@@ -40,6 +41,7 @@ class Story:
     def play(self, program: Coroutine[Any, Any, Result]) -> Result:
         """The result of `program`, which runs on a loop of its own."""
         __tracebackhide__ = True  # pytest shows the lines of the test
+        self.begun = True
         self.loop.set_exception_handler(self._unheard)
         try:
             with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
@@ -53,6 +55,9 @@ class Story:
         return main.result()
 
     async def _play(self, program: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        player = asyncio.current_task()
+        assert player is not None
+        player.set_name(f"{OURS}plays the test")
         main = self.loop.create_task(program, name="the test")
         try:
             await asyncio.wait((main, self._verdict), return_when=asyncio.FIRST_COMPLETED)
@@ -77,6 +82,19 @@ class Story:
             return BaseExceptionGroup("tasks of the test failed, and nobody waited for them", fallen)
         return fallen[0] if fallen else None
 
+    def forget(self) -> list[LeftOpen]:
+        """Cancel the processes that were queued for a test that never ran; a warning for each."""
+        if self.begun:
+            return []
+        self.begun = True
+        queued = list(self.loop.tasks)
+        for task in queued:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.wait(queued))
+        self.loop.close()
+        why = "only a coroutine test, or group.run(), runs what start() has queued"
+        return [LeftOpen(f"process {task.get_name()!r} never ran: {why}") for task in queued]
+
     # -- failing
 
     def fail(self, error: BaseException) -> None:
@@ -92,7 +110,7 @@ class Story:
 
     def _report(self, why: str) -> str:
         loop = self.loop
-        waiting = [sentence(task) for task in loop.tasks if not _ours(task)][1:]  # the first one plays the test
+        waiting = [sentence(task) for task in loop.tasks if not _ours(task)]
         fallen = [f"task {task.get_name()!r} has failed: {error!r}" for task, error in self._failures()]
         channels = [str(watch) for watch in self.machine.living()]
         head = f"the test hangs after {loop.time():.3f} s of virtual time: {why}"
