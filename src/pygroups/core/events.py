@@ -219,7 +219,9 @@ class FetchTo(Event):
 
     ballot: Ballot
     cut: Positions
-    holders: dict[Address, Address]  # per stream, one who holds everything up to the cut
+    holders: dict[Address, Address]  # per stream, one member that holds everything up to the cut: ask it first.
+    # A holder that does not answer is no reason to wait: any other member of the view that is not suspected may hold
+    # the runs too, or fetches them itself and serves them then.
 
 
 class Fetch(Event):

@@ -27,12 +27,19 @@ def next_number(view: View, highest: int) -> int:
     return max(view.id.number, highest) + 1
 
 
-def cut(held: Mapping[Address, Positions], streams: Sequence[Address]) -> tuple[Positions, dict[Address, Address]]:
-    """Where the old view ends: per stream the furthest point that one of those asked holds, and who holds it."""
+def cut(
+    held: Mapping[Address, Positions], members: Sequence[Address], leader: Address
+) -> tuple[Positions, dict[Address, Address]]:
+    """The end of the old view: per stream the furthest point that a member holds, and one member that holds it.
+
+    On a tie the leader is the holder, then the first member in the view: all members that answered can reach the
+    leader, and the owner of the stream may be cut off from some of them for as long as the fault lasts.
+    """
     ends: Positions = {}
     holders: dict[Address, Address] = {}
-    for stream in streams:
-        holder = max(held, key=lambda member: (held[member].get(stream, 0), member == stream))
+    candidates = [member for member in (leader, *members) if member in held]
+    for stream in members:
+        holder = max(candidates, key=lambda member: held[member].get(stream, 0))  # the first of equals
         ends[stream] = held[holder].get(stream, 0)
         holders[stream] = holder
     return ends, holders

@@ -296,7 +296,8 @@ class Leader:
         go_on = tuple(member for member in attempt.asked if member not in leaving) or (self.env.me,)
         if self.env.me not in go_on:
             attempt.joiners = {}  # the digest they need is known only to those who install the view
-        cut, holders = decide.cut({m: answer.held for m, answer in attempt.answers.items()}, view.members)
+        held = {member: answer.held for member, answer in attempt.answers.items()}
+        cut, holders = decide.cut(held, view.members, self.env.me)
         attempt.stage, attempt.since = Stage.PROPOSE, self.env.now
         attempt.proposal = Proposal(
             attempt.ballot,
