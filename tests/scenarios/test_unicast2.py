@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import pytest
 
+from pygroups.core.events import Dead
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.run import Run
+from pygroups.layers._unicast_heads import DATA, Ack
 from pygroups.sim.scenarios import Group, scenario
 from pygroups.sim.schedule import Weather
+
+from .common import BOTH, QUICK
 
 ONE_TO = {n: list(range(1, n + 1)) for n in (4, 5, 10, 15, 20, 50, 100)}
 
@@ -211,3 +216,76 @@ def test_motivation_25_and_7() -> None:
         group.settles()
         assert group["B"].received_from("A") == list(range(1, 28))
         assert group["A"].received_from("B") == list(range(1, 15))
+
+
+@BOTH
+@pytest.mark.parametrize("wrong", ["C of A", "A of C", "C of A, twice"])
+def test_a_wrong_proof_silences_nobody(profile: str, wrong: str) -> None:
+    """A connection is reset and the dial refused for a moment: one member takes another, which lives, for proven dead.
+    Everything that is sent arrives, in this view or the next."""
+    by, of = wrong[0], wrong[5]
+    with scenario("A B C", profile=profile, **QUICK) as group:
+        group["C"].sends(400, every=0.005)
+        group["C"].tells("A", 100, every=0.02)
+        group.after(0.5013)
+        group[by].hears(Dead(group[of].address))
+        if "twice" in wrong:
+            group.after(0.3)
+            group[by].hears(Dead(group[of].address))
+        group.until(lambda: group["C"].landed == 400 or not group["C"].runs, within=10)
+        group.after(0.2)
+        if group["C"].runs:  # else the group went on without it, and told it so
+            assert group["A"].delivered_from("C") == group["B"].delivered_from("C") == list(range(1, 401))
+            assert group["A"].received_from("C") == ONE_TO[100]
+            assert group["C"].undelivered == {}
+            group.crash(of)  # now the proof is true
+
+
+@BOTH
+@pytest.mark.parametrize("who", ["A", "C"])
+def test_an_application_that_forgets_a_peer_forgets_its_own_messages_alone(profile: str, who: str) -> None:
+    """C and the coordinator close their connection again and again: what the layers send on it arrives."""
+    with scenario("A B C", profile=profile) as group:
+        group.drop("unicast2.Data", src="C", dest="A", where=lambda run: run.first % 10 == 3, count=20)
+        group["C"].sends(200, every=0.001)
+        for _ in range(20):
+            group.after(0.01)
+            group[who].forgets("C" if who == "A" else "A")
+        group.settles()
+        assert group["A"].delivered_from("C") == list(range(1, 201))
+
+
+def test_an_acknowledgement_of_an_older_connection_says_nothing_of_the_next() -> None:
+    """B's acknowledgement is late; meanwhile A closed the connection, and the first runs of the next are lost."""
+
+    def of_data(run: Run) -> bool:
+        return isinstance(run.head, Ack) and run.head.lane == DATA
+
+    with scenario("A B") as group:
+        late = group.delay("Ack", src="B", dest="A", by=0.1, count=1, where=of_data)
+        group["A"].tells("B", 5, every=0.001)
+        group.after(0.03)
+        assert late.hits
+        group["A"].forgets("B")
+        lost = group.drop("unicast2.Data", src="A", dest="B", where=lambda run: run.count > 0)
+        group["A"].tells("B", 10, every=0.001)
+        group.after(0.2)
+        assert lost.hits
+        lost.stop()
+        group.settles()
+        assert group["B"].received_from("A") == ONE_TO[15]
+
+
+@BOTH
+def test_who_leaves_while_cut_off_is_told_what_was_not_acknowledged(profile: str) -> None:
+    """B tells A and C something, is cut off, tells them more and leaves before the others know of the cut."""
+    with scenario("A B C", profile=profile, leave_timeout=1 * SECOND) as group:
+        group["B"].tells("A", 3)
+        group.after(0.1)
+        group.isolate("B")
+        group["B"].tells("A", 2)
+        group["B"].tells("C", 2)
+        group.after(0.01)
+        group.leave("B")
+        group.until(lambda: not group["B"].runs, within=3)
+        assert group["B"].undelivered == {"A": [4, 5], "C": [1, 2]}
