@@ -14,6 +14,7 @@ from pygroups import (
     Channel,
     ChannelClosed,
     Config,
+    Excluded,
     Left,
     Message,
     NameTaken,
@@ -23,6 +24,7 @@ from pygroups import (
     UsageError,
     View,
 )
+from pygroups.core import events as core
 from tests.channel_world import Group, Reader, in_a_group, until
 
 
@@ -414,7 +416,8 @@ def test_a_member_that_hangs_is_found_by_its_silence_and_told_when_it_wakes(tmp_
         hanging.closed = False
         hanging.due = False
         hanging.schedule()
-        await first.task
+        with pytest.raises(Excluded, match="heard nothing from it"):
+            await first.task
         assert first.left == [Left("excluded", [])]
 
     in_a_group(tmp_path, story)
@@ -422,8 +425,6 @@ def test_a_member_that_hangs_is_found_by_its_silence_and_told_when_it_wakes(tmp_
 
 def test_whoever_is_excluded_is_told_and_ends(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
-        from pygroups.core.events import Excluded
-
         channel = group.channel("A", config=Config(window=64 << 10))
         await channel.__aenter__()
         channel._top.flight_ends = "everywhere"
@@ -431,8 +432,9 @@ def test_whoever_is_excluded_is_told_and_ends(tmp_path: Path) -> None:
         await until(lambda: reader.views)
         blocked = [asyncio.create_task(channel.send(bytes(60_000))) for _ in range(2)]
         await asyncio.sleep(0)
-        channel._member._tell(lambda event, now: channel._top.up_event(event), Excluded("excluded", ""))
-        await reader.task
+        channel._member._tell(lambda event, now: channel._top.up_event(event), core.Excluded("excluded", ""))
+        with pytest.raises(Excluded):
+            await reader.task
         assert reader.left == [Left("excluded", [1])]
         assert await blocked[0] == 1
         with pytest.raises(NotSent, match="excluded"):

@@ -16,6 +16,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import (
     ChannelClosed,
     Error,
+    Excluded,
     NameTaken,
     NotBuilt,
     NotSent,
@@ -35,6 +36,7 @@ __all__ = [
     "ChannelClosed",
     "Config",
     "Error",
+    "Excluded",
     "Happening",
     "JournalLost",
     "Left",

@@ -15,13 +15,17 @@ from typing import Final, NamedTuple
 
 from pygroups.core import events as core
 from pygroups.core.errors import UsageError, WouldDeadlock
+from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run, payloads_of
 from pygroups.core.top import Delivered
 
 from .happenings import Happening, JournalLost, Left, Message, Suspected, Undelivered, View
+from .pace import Pace
 from .states import Loading, States
 
-BATCH_MESSAGES: Final = 8_192  # a batch that has reached this takes no further run
+SLICE_MESSAGES: Final = 512  # iteration looks at the clock at least so often
+BATCH_MESSAGES: Final = 8_192  # in a batch at most
+BATCH_TARGET: Final = 200 * MILLISECOND  # batches shrink for a program that blocks the loop longer than this with one
 
 
 class Raised(NamedTuple):
@@ -29,6 +33,14 @@ class Raised(NamedTuple):
 
     error: BaseException
     final: bool
+
+
+class Opened(NamedTuple):
+    """The rest of a run whose messages the application is being given."""
+
+    item: Delivered
+    payloads: list[bytes]
+    at: int  # messages given so far
 
 
 Item = Delivered | Happening | core.StateWanted | Loading | Raised
@@ -43,6 +55,7 @@ class Inbox:
         queue_max: int,
         schedule: Callable[[], None],
         drop: Callable[[str], None],
+        now: Callable[[], int],
     ) -> None:
         self.states = states
         self.queue_max = queue_max
@@ -55,10 +68,15 @@ class Inbox:
         self.arrival: asyncio.Future[None] | None = None  # the reader waits for anything to come
         self.reader: asyncio.Task[object] | None = None  # who read last
         self.reading = False
+        self.events = Pace(now, SLICE_MESSAGES)
+        self.batches = Pace(now, BATCH_MESSAGES, BATCH_TARGET)
+        self.loop_ran = True  # since the application was given its last batch
+        self.opened: Opened | None = None  # the run whose messages are being given
         self.read: list[Run] = []  # given to the application, which has not asked for the next event
         self.generous = 0  # how many reasons there are to count as consumed what nobody has read
         self.guarded: list[asyncio.Future[None]] = []  # what the reading task itself waits for in `send`
         self.ended = False  # the last event was read
+        self.why_ended: BaseException | None = None  # what is raised after the last event; None: iteration just ends
 
     # -- from the stack
 
@@ -105,24 +123,39 @@ class Inbox:
     # -- to the application
 
     async def next(self, *, whole: bool) -> Iterator[Happening]:
-        """The next events, at least one: those of one run, or, with `whole`, all that are there up to a view.
+        """The next events, at least one: some of one run, or, with `whole`, all that are there up to a view.
 
-        Raises StopAsyncIteration after the last.
+        However much is queued, the loop gets a turn every few milliseconds.  After the last event this raises
+        StopAsyncIteration, or what has ended the channel.
         """
         if self.reading:
             raise UsageError("another task reads this channel's events: let one task read them and hand them on")
         self._applied()
         self.reader, self.reading = asyncio.current_task(), True
+        pace = self.batches if whole else self.events
         try:
+            await self._let_the_loop_run(pace, whole)
             while not self.ended:
-                while not self.queue:
+                while not self.queue and self.opened is None:
                     await self._wait()
-                opened = await self._open(whole)
+                    pace.ran()
+                opened = await self._open(pace, whole)
                 if opened is not None:
                     return opened
         finally:
             self.reading = False
-        raise StopAsyncIteration
+        raise self.why_ended or StopAsyncIteration
+
+    async def _let_the_loop_run(self, pace: Pace, whole: bool) -> None:
+        """Give the loop a turn, if it has had none for a while.
+
+        After a batch it may have had one: then the time says nothing of how long the program blocks it.
+        """
+        if whole and self.loop_ran:
+            pace.let_run()
+        elif pace.is_late():
+            await asyncio.sleep(0)
+            pace.ran()
 
     async def _wait(self) -> None:
         self.arrival = asyncio.get_running_loop().create_future()
@@ -131,11 +164,11 @@ class Inbox:
         finally:
             self.arrival = None
 
-    async def _open(self, whole: bool) -> Iterator[Happening] | None:
+    async def _open(self, pace: Pace, whole: bool) -> Iterator[Happening] | None:
         """The events of the first item; it leaves the queue only when nothing can be cancelled any more."""
+        if self.opened is not None or isinstance(self.queue[0], Delivered):
+            return self._batch(pace) if whole else self._slice(pace)
         item = self.queue[0]
-        if isinstance(item, Delivered):
-            return self._open_runs() if whole else self._open_run()
         if isinstance(item, core.StateWanted):
             await self.states.provide(item)
         elif isinstance(item, Loading):
@@ -143,33 +176,67 @@ class Inbox:
         if self.queue and self.queue[0] is item:
             self.queue.popleft()
         if isinstance(item, Raised):
-            self.ended = item.final
+            if item.final:
+                self.ended, self.why_ended = True, item.error
             raise item.error
         if isinstance(item, Left):
             self.ended = True
         return iter((item,)) if isinstance(item, Happening) else None
 
-    def _open_run(self) -> Iterator[Happening] | None:
+    def _slice(self, pace: Pace) -> Iterator[Happening] | None:
+        """The next messages of one run."""
+        pace.given = 0
+        return self._take(pace)
+
+    def _take(self, pace: Pace) -> Iterator[Happening] | None:
+        """As many messages of the first run as the pace allows; None for a run that holds none."""
+        opened = self.opened or self._open_run()
+        if opened is None:
+            return None
+        item, payloads, at = opened
+        run, room = item.run, pace.allowed - pace.given
+        if at or room < len(payloads):
+            payloads = payloads[at : at + room]
+        pace.given += len(payloads)
+        if at + len(payloads) < len(opened.payloads):
+            self.opened = Opened(item, opened.payloads, at + len(payloads))
+        else:
+            self.opened = None
+            if item.position >= 0:
+                self.read.append(run)
+        positions: Iterator[int | None] = count(item.position + at) if item.position >= 0 else repeat(None)
+        origin = run.origin
+        assert origin is not None
+        return map(Message, repeat(origin), payloads, count(run.first + at), repeat(item.view), positions)
+
+    def _open_run(self) -> Opened | None:
         item = self.queue.popleft()
         assert isinstance(item, Delivered)
-        run = item.run
-        assert run.origin is not None
-        self.queue_bytes -= len(run.body)
+        self.queue_bytes -= len(item.run.body)
+        payloads = payloads_of(item.run)
+        if payloads is not None:
+            return Opened(item, payloads, 0)
+        self.drop("malformed body")
         if item.position >= 0:
-            self.read.append(run)
-        payloads = payloads_of(run)
-        if payloads is None:
-            self.drop("malformed body")
-            return None
-        positions: Iterator[int | None] = count(item.position) if item.position >= 0 else repeat(None)
-        return map(Message, repeat(run.origin), payloads, count(run.first), repeat(item.view), positions)
+            self.read.append(item.run)
+        return None
 
-    def _open_runs(self) -> Iterator[Happening] | None:
-        """All runs that lie there, up to the first item of another kind."""
+    def _batch(self, pace: Pace) -> Iterator[Happening] | None:
+        """The messages of all runs that are queued, up to the first item of another kind."""
         messages: list[Happening] = []
-        while self.queue and isinstance(self.queue[0], Delivered) and len(messages) < BATCH_MESSAGES:
-            messages.extend(self._open_run() or ())
-        return iter(messages) if messages else None
+        pace.given = 0
+        while pace.given < pace.allowed:
+            if self.opened is None and not (self.queue and isinstance(self.queue[0], Delivered)):
+                break
+            messages.extend(self._take(pace) or ())
+        if not messages:
+            return None
+        self.loop_ran = False
+        asyncio.get_running_loop().call_soon(self._loop_runs)
+        return iter(messages)
+
+    def _loop_runs(self) -> None:
+        self.loop_ran = True
 
     async def _load(self, loading: Loading) -> None:
         """Hold everything back until the state is set; it may begin anew with another provider meanwhile."""
@@ -229,6 +296,8 @@ class Inbox:
             with self._generosity():
                 for run in self.read:  # nor what the application holds in its hands
                     self._consume(run)
+                if self.opened is not None and self.opened.item.position >= 0:
+                    self._consume(self.opened.item.run)
                 yield
         finally:
             self.guarded.remove(waiting)

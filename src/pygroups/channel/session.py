@@ -8,7 +8,7 @@ from typing import Final
 
 from pygroups.core import events as core
 from pygroups.core.address import Address
-from pygroups.core.errors import NameTaken, Refused
+from pygroups.core.errors import Excluded, NameTaken, Refused
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
@@ -25,6 +25,10 @@ from .outbox import Outbox
 from .states import States
 
 DRAIN_SECONDS: Final = 0.5  # for the last frames to reach the kernel
+EXCLUDED: Final = (
+    "the other members removed this one from the group, because they heard nothing from it for heartbeat_timeout: "
+    "its event loop was blocked, its process was stopped, or the network was cut; open a new channel to join again"
+)
 
 
 class Session:
@@ -50,7 +54,7 @@ class Session:
         self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
         self._connect()
         self.states = States(options.state, self.member, config, self._broke)
-        self.reading = Inbox(self.states, config.queue_max, self.member.schedule, stack.env.drop)
+        self.reading = Inbox(self.states, config.queue_max, self.member.schedule, stack.env.drop, here.clock.now)
         self.sending = Outbox(_top(stack), self.member.schedule, self.reading.guard, self._members)
         here.ready(self)
 
@@ -173,6 +177,8 @@ class Session:
             self.joined.set_exception(error(event.detail or f"the group does not take this member: {event.reason}"))
             return
         self.reading.be_generous()
+        if not self.leaving and event.reason != "left":
+            self.reading.why_ended = Excluded(EXCLUDED)
         self._end(event.reason)
         if not self.leaving:
             self.leaving = True

@@ -223,6 +223,12 @@ class Shell:
 
     async def _print_events(self) -> None:
         """Print what happens.  Returns after the last event."""
+        from pygroups import Excluded
+
+        with contextlib.suppress(Excluded):  # it was printed as the last event
+            await self._print_all()
+
+    async def _print_all(self) -> None:
         from pygroups import Left
 
         async for events in self.channel.batches():

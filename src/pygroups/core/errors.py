@@ -23,6 +23,10 @@ class NameTaken(Refused):
     """A living member of the group has this name."""
 
 
+class Excluded(Error):
+    """The other members went on without this one.  Raised by iteration after the last event, `Left("excluded")`."""
+
+
 class ChannelClosed(Error):
     """The channel was used after it left its group, or before it joined."""
 
