@@ -10,7 +10,6 @@ from pygroups import Channel, Excluded, Happening, Left
 from pygroups.core import events as core
 from pygroups.testing import Group, run
 
-
 events: list[Happening] = []
 
 

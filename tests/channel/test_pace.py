@@ -142,7 +142,7 @@ def test_a_reader_that_works_without_a_pause_stays_in_the_group(tmp_path: Path, 
             async for events in channel.batches() if form == "batches" else one_by_one(channel):
                 for event in events:
                     if isinstance(event, Message):
-                        time.sleep(0.001)  # noqa: ASYNC251 (what the test is about)
+                        time.sleep(0.001)
                         seen += 1
                 if seen >= 2_500:
                     break
