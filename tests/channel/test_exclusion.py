@@ -24,7 +24,9 @@ def test_iteration_raises_after_an_exclusion_and_again_whenever_it_is_tried() ->
         async with group.channel("g", name="A") as channel:
             task = asyncio.create_task(drain(channel))
             await asyncio.sleep(1)
-            channel._member._tell(lambda event, now: channel._member.stack.layers[0].up_event(event), core.Excluded("excluded", ""))
+            channel._member._tell(
+                lambda event, now: channel._member.stack.layers[0].up_event(event), core.Excluded("excluded", "")
+            )
             with pytest.raises(Excluded, match="open a new channel"):
                 await task
             assert events[-1] == Left("excluded", [])
