@@ -61,6 +61,7 @@ starts: venv ## eight processes at the same moment, STARTS=20 times: each time o
 bench: venv ## short benchmarks, about two minutes; what they mean stands in bench/README.md
 	@$(BIN)/python bench/layers.py --seconds 1
 	@$(BIN)/python bench/delivery.py --seconds 2
+	@$(BIN)/python bench/stable.py --seconds 1
 	@$(BIN)/python bench/total_order.py --seconds 3 --repeat 1 --kills 2
 	@$(BIN)/python bench/simulator.py --seconds 20 --repeat 1
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 import common  # first: it makes this tree the one that is measured
 from xxhash import xxh3_64
 
-from pygroups import Channel, Config, Message, NotSent
+from pygroups import Channel, ChannelClosed, Config, Message, NotSent, View
 
 HEAD = struct.Struct(">BxxxI")  # sender, number
 STAMP = struct.Struct(">d")  # when it was to be sent; behind the head
@@ -33,11 +33,15 @@ class Worker:
         self.index = index
         self.heads = bytearray()  # of what was delivered, in order
         self.times: list[float] = []  # when a batch was read, and how much was there then
+        self.views: list[tuple[float, list[str]]] = []  # when each was read, and its members
         self.latencies: list[float] = []
         self.accepted = 0
         self.snapshots: list[dict[str, float]] = []
         self.stopped = False
-        self.reader = asyncio.create_task({"batches": self.read_batches, "each": self.read_each}[how]())
+        self.load: asyncio.Task[None] | None = None
+        self.reader = asyncio.create_task(
+            {"batches": self.read_batches, "each": self.read_each, "views": self.read_views}[how]()
+        )
 
     # -- reading
 
@@ -52,6 +56,14 @@ class Worker:
         async for event in self.channel:
             if isinstance(event, Message):
                 heads += event.payload[:HEAD_BYTES]
+
+    async def read_views(self) -> None:
+        """As read_each, and when each view came."""
+        async for event in self.channel:
+            if isinstance(event, Message):
+                self.heads += event.payload[:HEAD_BYTES]
+            elif isinstance(event, View):
+                self.views.append((time.monotonic(), [member.name for member in event.members]))
 
     async def read_with_times(self) -> None:
         """As read_batches, and when each batch came."""
@@ -90,7 +102,7 @@ class Worker:
                 await asyncio.sleep(wait)
             try:
                 await self.channel.send(HEAD.pack(self.index, self.accepted) + STAMP.pack(due) + pad)
-            except NotSent:
+            except (NotSent, ChannelClosed):
                 return
             self.accepted += 1
             due += 1 / rate
@@ -146,6 +158,8 @@ async def obey(worker: Worker, order: dict[str, Any]) -> dict[str, Any]:
         await worker.flood(**order)
     elif what == "drip":
         await worker.drip(**order)
+    elif what == "begin_drip":  # and answer at once
+        worker.load = asyncio.create_task(worker.drip(**order))
     elif what == "read_differently":
         worker.read_differently()
     elif what == "wait":
@@ -160,6 +174,8 @@ async def obey(worker: Worker, order: dict[str, Any]) -> dict[str, Any]:
     elif what == "view":
         view = worker.channel.view
         return {"members": [member.name for member in view.members]}
+    elif what == "views":
+        return {"views": worker.views}
     elif what == "stats":
         return {"stats": worker.channel.stats()}
     else:
