@@ -33,6 +33,9 @@ class GivenTop:
     def room(self) -> int:
         return self.free
 
+    def sent_bytes(self) -> int:
+        return 0
+
     def accept(self, payload: bytes, to: Address | None = None) -> int:
         self.accepted.append(payload)
         self.free -= len(payload) + ENTRY_BYTES
@@ -50,7 +53,7 @@ def unguarded(waiting: asyncio.Future[None]) -> Iterator[None]:
 def in_a_loop(story: Callable[[Outbox, GivenTop], Awaitable[None]]) -> None:
     async def main() -> None:
         top = GivenTop()
-        outbox = Outbox(cast(Top, top), lambda: None, unguarded, lambda: ())
+        outbox = Outbox(cast(Top, top), lambda: None, unguarded, lambda: (), lambda: 0)
         outbox.open()
         await story(outbox, top)
 

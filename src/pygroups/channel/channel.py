@@ -34,7 +34,8 @@ class Channel:
     nothing protects the group there yet.  `advertise`: what others are told to dial, if that differs.  `discovery`:
     "dir:/path", a folder where members on this machine find each other; there is one by default.  `journal`: a folder
     to write down what this member sees, with `journal_payloads` the messages too, with `journal_fsync` each turn to the
-    disk.  `state`: an object with `async get_state()` and `async set_state(data)`.  `config`: limits and time-outs.
+    disk.  `state`: an object with `async get_state()` and `async set_state(data)`.  `events="none"`: for a program that
+    only sends; no event is kept, and every message counts as read.  `config`: limits and time-outs.
 
     Raises UsageError for what is wrong, and NotBuilt for what is not there yet; `async with` raises NameTaken or
     Refused when the group does not take this member.
@@ -59,6 +60,7 @@ class Channel:
         journal_payloads: bool = False,
         journal_fsync: bool = False,
         state: State | None = None,
+        events: str = "all",
         config: Config | None = None,
     ) -> None:
         refuse_unbuilt(expect, rejoin, on_merge, secret)
@@ -75,6 +77,7 @@ class Channel:
             journal_payloads=journal_payloads,
             journal_fsync=journal_fsync,
             state=state,
+            events=events,
             config=config,
         )
         self._session: Session | None = None

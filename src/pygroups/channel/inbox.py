@@ -14,6 +14,7 @@ from itertools import count, repeat
 from typing import Final, NamedTuple
 
 from pygroups.core import events as core
+from pygroups.core.address import Address
 from pygroups.core.errors import UsageError, WouldDeadlock
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run, payloads_of
@@ -51,12 +52,14 @@ class Inbox:
 
     def __init__(
         self,
+        me: Address,
         states: States,
         queue_max: int,
         schedule: Callable[[], None],
         drop: Callable[[str], None],
         now: Callable[[], int],
     ) -> None:
+        self.me = me
         self.states = states
         self.queue_max = queue_max
         self.schedule = schedule
@@ -65,6 +68,8 @@ class Inbox:
         self.queue_bytes = 0  # of runs
         self.pending: core.Marks = {}  # consumed, and not told yet
         self.told: core.Marks = {}  # consumed, told or pending
+        self.own_unread: deque[tuple[int, int]] = deque()  # own multicasts: the number after the run's last, its bytes
+        self.own_read = 0  # bytes of own multicasts that were consumed here
         self.arrival: asyncio.Future[None] | None = None  # the reader waits for anything to come
         self.reader: asyncio.Task[object] | None = None  # who read last
         self.reading = False
@@ -85,10 +90,15 @@ class Inbox:
         self.queue.append(item)
         if isinstance(item, Delivered):
             self.queue_bytes += len(item.run.body)
+            self._note_own(item)
             if self.generous:
                 self._consume_unread(item)
         if self.arrival is not None and not self.arrival.done():
             self.arrival.set_result(None)
+
+    def _note_own(self, item: Delivered) -> None:
+        if item.position >= 0 and item.run.origin == self.me:
+            self.own_unread.append((item.run.next, len(item.run.body)))
 
     def consumed(self) -> core.Marks:
         """What was consumed since this was asked last; per origin, the number after it."""
@@ -118,7 +128,7 @@ class Inbox:
         self.queue.clear()
         self.queue_bytes = 0
         for item in (*items, *kept):
-            self.put(item)
+            self.put(item)  # of runs only unicasts are left, so none of our own is counted twice
 
     # -- to the application
 
@@ -156,6 +166,11 @@ class Inbox:
         elif pace.is_late():
             await asyncio.sleep(0)
             pace.ran()
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether the application has not asked for all that is queued here."""
+        return bool(self.queue or self.read or self.opened)
 
     async def _wait(self) -> None:
         self.arrival = asyncio.get_running_loop().create_future()
@@ -256,6 +271,8 @@ class Inbox:
         assert origin is not None
         if run.next > self.told.get(origin, 0):
             self.told[origin] = self.pending[origin] = run.next
+            while origin == self.me and self.own_unread and self.own_unread[0][0] <= run.next:
+                self.own_read += self.own_unread.popleft()[1]
             self.schedule()
 
     def _consume_unread(self, item: Delivered) -> None:
@@ -301,6 +318,18 @@ class Inbox:
                 yield
         finally:
             self.guarded.remove(waiting)
+
+
+class NoInbox(Inbox):
+    """The inbox of a program that only sends: what arrives counts as read, and is not kept."""
+
+    def put(self, item: Item) -> None:
+        if isinstance(item, Delivered) and item.position >= 0:
+            self._note_own(item)
+            self._consume(item.run)
+
+    async def next(self, *, whole: bool) -> Iterator[Happening]:
+        raise UsageError("this channel keeps no events, because it was opened with events='none': leave that out")
 
 
 def _deadlock(queue_max: int) -> WouldDeadlock:

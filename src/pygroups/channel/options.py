@@ -36,6 +36,7 @@ class Options(NamedTuple):
     journal_payloads: bool
     journal_fsync: bool
     state: State | None
+    events: str  # "all" or "none"
     config: Config
 
 
@@ -53,6 +54,7 @@ def checked_options(
     journal_payloads: bool,
     journal_fsync: bool,
     state: State | None,
+    events: str,
     config: Config | None,
 ) -> Options:
     """The options, or UsageError, or NotBuilt for those that are designed and not there yet."""
@@ -67,6 +69,10 @@ def checked_options(
         raise UsageError("journal_payloads and journal_fsync need journal=DIR, the folder to write to")
     if state is not None and not (hasattr(state, "get_state") and hasattr(state, "set_state")):
         raise UsageError("state= needs an object with async methods get_state() and set_state(data)")
+    if events not in ("all", "none"):
+        raise UsageError(f"events={events!r} is not known: use 'all', or 'none' for a program that only sends")
+    if events == "none" and state is not None:
+        raise UsageError("state= needs events: leave out events='none', because a state is given and set while reading")
     if config is not None and not isinstance(config, Config):
         raise UsageError("config= needs a pygroups.Config")
     return Options(
@@ -81,6 +87,7 @@ def checked_options(
         journal_payloads=journal_payloads,
         journal_fsync=journal_fsync,
         state=state,
+        events=events,
         config=config or Config(),
     )
 

@@ -29,6 +29,7 @@ class Top(Protocol):
 
     def accept(self, payload: bytes, to: Address | None = None) -> int: ...
     def room(self) -> int: ...
+    def sent_bytes(self) -> int: ...
     def unknown(self) -> range: ...
 
 
@@ -43,14 +44,21 @@ class Outbox:
     """Between `send` and the top of the stack.
 
     `credit` is how many bytes may be accepted at once; each turn sets it anew.  `guard` is entered with the future that
-    a sender waits for: the task that reads the events must not wait for itself.
+    a sender waits for: the task that reads the events must not wait for itself.  `own_read`: how many bytes of own
+    multicasts the application here has read; its own reading counts like anybody's.
     """
 
     def __init__(
-        self, top: Top, schedule: Callable[[], None], guard: Guard, members: Callable[[], Collection[Address]]
+        self,
+        top: Top,
+        schedule: Callable[[], None],
+        guard: Guard,
+        members: Callable[[], Collection[Address]],
+        own_read: Callable[[], int],
     ) -> None:
         self.top = top
         self.members = members
+        self.own_read = own_read
         self.schedule = schedule
         self.guard = guard
         self.credit = SHUT
@@ -196,10 +204,14 @@ class Outbox:
         if self.closed is not None:
             return
         self.unicast_bytes = 0
-        room = self.top.room() - self.reserved
+        room = self.room() - self.reserved
         if self.waiting:
             room = self._wake(room)
         self.credit = SHUT if self.waiting else room
+
+    def room(self) -> int:
+        """How many bytes the window has left: a message is in it until every member has read it, this one included."""
+        return min(self.top.room(), self.window - (self.top.sent_bytes() - self.own_read()))
 
     def _wake(self, room: int) -> int:
         """Wake those in line for whom there is room, once a quarter of the window is free."""

@@ -18,7 +18,7 @@ from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 
 from .happenings import JournalLost, Left, View
-from .inbox import Inbox, Raised, translated
+from .inbox import Inbox, NoInbox, Raised, translated
 from .machine import machine
 from .options import Options
 from .outbox import Outbox
@@ -54,8 +54,11 @@ class Session:
         self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
         self._connect()
         self.states = States(options.state, self.member, config, self._broke)
-        self.reading = Inbox(self.states, config.queue_max, self.member.schedule, stack.env.drop, here.clock.now)
-        self.sending = Outbox(_top(stack), self.member.schedule, self.reading.guard, self._members)
+        inbox = Inbox if options.events == "all" else NoInbox
+        self.reading = inbox(me, self.states, config.queue_max, self.member.schedule, stack.env.drop, here.clock.now)
+        self.sending = Outbox(
+            _top(stack), self.member.schedule, self.reading.guard, self._members, lambda: self.reading.own_read
+        )
         here.ready(self)
 
     def _stack(self, *, journaling: bool) -> Stack:

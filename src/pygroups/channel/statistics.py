@@ -24,7 +24,7 @@ def statistics(session: Session) -> dict[str, Any]:
         "counters": dict(env.counters),
         "gauges": member.stack.gauges(),
         "payload_max": options.config.run_bytes,
-        "window": {"size": options.config.window, "free": session.sending.top.room()},
+        "window": {"size": options.config.window, "free": session.sending.room()},
         "unread": {"items": len(reading.queue), "bytes": reading.queue_bytes},
         "unsent_bytes": session.network.waiting_bytes(),
         "journal": None if journal is None else {"records": journal.next_index, "lost": journal.lost},

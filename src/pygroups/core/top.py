@@ -113,6 +113,10 @@ class Top(Layer):
         """How many bytes the window has left: own multicasts that not all others have consumed are in it."""
         return self.env.config.window - (self.cut_bytes - self.freed_bytes) - self.open.size
 
+    def sent_bytes(self) -> int:
+        """How many bytes of own multicasts were accepted so far, in the measure of `room`."""
+        return self.cut_bytes + self.open.size
+
     def unknown(self) -> range:
         """The numbers of own multicasts that were accepted and not delivered here."""
         return range(self.delivered, self.open.first + len(self.open.payloads))

@@ -127,7 +127,7 @@ class Watch:
     @property
     def has_unread(self) -> bool:
         """Whether its application has not asked for all that lies here."""
-        return bool(self.session.reading.queue or self.session.reading.read)
+        return self.session.reading.has_unread
 
     def rest(self, *, holds: bool) -> Rest:
         """How it stands; `holds`: with what its layers hold."""
@@ -168,6 +168,7 @@ class WatchedTop:
         self.top = top
         self.watch = watch
         self.room = top.room
+        self.sent_bytes = top.sent_bytes
         self.unknown = top.unknown
 
     def accept(self, payload: bytes, to: Address | None = None) -> int:

@@ -1,0 +1,167 @@
+"""What messages occupy is bounded by what `stats()` says, whatever a program does or leaves undone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pygroups import Channel, ChannelClosed, Config, Message, UsageError, View, WouldBlock
+from tests.channel_world import Group, in_a_group, until
+
+SMALL = Config(window=256 << 10, run_bytes=16 << 10, stable_bytes=16 << 10, queue_max=1 << 20)
+PART = bytes(8 << 10)
+PARTS = SMALL.window // len(PART)
+SLACK = 512 << 10  # what is no message: tasks, counters, the buffers of two connections
+
+
+@contextmanager
+def bounded_by(*channels: Channel) -> Iterator[None]:
+    """What is allocated meanwhile stays below the sum of the bounds that the channels state."""
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    bound = sum(channel.stats()["memory_bound"] for channel in channels)
+    assert peak < bound + SLACK, (peak, bound)
+
+
+async def flood(channel: Channel, seconds: float) -> int:
+    """Send without a pause for a while; how many messages were accepted."""
+    sent = 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                await channel.send(bytes(len(PART)))
+                sent += 1
+    except TimeoutError:
+        return sent
+
+
+async def slowly(channel: Channel, seen: list[Message]) -> None:
+    async for event in channel:
+        if isinstance(event, Message):
+            seen.append(event)
+            await asyncio.sleep(0.01)
+
+
+def test_a_publisher_that_never_iterates_waits_for_itself(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        channel = await group.joined("A", config=SMALL)
+        with bounded_by(channel):
+            assert PARTS - 2 <= await flood(channel, 0.3) <= PARTS
+        assert channel.stats()["unread"]["bytes"] <= SMALL.window
+        with pytest.raises(WouldBlock):
+            channel.send_nowait(PART)
+
+    in_a_group(tmp_path, story)
+
+
+def test_a_publisher_among_readers_that_never_iterates_is_bounded_too(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        reader = await group.read("A", config=SMALL)
+        channel = await group.joined("B", config=SMALL)
+        await until(lambda: len(reader.channel.view.members) == 2)
+        assert PARTS - 2 <= await flood(channel, 0.5) <= PARTS
+        assert channel.stats()["window"]["free"] < len(PART) + 5
+
+    in_a_group(tmp_path, story)
+
+
+def test_a_lone_member_sends_as_fast_as_it_reads(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        channel = await group.joined("A", config=SMALL)
+        seen: list[Message] = []
+        reading = asyncio.create_task(slowly(channel, seen))
+        with bounded_by(channel):
+            began = time.monotonic()
+            sent = await flood(channel, 0.8)
+            took = time.monotonic() - began
+        assert sent - len(seen) <= PARTS
+        assert len(seen) <= took / 0.01
+        assert sent > PARTS, "what was read makes room"
+        reading.cancel()
+
+    in_a_group(tmp_path, story)
+
+
+def test_the_slowest_reader_does_not_get_all_the_bandwidth(tmp_path: Path) -> None:
+    """The member that reads slowly sends no faster than one that reads at once."""
+
+    async def story(group: Group) -> None:
+        quick, slow = await group.read("A", config=SMALL), await group.joined("B", config=SMALL)
+        await until(lambda: len(quick.channel.view.members) == 2)
+        seen: list[Message] = []
+        reading = asyncio.create_task(slowly(slow, seen))
+        of_quick, of_slow = await asyncio.gather(flood(quick.channel, 0.8), flood(slow, 0.8))
+        assert of_slow <= 2 * of_quick + PARTS
+        assert slow.stats()["unread"]["bytes"] <= 2 * SMALL.window
+        reading.cancel()
+
+    in_a_group(tmp_path, story)
+
+
+def test_the_reader_that_sends_does_not_wait_for_itself(tmp_path: Path) -> None:
+    """A lone member sends several windows from the task that reads."""
+
+    async def story(group: Group) -> None:
+        async with asyncio.timeout(10):
+            channel = await group.joined("A", config=SMALL)
+            seen = 0
+            async for event in channel:
+                if isinstance(event, View):
+                    for _ in range(3 * PARTS):
+                        await channel.send(PART)
+                elif isinstance(event, Message):
+                    seen += 1
+                    if seen == 3 * PARTS:
+                        break
+            await until(lambda: channel.stats()["window"]["free"] > SMALL.window - 16 * len(PART))
+
+    in_a_group(tmp_path, story)
+
+
+def test_a_channel_without_events_sends_without_limit_and_keeps_nothing(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        reader = await group.read("A", config=SMALL)
+        channel = await group.joined("B", config=SMALL, events="none")
+        await until(lambda: len(reader.channel.view.members) == 2)
+        with bounded_by(channel, reader.channel):
+            for number in range(20 * PARTS):
+                await channel.send(PART)
+                await reader.channel.send(b"back")
+                if number % PARTS == 0:
+                    reader.events.clear()
+            reader.events.clear()
+        assert channel.stats()["unread"] == {"items": 0, "bytes": 0}
+        await channel.send(b"end", until="stable")
+        with pytest.raises(UsageError, match="events='none'"):
+            await anext(channel)
+        with pytest.raises(UsageError, match="events='none'"):
+            await anext(channel.batches())
+        await channel.leave()
+        with pytest.raises(ChannelClosed):
+            await channel.send(b"x")
+
+    in_a_group(tmp_path, story)
+
+
+def test_events_none_is_for_who_only_sends() -> None:
+    class State:
+        async def get_state(self) -> bytes:
+            return b""
+
+        async def set_state(self, data: bytes) -> None:
+            pass
+
+    with pytest.raises(UsageError, match="state= needs events"):
+        Channel("g", events="none", state=State())
+    with pytest.raises(UsageError, match="events='some' is not known"):
+        Channel("g", events="some")
