@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.sim import test_promises, test_promises_causal, test_promises_planted
+from tests.sim import test_promises, test_promises_causal, test_promises_planted, test_promises_progress
 
 
 def failures() -> Iterator[str]:
@@ -32,3 +32,7 @@ def _tests() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"causal: {name}", partial(test_promises_causal.test_what_is_good_holds, name)
     for name in test_promises_causal.PLANTED:
         yield f"causal: {name}", partial(test_promises_causal.test_an_effect_before_its_cause_is_found, name)
+    for name in test_promises_progress.GOOD:
+        yield f"progress: {name}", partial(test_promises_progress.test_what_is_good_holds, name, "total")
+    for name in test_promises_progress.PLANTED:
+        yield f"progress: {name}", partial(test_promises_progress.test_what_hinders_is_found, name)

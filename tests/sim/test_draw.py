@@ -8,12 +8,25 @@ import pytest
 
 from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.limits import Config
-from pygroups.sim.catalog import COMES_WITH, DISTURBING, FAULTS, GRAVE, SENTENCES, STEPS, checked_faults
-from pygroups.sim.draw import Wish, draw
+from pygroups.sim.catalog import (
+    BY_NAME,
+    COMES_WITH,
+    DISTURBING,
+    FAULTS,
+    GRAVE,
+    LASTING,
+    SENTENCES,
+    STEPS,
+    checked_faults,
+)
+from pygroups.sim.draw import SMALL, Wish, draw
+from pygroups.sim.lasting import STAYING
 from pygroups.sim.plan import STAGES
-from pygroups.sim.schedule import Cut, Pause, Schedule, Start
+from pygroups.sim.promises import progress
+from pygroups.sim.schedule import Cut, Far, Pause, Schedule, Send, Start, from_json, to_json
 from pygroups.sim.stages import KINDS
 
+MEANWHILE = {"Crash", "Leave", "Gather"}  # what a group has to agree on while something lasts
 WEATHERS = {"loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt"}
 
 
@@ -26,7 +39,7 @@ def kinds(schedule: Schedule) -> set[str]:
     return {type(action).__name__ for action in schedule.actions} - {"Start", "Send"} | weather
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", (*FAULTS, *BY_NAME))
 def test_each_fault_can_be_had_alone(fault: str) -> None:
     """What a list does not name does not happen; a fault of it does, in most seeds."""
     expected = {
@@ -52,6 +65,8 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
         "full": {"Unread"},
         "clock": {"Jump"},
         "burst": {"bursts"},
+        **{name: {"Cut", *MEANWHILE} for name in ("stay-oneway", "stay-pair", "stay-apart", "unreached", "refused")},
+        "far": {"Far", *MEANWHILE},
     }.get(fault, {fault} & WEATHERS)
     drawn = [kinds(schedule) for schedule in some((fault,))]
     assert all(one <= expected for one in drawn)
@@ -91,6 +106,34 @@ def test_a_seed_has_a_part_of_all_faults() -> None:
     assert all(heal_at >= over for heal_at, over in long)
 
 
+@pytest.mark.parametrize("fault", STAYING)
+def test_what_lasts_is_there_when_all_else_has_healed_and_long_enough_to_be_judged(fault: str) -> None:
+    schedules = [schedule for schedule in some((fault,)) if schedule.stays]
+    assert len(schedules) >= 30
+    assert 5 <= sum(schedule.for_good for schedule in schedules) < len(schedules)
+    for schedule in schedules:
+        assert from_json(to_json(schedule)) == schedule
+        last = max(step.at for step in schedule.actions if not isinstance(step, Send))
+        by = max((step.by for step in schedule.actions if isinstance(step, Far)), default=0)
+        lasts = schedule.heal_at + schedule.stays - last
+        assert lasts > progress.bound_of(Config(**schedule.config), 2 * by) + 500_000
+
+
+def test_limits_that_are_small_go_together() -> None:
+    small = some(("limits",), 200)
+    fields = Counter(name for schedule in small for name in schedule.config)
+    assert set(SMALL) <= set(fields)
+    assert all(Config(**schedule.config) for schedule in small)
+
+
+def test_one_application_fails_to_give_its_state_and_never_all() -> None:
+    for schedule in some(("no-state",), 60):
+        assert sum(habits.state != "gives" for habits in schedule.habits.values()) <= 1
+    assert {habits.state for schedule in some(("no-state",)) for habits in schedule.habits.values()} == {
+        *("gives", "raises", "hangs")
+    }
+
+
 def test_the_bound_knows_how_late_a_copy_can_come() -> None:
     for schedule in some(("late",)):
         age = Config(**schedule.config).connection_age
@@ -121,8 +164,9 @@ def test_some_seeds_have_nothing_that_makes_the_living_look_dead() -> None:
 
 
 def test_the_table_of_faults() -> None:
-    assert set(GRAVE) <= set(STEPS) < set(FAULTS) and set(DISTURBING) < set(FAULTS)
-    assert all(len(sentence.split()) > 2 for sentence in SENTENCES.values())
+    every = {*FAULTS, *BY_NAME}
+    assert set(GRAVE) <= set(STEPS) < every and set(DISTURBING) < every and not set(FAULTS) & set(BY_NAME)
+    assert all(len(sentence.split()) > 2 for sentence in (*SENTENCES.values(), *LASTING.values()))
     assert checked_faults("swarm") == FAULTS
     assert checked_faults("crash, late") == ("crash", "late")
     with pytest.raises(UsageError, match="there is no fault 'rain'; there are: crash, restart, isolate"):

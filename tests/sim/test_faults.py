@@ -14,6 +14,7 @@ from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.journal.frames import Frame, walk
 from pygroups.journal.schema import PREFIX
 from pygroups.sim.member import local_time, true_time
+from pygroups.sim.network import Network
 from pygroups.sim.runner import Outcome, play
 from pygroups.sim.schedule import (
     Action,
@@ -21,6 +22,7 @@ from pygroups.sim.schedule import (
     Clog,
     Crash,
     Cut,
+    Far,
     Flap,
     Gather,
     Habits,
@@ -285,7 +287,8 @@ def test_every_step_is_data() -> None:
         Crash(at=1, who="A", moment="Install", nth=2, leaves="first", reaches=2),
         Pause(at=1, who="A", lasts=5, moment="Sequencer.Data"),
         Leave(at=1, who="A"),
-        Cut(at=1, side=("A",), lasts=5, others=("B",), way="in", moment="stops"),
+        Cut(at=1, side=("A",), lasts=5, others=("B",), way="in", moment="stops", stays=True, refused=True),
+        Far(at=1, who="A", other="B", by=7, lasts=5, stays=True),
         Ring(at=1, order=("A", "B", "C"), lasts=5),
         Flap(at=1, who="A", times=3, down=5, up=5),
         Clog(at=1, who="A", other="B", lasts=5, way="out"),
@@ -303,6 +306,51 @@ def test_every_step_is_data() -> None:
         from_json(to_json(schedule).replace(b'"Install"', b'"install it"'))
 
 
+def test_what_stays_is_there_when_the_rest_has_healed() -> None:
+    """A does not reach D, for five seconds after everything else has healed; then D is told, and a new life joins."""
+    stays = Cut(at=SECOND, side=("A",), others=("D",), lasts=0, way="out", stays=True)
+    outcome, lines = held(group(stays, size=4, stays=5 * SECOND, heal_at=2 * SECOND, rejoin=True))
+    assert outcome.counts["cut that stays"] == 1 and outcome.drops["network: cut"] > 20
+    healed = [float(line.split()[0]) for line in lines if "everything heals" in line]
+    assert healed == [2.0, 7.0]
+    goods, _ = held(group(stays, size=4, stays=5 * SECOND, heal_at=2 * SECOND, for_good=True))
+    assert goods.now == 7 * SECOND and goods.facts["progress"] > 0
+
+
+def test_what_is_far_takes_longer_each_way() -> None:
+    far = Far(at=100 * MILLISECOND, who="B", other="A", by=150 * MILLISECOND, lasts=3 * SECOND)
+    outcome, _ = held(group(far, size=2))
+    assert outcome.counts["far"] == 1
+    network = Network(1, Weather())
+    network.move([("A", "B")], 150 * MILLISECOND)
+    there, back = (network.arrivals(*link, b"x")[0][0] for link in (("A", "B"), ("B", "A")))
+    assert there >= 150 * MILLISECOND > back
+    assert network.farthest() == 150 * MILLISECOND
+    network.mend_all()
+    assert network.arrivals("A", "B", b"x")[0][0] < MILLISECOND
+
+
+def test_a_refused_connection_says_that_a_living_process_has_ended() -> None:
+    """For a moment only, and one way: C connects to B, who lives, and hears that nobody is there."""
+    refused = Cut(at=SECOND, side=("C",), others=("B",), lasts=20 * MILLISECOND, way="out", refused=True)
+    lines: list[str] = []
+    outcome = play(group(refused), tell=lines.append)
+    assert outcome.counts["refused"] == 1
+    assert any("suspects B@" in line and "proven" in line for line in lines if line.split()[1] == "C")
+    silent = msgspec.structs.replace(refused, refused=False)
+    quiet: list[str] = []
+    play(group(silent), tell=quiet.append)
+    assert not any("suspects" in line for line in quiet), "so short a silence says nothing"
+
+
+@pytest.mark.parametrize("state", ["raises", "hangs"])
+def test_an_application_that_gives_no_state(state: Literal["raises", "hangs"]) -> None:
+    back = (Crash(at=SECOND, who="C"), Start(at=2 * SECOND, who="C"))
+    schedule = group(*back, habits={"A": Habits(state=state), "B": Habits(), "C": Habits()})
+    outcome = play(schedule)
+    assert outcome.counts["no state given"] >= 1
+
+
 STRANGE: tuple[tuple[dict[str, object], str], ...] = (
     ({"names": []}, "at least one name"),
     ({"names": ["A", "A", "B", "C"]}, "each of them once"),
@@ -316,6 +364,7 @@ STRANGE: tuple[tuple[dict[str, object], str], ...] = (
     ({"weather": {"lost": 0.1}}, "lost"),
     ({"heal_at": 10**16}, "heal_at"),
     ({"typo": 1}, "typo"),
+    ({"for_good": True}, "stay for good"),
 )
 STRANGE_STEPS: tuple[tuple[dict[str, object], str], ...] = (
     ({"type": "start", "who": "Z"}, "means 'Z'"),

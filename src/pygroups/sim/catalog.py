@@ -40,7 +40,20 @@ SENTENCES: Final[Mapping[str, str]] = {
     "replay": "all that one sent another in the last seconds arrives again",
     "corrupt": "bits are flipped, ends are missing, two frames are glued together",
 }
-FAULTS: Final = tuple(SENTENCES)
+FAULTS: Final = tuple(SENTENCES)  # what a seed draws a part of
+
+# What lasts while everything else has healed, and what is wrong for a moment but never made good by itself.
+LASTING: Final[Mapping[str, str]] = {
+    "stay-oneway": "one direction of a link, or all that comes to a process or goes out of it, stays cut",
+    "stay-pair": "two processes stay unable to reach each other, and others reach both",
+    "stay-apart": "one process, or a side, stays cut off from all others",
+    "far": "a host answers late for long: a round trip takes longer than a stage of a view change waits",
+    "unreached": "a process that joins is heard and cannot be reached",
+    "refused": "a connection to a living process is reset and the next one refused: a wrong proof of its end",
+    "limits": "limits and time-outs of every layer are small",
+    "no-state": "an application fails, or never answers, when it shall give its state",
+}
+BY_NAME: Final = tuple(LASTING)  # had by their names only: no seed draws them beside the others
 
 # What comes with a protocol that does not exist yet.
 COMES_WITH: Final[Mapping[str, str]] = {
@@ -60,6 +73,7 @@ STEPS: Final[Mapping[str, int]] = {
     "flap": 1,
     "clog": 2,
     "break": 2,
+    "refused": 3,
     "replay": 2,
     "leave": 3,
     "join": 1,
@@ -74,6 +88,7 @@ STEPS: Final[Mapping[str, int]] = {
 DISTURBING: Final = (
     *("isolate", "pause", "long-pause", "halves", "ring", "oneway", "pair", "tear", "flap", "clog", "slow"),
     *("loss", "burst", "tail", "corrupt"),
+    *(fault for fault in LASTING if fault not in ("limits", "no-state")),
 )
 
 
@@ -90,6 +105,6 @@ def checked_faults(text: str) -> tuple[str, ...]:
     for name in names:
         if name in COMES_WITH:
             raise NotBuilt(f"the fault {name!r} comes with {COMES_WITH[name]}, which is not built yet")
-        if name not in FAULTS:
-            raise UsageError(f"there is no fault {name!r}; there are: {', '.join(FAULTS)}")
+        if name not in (*FAULTS, *BY_NAME):
+            raise UsageError(f"there is no fault {name!r}; there are: {', '.join((*FAULTS, *BY_NAME))}")
     return names

@@ -45,6 +45,9 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "tail": ("delayed",),
     "replay": ("replayed",),
     "corrupt": ("flipped", "truncated", "glued"),
+    **dict.fromkeys(("stay-oneway", "stay-pair", "stay-apart", "unreached"), ("cut that stays",)),
+    "limits": ("starts",),
+    "no-state": ("no state given",),
 }
 """The counters of which one says that a fault happened; a fault that is not here counts under its own name."""
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.layers.profiles import profile_named
 
+from . import lasting
 from .catalog import DISTURBING, FAULTS, GRAVE, STEPS
 from .plan import FORMATION, Plan
 from .schedule import Action, Habits, Schedule, Send, Start, Weather, stream
@@ -21,6 +22,8 @@ MESSAGES: Final = 320  # planned while there are faults; some of their senders w
 LONG: Final = 0.08  # of the schedules with late copies so many last far longer, so that what is late can be very late
 
 
+STAYS: Final = 0.3  # of the schedules that may have it so many have something that lasts when the rest has healed
+NOTHING_STAYS: Final = lasting.Stay(0, False)
 LAST_CHANGE: Final = 0.2  # of the schedules in which anybody leaves so many end with it
 
 
@@ -49,11 +52,12 @@ def draw(seed: int, wish: Wish) -> Schedule:
     last = "leave" in faults and stream(seed, "last change").random() < LAST_CHANGE
     if last:
         plan.add_last_change(heal_at)
+    plan.actions = [step for step in plan.actions if step.at < heal_at or isinstance(step, Start)]
+    stay = NOTHING_STAYS if last else _stay(stream(seed, "stays"), plan, wish, heal_at, config)
     steps = [*_starts(stream(seed, "starts"), names, FORMATION + lasts, faults), *plan.actions]
     sends = _sends(stream(seed, "sends"), names, FORMATION + lasts, heal_at, config, wish)
     if last:
         sends = [send for send in sends if send.at < heal_at]
-    kept = [step for step in steps if step.at < heal_at or isinstance(step, Start)]
     return Schedule(
         seed=seed,
         profile=wish.profile,
@@ -62,10 +66,20 @@ def draw(seed: int, wish: Wish) -> Schedule:
         config=config,
         weather=weather,
         rejoin=rng.random() < 0.5,
-        actions=tuple(sorted([*kept, *sends], key=lambda action: action.at)),
+        actions=tuple(sorted([*steps, *sends], key=lambda action: action.at)),
         heal_at=heal_at,
         bound=bound_of(config, weather),
+        stays=stay.lasts,
+        for_good=stay.for_good,
     )
+
+
+def _stay(rng: Random, plan: Plan, wish: Wish, heal_at: int, config: dict[str, int]) -> lasting.Stay:
+    """What lasts when everything else has healed; the faults are drawn from the plan's own chance."""
+    staying = tuple(fault for fault in plan.may if fault in lasting.STAYING)
+    if not staying or rng.random() >= (STAYS if wish.faults == FAULTS else 0.9):
+        return NOTHING_STAYS
+    return lasting.add(plan, staying, heal_at, Config(**config))
 
 
 def bound_of(config: dict[str, int], weather: Weather) -> int:
@@ -110,9 +124,41 @@ def _config(rng: Random, faults: Sequence[str]) -> dict[str, int]:
         config |= {"run_bytes": 2 << 10, "window": rng.choice([4, 8, 32]) << 10, "stable_bytes": 2 << 10}
     if rng.random() < 0.1:
         config |= {"nakack_early_max": 8, "unicast_early_max": 8, "nakack_request_runs": 3, "unicast_request_runs": 3}
+    if "limits" in faults:
+        config |= _small(stream(rng.randrange(1 << 32), "limits"))
     if rng.random() < 0.9:  # else the end of a schedule may take half a minute of nothing but heartbeats
         config |= {"connection_age": rng.choice([1, 3]) * SECOND}
     return config
+
+
+SMALL: Final[dict[str, Sequence[int]]] = {
+    "runs_in_flight": (1, 2, 8),
+    "unicast_ack_runs": (1, 4),
+    "unicast_early_max": (2, 8),
+    "unicast_request_runs": (1, 3),
+    "unicast_backoff_max": (50 * MILLISECOND, 200 * MILLISECOND),
+    "tombstone": (1 * SECOND, 5 * SECOND),
+    "nakack_early_max": (2, 8),
+    "nakack_request_runs": (1, 3),
+    "nakack_backoff_max": (50 * MILLISECOND, 200 * MILLISECOND),
+    "announce_max": (100 * MILLISECOND, 1 * SECOND),
+    "stable_bytes": (1 << 10, 4 << 10),
+    "stable_backoff_max": (200 * MILLISECOND,),
+    "future_runs_max": (2, 16, 64),
+    "batch": (1 * MILLISECOND, 100 * MILLISECOND),
+    "views_per_second": (1, 10),
+    "state_chunk": (16, 64),
+    "state_chunks_ahead": (2, 4),
+    "link_bytes": (64 << 10,),
+}
+
+
+def _small(rng: Random) -> dict[str, int]:
+    """Some limits and time-outs that a schedule soon comes to; runs are small, and the window holds many."""
+    small = {name: rng.choice(values) for name, values in SMALL.items() if rng.random() < 0.3}
+    if rng.random() < 0.4:
+        small |= {"run_bytes": rng.choice((64, 256)), "window": rng.choice((8, 64)) << 10, "runs_in_flight": 8}
+    return small
 
 
 def _patience(config: dict[str, int]) -> int:
@@ -133,8 +179,10 @@ def _habits(rng: Random, names: Sequence[str], faults: Sequence[str]) -> dict[st
     def drift(most: int) -> int:
         return rng.randint(-most, most) if "drift" in faults else 0
 
+    fails = rng.choice(names) if "no-state" in faults else None
     return {
         name: Habits(
+            state=rng.choice(("raises", "hangs")) if name == fails else "gives",
             loop_delay=rng.choice([50, 100, 300, 2 * MILLISECOND]),
             reads_after=rng.choice([100, MILLISECOND, 5 * MILLISECOND, 5 * MILLISECOND, 100 * MILLISECOND]),
             drift=drift(400),
@@ -218,7 +266,7 @@ def _sends(
     left = MESSAGES * whole
     while left > 0:
         count = rng.choice([1, 1, 1, 2, 5, 20])
-        size = rng.randint(10, 200) if rng.random() < 0.97 else rng.randint(200, large)
+        size = rng.randint(10, min(200, large)) if rng.random() < 0.97 else rng.randint(min(200, large), large)
         at = rng.randrange(FORMATION // 2, until)
         to = rng.choice(names) if rng.random() < 0.1 else None
         sends.append(Send(at=at, who=rng.choice(senders), count=count, size=size, to=to))

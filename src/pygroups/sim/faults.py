@@ -20,6 +20,7 @@ from .schedule import (
     Clog,
     Crash,
     Cut,
+    Far,
     Flap,
     Gather,
     Jump,
@@ -180,7 +181,27 @@ def _cut(world: World, cut: Cut, names: Sequence[str]) -> None:
     isolated = len(side) == 1 and cut.others is None and cut.way == "both"
     kind = "isolation" if isolated else f"cut {cut.way}"
     _note(world, kind, [world.running[name] for name in side if name in world.running])
-    _separate(world, links, cut.lasts)
+    if cut.refused:
+        world.count("refused")
+    if cut.stays:
+        world.count("cut that stays")
+    _separate(world, links, cut.lasts, refused=cut.refused, stays=cut.stays)
+    for src, dest in links if cut.refused else ():
+        world.connections.reset(src, dest)
+
+
+def _far(world: World, far: Far) -> None:
+    name = _name(world, far.who)
+    if name is None:
+        return
+    links = _links(world, [name], (far.other,) if far.other else None, "both")
+    _note(world, "far", [world.running[name]])
+    world.judge.disturbed()
+    world.network.move(links, far.by)
+    if far.stays:
+        world.staying.append(lambda: world.network.move(links, far.by))
+    else:
+        _after(world, far.lasts, world.network.move, links, -far.by)
 
 
 def _ring(world: World, ring: Ring) -> None:
@@ -227,7 +248,7 @@ def _break(world: World, action: Break) -> None:
     one, other = _named(world, action.who), _named(world, action.other)
     if one is not None and other is not None and one is not other:
         _note(world, "connection lost", [one, other])
-        world.lose_connection(one, other)
+        world.connections.lose(one, other)
 
 
 def _links(world: World, side: Sequence[str], others: Sequence[str] | None, way: Way) -> Links:
@@ -242,15 +263,21 @@ def _links(world: World, side: Sequence[str], others: Sequence[str] | None, way:
     return [*out, *([(other, one) for one, other in pairs] if way != "out" else [])]
 
 
-def _separate(world: World, links: Links, lasts: int) -> None:
+def _separate(world: World, links: Links, lasts: int, *, refused: bool = False, stays: bool = False) -> None:
+    def cut() -> None:
+        world.network.cut(links, refused=refused)
+
     world.judge.disturbed()
-    world.network.cut(links)
-    _after(world, lasts, _mend, world, links)
+    cut()
+    if stays:
+        world.staying.append(cut)
+    else:
+        _after(world, lasts, _mend, world, links, refused)
 
 
-def _mend(world: World, links: Links) -> None:
+def _mend(world: World, links: Links, refused: bool) -> None:
     world.tell("-", "a cut heals")
-    world.network.mend(links)
+    world.network.mend(links, refused=refused)
 
 
 # -- what all have in common
@@ -276,9 +303,10 @@ def _name(world: World, who: str) -> str | None:
 
 def _after(world: World, delay: int, do: Callable[..., None], *args: Any) -> None:
     """Call it then, unless everything has healed by itself meanwhile."""
+    phase = world.phase
 
     def unless_healed() -> None:
-        if not world.healed:
+        if world.phase == phase:
             do(*args)
 
     world.agenda.after(delay, unless_healed)
@@ -321,6 +349,7 @@ _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
     Pause: _aim,
     Leave: _leave,
     Cut: _aim_cut,
+    Far: _far,
     Ring: _ring,
     Flap: _flap,
     Clog: _aim,

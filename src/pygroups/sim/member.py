@@ -152,10 +152,12 @@ class Member:
     def pause(self) -> None:
         """It does not run any more, until as many resumes have come."""
         self.paused += 1
+        self.world.changes += 1
 
     def resume(self) -> None:
         """It runs again, with everything that waited."""
         self.paused = max(0, self.paused - 1)
+        self.world.changes += 1
         if not self.paused and not self.ended:
             self.world.tell(self.address.name, "runs again")
             self.turn()
@@ -292,6 +294,7 @@ class Member:
     def leave(self) -> None:
         """Begin to leave; nothing is sent any more."""
         self.leaving = True
+        self.world.changes += 1
         self.world.judge.leaving(self.address)
         self.app.orders.clear()
         self.ask(Leave())
@@ -307,10 +310,12 @@ class Member:
         if self._reads_at <= self.agenda.now:
             self._read()
         self.unread += 1
+        self.world.changes += 1
 
     def read_again(self) -> None:
         """Its application reads, if it was to."""
         self.unread = max(0, self.unread - 1)
+        self.world.changes += 1
         if not self.unread and self._reads_at <= self.agenda.now:
             self._read()
             self._tell_read(self.agenda.now + READ_TOLD)

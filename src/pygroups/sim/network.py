@@ -46,11 +46,15 @@ class Network:
         self._links: dict[tuple[str, str], Link] = {}
         self.cuts: dict[tuple[str, str], int] = {}  # how many cuts lie on a link
         self.clogs: dict[tuple[str, str], int] = {}  # until when what comes on a link waits
+        self.refusals: dict[tuple[str, str], int] = {}  # how many cuts that refuse lie on a link
+        self.distances: dict[tuple[str, str], int] = {}  # by how much a link is longer than usual
+        self.changes = 0  # how often any of these became another
         self.counters = dict.fromkeys(COUNTED, 0)
         self.set_weather(weather)
 
     def set_weather(self, weather: Weather) -> None:
         """From now on frames are treated so."""
+        self.changes += 1
         self.weather = weather
         w = weather
         # One draw decides whether anything unusual happens to a frame; these are its thresholds.
@@ -93,31 +97,54 @@ class Network:
         """Whether both ways are open, as a connection needs."""
         return self.is_open(one, other) and self.is_open(other, one)
 
-    def cut(self, links: Iterable[tuple[str, str]]) -> None:
-        """Let nothing pass on these, also what is on its way."""
+    def cut(self, links: Iterable[tuple[str, str]], *, refused: bool = False) -> None:
+        """Let nothing pass on these, also what is on its way; who connects over them waits, or is refused."""
+        self.changes += 1
         for link in links:
             self.cuts[link] = self.cuts.get(link, 0) + 1
+            self.refusals[link] = self.refusals.get(link, 0) + refused
 
-    def mend(self, links: Iterable[tuple[str, str]]) -> None:
+    def mend(self, links: Iterable[tuple[str, str]], *, refused: bool = False) -> None:
         """Take one cut off each of these."""
+        self.changes += 1
         for link in links:
             if self.cuts.get(link, 0) > 0:
                 self.cuts[link] -= 1
+                self.refusals[link] -= refused
 
     def mend_all(self) -> None:
-        """Everything passes again."""
-        self.cuts.clear()
-        self.clogs.clear()
+        """Everything passes again, as fast as usual."""
+        self.changes += 1
+        for troubles in (self.cuts, self.clogs, self.refusals, self.distances):
+            troubles.clear()
+
+    def refuses(self, src: str, dest: str) -> bool:
+        """Whether somebody who connects from `src` to `dest` hears that nobody listens there."""
+        return self.refusals.get((src, dest), 0) > 0 and self.is_open(dest, src)
+
+    # -- distances
+
+    def move(self, links: Iterable[tuple[str, str]], by: int) -> None:
+        """What leaves on these takes so much longer from now on, or shorter."""
+        self.changes += 1
+        for link in links:
+            self.distances[link] = max(0, self.distances.get(link, 0) + by)
+
+    def farthest(self) -> int:
+        """By how much the longest link is longer than usual."""
+        return max(self.distances.values(), default=0)
 
     # -- clogs
 
     def clog(self, links: Iterable[tuple[str, str]], until: int) -> None:
         """What comes on these waits until then."""
+        self.changes += 1
         for link in links:
             self.clogs[link] = max(until, self.clogs.get(link, 0))
 
     def unclog(self, src: str, dest: str) -> Random:
         """Nothing that comes on this link waits any more; its source of chance, for what did."""
+        self.changes += 1
         self.clogs.pop((src, dest), None)
         return self.link(src, dest).rng
 
@@ -134,7 +161,7 @@ class Network:
     def delay(self, src: str, dest: str) -> int:
         """How long a small thing takes that cannot be lost, such as the news of a connection."""
         link = self.link(src, dest)
-        return link.base + int(link.rng.random() * self.weather.jitter)
+        return link.base + self.distances.get((src, dest), 0) + int(link.rng.random() * self.weather.jitter)
 
     def arrivals(self, src: str, dest: str, frame: bytes) -> Arrivals:
         """When and as what a frame that leaves now arrives: not at all if it is lost, several times if repeated."""
@@ -144,6 +171,8 @@ class Network:
         link = self._links.get((src, dest)) or self.link(src, dest)
         rng = link.rng
         usual = link.base + int(rng.random() * self.weather.jitter)
+        if self.distances:
+            usual += self.distances.get((src, dest), 0)
         if not self._fates:
             return ((usual, frame, False),)
         if link.burst_left:

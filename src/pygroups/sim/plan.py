@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from pygroups.core.limits import MILLISECOND, SECOND
 
+from . import lasting
 from .schedule import (
     COORDINATOR,
     FOLLOWER,
@@ -343,6 +344,9 @@ class Plan:
         one, other = self.rng.sample(self.names, 2)
         self.actions.append(Break(at=at, who=one, other=other))
 
+    def refused(self, at: int) -> None:
+        lasting.refused(self, at, self.rng.choice((20 * MILLISECOND, SECOND, self.span())))
+
 
 _DRAWN: Final[dict[str, Callable[[Plan, int], None]]] = {
     "crash": Plan.crash,
@@ -358,6 +362,7 @@ _DRAWN: Final[dict[str, Callable[[Plan, int], None]]] = {
     "clog": Plan.clog,
     "replay": Plan.replay,
     "break": Plan.breaks,
+    "refused": Plan.refused,
     "leave": Plan.leave,
     "join": Plan.join,
     "join-storm": Plan.join_storm,

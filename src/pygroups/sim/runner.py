@@ -24,6 +24,7 @@ from .promises.judge import Judge, checks_of
 from .schedule import Schedule
 from .stages import Watched
 from .story import Lines, Story
+from .watch import Watch
 from .world import World
 
 GROUP: Final = "simulated"  # what seals its frames
@@ -146,9 +147,14 @@ def _play(world: World) -> None:
     if world.network.silences:
         world.judge.disturbed()
     agenda.plan((action.at, faults.apply, (world, action)) for action in schedule.actions)
+    Watch(world).look()
     agenda.run_until(schedule.heal_at)
-    world.heal()
-    world.settle()
+    if schedule.stays:
+        world.calm()
+        agenda.run_until(schedule.heal_at + schedule.stays)
+    if not schedule.for_good:
+        world.heal()
+        world.settle()
 
 
 def _fallen(error: Exception) -> Witness:

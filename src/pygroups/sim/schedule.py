@@ -39,6 +39,7 @@ MOMENTS: Final = ("now", "sends", "delivers", "stops", "installs", *LABELS.value
 
 Way = Literal["both", "out", "in"]
 Leaving = Literal["all", "some", "first", "nothing"]
+Giving = Literal["gives", "raises", "hangs"]
 # When a fault hits that was aimed at an instant: then, or in a later turn of its victim: the one in which it sends
 # anything, delivers, stops for a view change, installs a view, or sends a head with this name (sim/stages.py).
 Moment = Annotated[str, Meta(pattern="^(now|sends|delivers|stops|installs|[A-Z][A-Za-z0-9]*([.][A-Z][A-Za-z0-9]*)?)$")]
@@ -104,6 +105,18 @@ class Cut(Aimed, frozen=True, kw_only=True, tag="cut"):
     lasts: Time
     others: tuple[str, ...] | None = None
     way: Way = "both"
+    stays: bool = False  # it outlasts `heal_at`: it ends when the schedule's `stays` is over, or never
+    refused: bool = False  # connections over it are reset at once, and new ones refused: as if the process had ended
+
+
+class Far(Step, frozen=True, kw_only=True, tag="far"):
+    """For a time everything between `who` and `other` (all the rest, if not given) takes `by` longer, each way."""
+
+    who: str
+    other: str | None = None
+    by: Time
+    lasts: Time
+    stays: bool = False  # as for a Cut
 
 
 class Ring(Step, frozen=True, tag="ring"):
@@ -179,7 +192,22 @@ class Gather(Step, frozen=True, tag="gather"):
 
 
 Action = (
-    Start | Send | Crash | Pause | Leave | Cut | Ring | Flap | Clog | Replay | Break | Slow | Unread | Jump | Gather
+    Start
+    | Send
+    | Crash
+    | Pause
+    | Leave
+    | Cut
+    | Far
+    | Ring
+    | Flap
+    | Clog
+    | Replay
+    | Break
+    | Slow
+    | Unread
+    | Jump
+    | Gather
 )
 
 
@@ -208,6 +236,7 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reads_after: Time = 1 * MILLISECOND  # until the application has consumed what it was given, at most
     drift: Ppm = 0  # how much faster the clock runs that its layers see
     wall_drift: Ppm = 0  # and the one that only its journal shows
+    state: Giving = "gives"  # what its get_state() does, when it shall give the state to joiners
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -222,7 +251,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     weather: Weather = Weather()
     rejoin: bool = False  # whether a process that was excluded comes back as a new life
     actions: tuple[Action, ...]  # by time
-    heal_at: Time  # all faults end
+    heal_at: Time  # all faults end but those that stay
+    stays: Time = 0  # so long after it those end too; what happens meanwhile is over by then as well
+    for_good: bool = False  # what stays never ends: what is promised while it lasts is judged, and nothing after it
     bound: Time  # after heal_at, until everything promised must have happened
 
 
@@ -237,7 +268,9 @@ def to_json(schedule: Schedule) -> bytes:
     fields["habits"] = {name: _unusual(habits) for name, habits in schedule.habits.items() if habits != Habits()}
     fields["weather"] = _unusual(schedule.weather)
     fields["actions"] = [{"at": step.at, "type": _type(step)} | _unusual(step) for step in schedule.actions]
-    lines = [f' "{name}": {_text(value)}' for name, value in fields.items() if value is not False and value != {}]
+    lines = [
+        f' "{name}": {_text(value)}' for name, value in fields.items() if value not in (False, {}) or name == "seed"
+    ]
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
@@ -294,10 +327,12 @@ def _check_names(schedule: Schedule) -> None:
 def _check_steps(schedule: Schedule) -> None:
     """UsageError for a payload that no run holds, and for a fault after everything has healed: it would never end."""
     largest = Config(**schedule.config).run_bytes
+    if schedule.for_good and not schedule.stays:
+        raise UsageError("in the schedule faults stay for good, and stays is 0: nothing would be judged")
     for number, step in enumerate(schedule.actions, 1):
         if isinstance(step, Send) and step.size > largest:
             raise UsageError(f"step {number} of the schedule sends {step.size:,} bytes; the limit is {largest:,}")
-        if step.at > schedule.heal_at and not isinstance(step, Start | Send):
+        if step.at > schedule.heal_at + schedule.stays and not isinstance(step, Start | Send):
             raise UsageError(f"step {number} of the schedule comes after heal_at, when there are no faults any more")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Marks, StateArrived, StateChunk, StateWanted
+from pygroups.core.events import Marks, StateArrived, StateChunk, StateFailed, StateWanted
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.top import checksum
 
@@ -28,6 +28,12 @@ class StateKeeper:
     def wanted(self, event: StateWanted) -> None:
         """The state of now is asked for: it is taken now, and leaves a little later."""
         member = self.member
+        if member.habits.state != "gives":
+            member.world.count("no state given")
+            if member.habits.state == "raises":
+                for joiner in event.joiners:
+                    member.ask(StateFailed(event.view, joiner, "get_state() raised"))
+            return
         data = msgspec.msgpack.encode([(*origin, mark) for origin, mark in sorted(event.digest.items())])
         member.world.judge.state_given(member.address, event.view, event.digest, data)
         for joiner in event.joiners:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from pygroups.core.address import INCARNATION_DIGITS, Address
-from pygroups.core.events import Announce, Answered, Contacts, Dead, Ended, Event, Find, Found, Probe
+from pygroups.core.events import Announce, Contacts, Ended, Event, Find, Found, Probe
 from pygroups.core.layer import Env, Record
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.records import plain_records
@@ -16,6 +16,7 @@ from pygroups.core.view import ViewId
 from pygroups.journal.writer import MemoryJournal
 
 from .agenda import Agenda
+from .connections import Connections
 from .directory import Directory
 from .member import MILLION, Member, local_time
 from .network import BURST, CALM, Network
@@ -83,7 +84,10 @@ class World:
         self.wall_ahead: dict[str, int] = {}  # by how much the wall clock of a host was set ahead, or back
         self.counters: dict[str, int] = {}
         self.rng = stream(schedule.seed, "world")
-        self.healed = False  # no fault any more
+        self.connections = Connections(self)
+        self.phase = 0  # how often everything has healed: what an earlier fault would end is over already
+        self.staying: list[Callable[[], None]] = []  # brings back what stays when the rest heals
+        self.changes = 0  # how often a process began, ended or stood still because the schedule says so
         self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, what a clog holds, or held before
         self._keeps_for = max((step.since for step in schedule.actions if isinstance(step, Replay)), default=0)
         self._kept: dict[tuple[str, str], deque[Kept]] = {}  # by hosts, what may be replayed
@@ -117,6 +121,7 @@ class World:
         if self.journals:
             member.journal = MemoryJournal(group_of(self.schedule), name, address.incarnation, self.schedule.profile)
             self.mark(member, "start", gauges={"bound_us": self.schedule.bound, "epsilon_ppm": 0})
+        self.changes += 1
         self.tell(name, f"starts as {address}")
         member.join()
 
@@ -132,18 +137,25 @@ class World:
                 delay = self.network.delay(member.address.name, other.address.name)
                 self.agenda.after(delay + self.rng.randint(0, 3 * MILLISECOND), self._mourn, other, member.address)
         if member.ended == "excluded" and self.schedule.rejoin:
-            self.agenda.after(200 * MILLISECOND, self.start, member.address.name)
+            self.agenda.after(200 * MILLISECOND, self._again, member.address.name)
+
+    def _again(self, name: str) -> None:
+        """Who was excluded joins as a new life: the group's doing, and no change of what it has to live with."""
+        changes = self.changes
+        self.start(name)
+        self.changes = changes
 
     def crash(self, member: Member) -> None:
         """The process of `member` ends in the middle of whatever it did."""
         member.ended = "crashed"
+        self.changes += 1
         self.tell(member.address.name, "crashes")
         self.judge.crashed(member.address)
         self.gone(member)
 
     def _mourn(self, member: Member, dead: Address) -> None:
         """`member`'s connection with `dead` ends, if the news can reach it; once."""
-        if self._waits(dead.name, member.address.name, self._mourn, member, dead):
+        if self.waits(dead.name, member.address.name, self._mourn, member, dead):
             return
         key = (member.address, dead)
         if key in self._mourned or not self.network.is_open(dead.name, member.address.name):
@@ -185,7 +197,7 @@ class World:
         if network.cuts and not network.is_open(src.name, dest.name):
             network.counters["cut"] += 1
             return
-        if network.clogs and self._waits(src.name, dest.name, self._arrive, src, dest, frame, outlives):
+        if network.clogs and self.waits(src.name, dest.name, self._arrive, src, dest, frame, outlives):
             return
         receiver = self.lives[dest]
         if outlives and receiver.ended:
@@ -197,7 +209,7 @@ class World:
         if not sender.ended:
             self.agenda.after(self.network.delay(dest.name, src.name), self._mourn, sender, dest)
 
-    def _waits(self, src: str, dest: str, do: Callable[..., None], *args: Any) -> bool:
+    def waits(self, src: str, dest: str, do: Callable[..., None], *args: Any) -> bool:
         """Whether the link is clogged: `do` is then called when that is over."""
         wait = self.network.held(src, dest, self.agenda.now) if self.network.clogs else None
         if wait is not None:
@@ -226,7 +238,7 @@ class World:
             for peer in command.contacts:
                 member.routes.setdefault(peer)
         elif isinstance(command, Probe):
-            self._send_probe(member, command.peer)
+            self.connections.probe(member, command.peer)
 
     def _found(self, member: Member) -> None:
         if member.ended:
@@ -235,41 +247,6 @@ class World:
         for peer in found.members:
             member.routes.setdefault(peer)
         member.arrive(found)
-
-    def _send_probe(self, member: Member, peer: Address) -> None:
-        """Connect to where `peer` listened: nothing, a refusal, or whoever lives there answers when it runs."""
-        self.agenda.after(self.network.delay(member.address.name, peer.name), self._probe_arrives, member, peer)
-
-    def _probe_arrives(self, member: Member, peer: Address) -> None:
-        if self._waits(member.address.name, peer.name, self._probe_arrives, member, peer):
-            return
-        here = self.running.get(peer.name)
-        if not self.network.connects(member.address.name, peer.name):
-            return
-        if here is None:
-            self._answer_probe(member, Dead(peer))
-        else:
-            answer = Answered(peer) if here.address == peer else Dead(peer)
-            here.arrive(lambda: self._answer_probe(member, answer))
-
-    def _answer_probe(self, member: Member, answer: Answered | Dead) -> None:
-        delay = self.network.delay(answer.peer.name, member.address.name)
-        self.agenda.after(delay, self._probe_answered, member, answer)
-
-    def _probe_answered(self, member: Member, answer: Answered | Dead) -> None:
-        if self._waits(answer.peer.name, member.address.name, self._probe_answered, member, answer):
-            return
-        if not member.ended and self.network.connects(member.address.name, answer.peer.name):
-            member.arrive(answer)
-
-    def _hang_up(self, member: Member, peer: Address) -> None:
-        if not member.ended and self.network.is_open(peer.name, member.address.name):
-            member.arrive(Ended(peer))
-
-    def lose_connection(self, one: Member, other: Member) -> None:
-        """The connection between two that live ends; both can connect again."""
-        for member, peer in ((one, other), (other, one)):
-            self.agenda.after(self.rng.randint(0, 2 * MILLISECOND), self._hang_up, member, peer.address)
 
     # -- who is meant
 
@@ -310,11 +287,22 @@ class World:
     def heal(self) -> None:
         """All faults are over."""
         self.tell("-", "everything heals")
-        self.healed = True
         self.judge.healed(self.agenda.now + self.schedule.bound)
+        self._recover()
+        self.mark_all("heal")
+
+    def calm(self) -> None:
+        """All faults are over but those that stay."""
+        self.tell("-", "everything heals but what stays")
+        self._recover()
+        for bring_back in self.staying:
+            bring_back()
+
+    def _recover(self) -> None:
+        self.phase += 1
+        self.changes += 1
         self.network.mend_all()
         self.network.set_weather(CALM)
-        self.mark_all("heal")
         for member in list(self.running.values()):
             member.heal()
 

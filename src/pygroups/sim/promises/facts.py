@@ -10,6 +10,8 @@ from pygroups.core.view import ViewId
 
 from .broken import Broken, Witness
 
+Link = tuple[str, str]  # from one host to another
+
 
 class Viewed(msgspec.Struct, frozen=True):
     """`member` installed the view `id`, having come from `came_from` (as seen here, not as it says)."""
@@ -70,6 +72,30 @@ class Rest(msgspec.Struct, frozen=True):
     gauges: dict[str, int]
     blocked: bool
     leaving: bool
+
+
+class Stand(msgspec.Struct, frozen=True):
+    """How one process stands that has not ended."""
+
+    member: Address
+    runs: bool  # it is not paused
+    reads: bool  # its application takes what it is given
+    view: ViewId | None
+    members: tuple[Address, ...]  # of that view
+    blocked: bool
+    leaving: bool
+    accepted: int  # the number of its next multicast
+    unsent: int  # payloads that its application could not send yet
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """Everything there is at an instant of a stretch in which no link and no process changes."""
+
+    now: int
+    since: int  # when the stretch began
+    bound: int
+    cut: frozenset[Link]  # the links on which nothing passes
+    stands: tuple[Stand, ...]
 
 
 class Check:
@@ -143,6 +169,9 @@ class Check:
 
     def state_none(self, member: Address, view: ViewId) -> None:
         """`member` was told that nobody has a state for it."""
+
+    def looked(self, situation: Situation) -> None:
+        """This is how everybody stands now, and which links are cut."""
 
     def healed(self, deadline: int) -> None:
         """All faults are over; until `deadline` (microseconds, the world's time) what was promised has to happen."""

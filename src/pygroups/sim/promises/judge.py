@@ -14,9 +14,10 @@ from pygroups.core.view import ViewId
 
 from .broken import Witness
 from .causal import FOLLOWS_FROM, Causal
-from .facts import Check, Delivery, OnConnection, Rest, UnicastDelivery, Viewed
+from .facts import Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed
 from .messages import Messages
 from .order import Order
+from .progress import Progress
 from .quiet import Quiet
 from .stability import Stability
 from .states import States
@@ -46,6 +47,7 @@ def checks_of(profile: str) -> list[Check]:
         Synchrony(),
         Unicasts(),
         Connections(),
+        Progress(messages),
     ]
 
 
@@ -79,6 +81,7 @@ class Judge:
         self._state_set = _hearers(checks, "state_set")
         self._keeps_no_state = _hearers(checks, "keeps_no_state")
         self._state_none = _hearers(checks, "state_none")
+        self._looked = _hearers(checks, "looked")
         self._healed = _hearers(checks, "healed")
         self._settled = _hearers(checks, "settled")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
@@ -211,6 +214,11 @@ class Judge:
         """`member` was told that it begins with none."""
         for check in self._state_none:
             check(member, view)
+
+    def looked(self, situation: Situation) -> None:
+        """This is how everybody stands, in a stretch in which nothing changes."""
+        for check in self._looked:
+            check(situation)
 
     def healed(self, deadline: int) -> None:
         """All faults are over; until `deadline`, by the world's time, everything promised must have happened."""

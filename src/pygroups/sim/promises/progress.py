@@ -1,0 +1,158 @@
+"""What holds while faults last: progress.
+
+Judged is every stretch in which neither the links between hosts nor what runs there changes.  Something that hinders
+the group may be there for a bound; what is still there then, without a change in between, breaks the promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pygroups.core.address import Address
+from pygroups.core.limits import SECOND, Config
+from pygroups.core.view import ViewId
+
+from .facts import Check, Link, Situation, Stand
+from .messages import Messages
+
+Problem = tuple[str, Address, Address | None, int]  # what hinders, at whom, because of whom, and since which message
+
+
+def bound_of(config: Config, round_trip: int = 0) -> int:
+    """How long anything may hinder a group in which nothing changes: the time to notice a silent member, and four
+    attempts at a view, each of which may wait in two stages; a message and its answer take `round_trip`."""
+    noticed = config.heartbeat_timeout + config.verify_timeout + config.join_retry
+    patience = config.ready_timeout + config.flush_timeout + 8 * round_trip
+    return noticed + 4 * patience + SECOND // config.views_per_second
+
+
+class Progress(Check):
+    """Members that reach each other are in one view without the dead, not blocked, and deliver what they send."""
+
+    promises = ("progress",)
+
+    def __init__(self, messages: Messages) -> None:
+        self.messages = messages
+        self.since = -1  # the stretch to which the problems belong
+        self.problems: dict[Problem, int] = {}  # and since when each is there
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"progress": self.judged}
+
+    def looked(self, situation: Situation) -> None:
+        now, before = situation.now, self.problems if situation.since == self.since else {}
+        self.since = situation.since
+        self.problems = {problem: before.get(problem, now) for problem in self._problems(situation)}
+        if now < situation.since + situation.bound:
+            return
+        self.judged += sum(stand.view is not None for stand in situation.stands)
+        for problem, first in self.problems.items():
+            what, member, other, number = problem
+            if now >= first + situation.bound * (2 if what == LEAVES else 1):
+                message = ((other or member), number) if number else None
+                self.broken("progress", what, member=member, other=other, message=message)
+
+    # -- who belongs together
+
+    def _problems(self, situation: Situation) -> Iterator[Problem]:
+        """What hinders now, in each part of the network that hangs together both ways."""
+        stands = {stand.member: stand for stand in situation.stands}
+        for part in _parts([stand for stand in situation.stands if stand.runs], situation.cut):
+            sides: dict[ViewId, list[Stand]] = {}
+            for stand in part:
+                if stand.view is not None:
+                    sides.setdefault(stand.view, []).append(stand)
+            for side in sides.values():
+                ahead = [one for one in situation.stands if _went_on(one, side, situation.cut)]
+                if ahead:
+                    yield from self._left_behind(side, ahead, situation)
+                else:
+                    yield from self._hindered(side, part, stands)
+            yield from self._waiting(part, situation.cut)
+
+    def _left_behind(self, side: list[Stand], ahead: list[Stand], situation: Situation) -> Iterator[Problem]:
+        """Others of this view, of whom something comes, are in a later one; who reaches all of those hears of it."""
+        later = [one for one in situation.stands if one.view == ahead[0].view and one.runs]
+        for stand in side:
+            if _reaches(stand, later, situation.cut):
+                yield BEHIND, stand.member, ahead[0].member, 0
+
+    def _waiting(self, part: list[Stand], cut: frozenset[Link]) -> Iterator[Problem]:
+        """Who reaches all the others and would join."""
+        inside = [stand for stand in part if stand.view is not None]
+        for stand in part:
+            if stand.view is None and inside and not stand.leaving and _reaches(stand, inside, cut):
+                yield WAITS, stand.member, None, 0
+
+    # -- what hinders one view
+
+    def _hindered(self, side: list[Stand], part: list[Stand], stands: dict[Address, Stand]) -> Iterator[Problem]:
+        """A member of the view that some other member cannot reach is out of it, or everything between the two goes
+        through others and nothing waits for it."""
+        first = side[0]
+        here = {stand.member: None for stand in part}
+        installed = {stand.member: None for stand in side}
+        for member in first.members:
+            if member not in stands:
+                yield DEAD, first.member, member, 0
+            elif member not in here:
+                yield UNREACHED, first.member, member, 0
+            elif member not in installed:
+                yield NOT_IN, first.member, member, 0
+        reads = all(stands[member].reads for member in first.members if member in stands)
+        for stand in side:
+            if stand.blocked:
+                yield BLOCKED, stand.member, None, 0
+            if stand.leaving:
+                yield LEAVES, stand.member, None, 0
+            elif stand.unsent and reads:
+                yield UNSENT, stand.member, None, stand.accepted
+            for origin in side:
+                number = self.messages.next.get(stand.member, {}).get(origin.member, 1)
+                if number < origin.accepted:
+                    yield UNDELIVERED, stand.member, origin.member, number
+
+
+DEAD = "a process that ended is still in its view"
+UNREACHED = "no way leads to a member that is still in its view"
+NOT_IN = "it is in a view of which a member has not installed it"
+BEHIND = "the others are in a later view, and it reaches them all"
+WAITS = "it waits to join, and reaches everybody"
+BLOCKED = "it is stopped for a view that does not come"
+LEAVES = "it wants to leave and is still in its view"
+UNSENT = "its application waits to send, and everybody reads"
+UNDELIVERED = "it was sent and not delivered, by a member of the same view"
+
+
+def _parts(stands: Sequence[Stand], cut: frozenset[Link]) -> list[list[Stand]]:
+    """Those who hang together over links that work both ways; in the order of `stands`."""
+    if not cut:
+        return [list(stands)] if stands else []
+    parts: list[list[Stand]] = []
+    left = list(stands)
+    while left:
+        part = [left[0]]
+        for stand in part:  # grows meanwhile
+            part += [one for one in left if one not in part and _linked(stand, one, cut)]
+        parts.append([stand for stand in left if stand in part])
+        left = [stand for stand in left if stand not in part]
+    return parts
+
+
+def _linked(one: Stand, other: Stand, cut: frozenset[Link]) -> bool:
+    a, b = one.member.name, other.member.name
+    return (a, b) not in cut and (b, a) not in cut
+
+
+def _reaches(one: Stand, others: Iterable[Stand], cut: frozenset[Link]) -> bool:
+    return all(other is one or _linked(one, other, cut) for other in others)
+
+
+def _went_on(one: Stand, side: list[Stand], cut: frozenset[Link]) -> bool:
+    """Whether `one` was in the view that these are still in, and is in a later one, and something passes between."""
+    behind = side[0]
+    if one.view is None or behind.view is None or one.view <= behind.view or one.member not in behind.members:
+        return False
+    here = one.member.name
+    return any((here, other.member.name) not in cut or (other.member.name, here) not in cut for other in side)

@@ -1,0 +1,136 @@
+"""What hinders a group while faults last is found, and what does not is not.
+
+`look 10: A B C in 1 ABC; D in 1 ABCD; cut A>D B-C` is how everybody stands at second 10: three have installed view 1
+with the members A, B and C, the fourth an earlier one; nothing passes from A to D, nor between B and C.  `nobody in`
+is who has no view.  Nothing may be in the way for 10 seconds, and nothing changes unless a line says `changed 5`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.view import Ballot
+from pygroups.sim.promises.broken import Broken
+from pygroups.sim.promises.facts import Link, Situation, Stand
+from pygroups.sim.promises.progress import bound_of
+from tests.sim.test_promises import ALL, History
+
+BOUND = 10
+
+
+class Looks(History):
+    """A history with looks at everybody."""
+
+    changed = 0
+
+    def line(self, line: str) -> None:
+        if match := re.fullmatch(r"changed (\d+)", line):
+            self.changed = int(match[1])
+        elif match := re.fullmatch(r"look (\d+): (.*)", line):
+            self.look(int(match[1]), match[2].split("; "))
+        else:
+            super().line(line)
+
+    def look(self, now: int, parts: list[str]) -> None:
+        stands: list[Stand] = []
+        cut: list[Link] = []
+        words = {word: part.split()[1:] for part in parts if (word := part.split()[0]) not in ALL and word != "cut"}
+        for part in parts:
+            if match := re.fullmatch(r"([A-E ]+) in (\d)(\w?) (\w+)", part):
+                whom, number, by, members = match.groups()
+                stands += [self.stand(one, int(number), by or members[0], members, words) for one in whom.split()]
+            elif match := re.fullmatch(r"([A-E ]+) outside", part):
+                stands += [self.stand(one, 0, "A", "", words) for one in match[1].split()]
+            elif part.startswith("cut "):
+                cut += [(pair[0], pair[2]) for pair in part.split()[1:]]
+                cut += [(pair[2], pair[0]) for pair in part.split()[1:] if pair[1] == "-"]
+        at = (now * SECOND, self.changed * SECOND, BOUND * SECOND)
+        self.judge.looked(Situation(*at, frozenset(cut), tuple(sorted(stands, key=lambda stand: stand.member))))
+
+    def stand(self, one: str, number: int, by: str, members: str, words: dict[str, list[str]]) -> Stand:
+        return Stand(
+            ALL[one],
+            one not in words.get("paused", ()),
+            one not in words.get("unread", ()),
+            Ballot(number, ALL[by]) if number else None,
+            tuple(ALL[member] for member in members),
+            one in words.get("blocked", ()),
+            one in words.get("leaving", ()),
+            self.sent.get(one, 0) + 1,
+            1 if one in words.get("unsent", ()) else 0,
+        )
+
+
+def twice(look: str, seconds: tuple[int, ...] = (0, 10)) -> str:
+    return "\n".join(f"look {second}: {look}" for second in seconds)
+
+
+SENT = "view 1 ABC: A B C\nsend A\nA1: A B C\nsend B\n"
+
+GOOD = {
+    "all is well": SENT + "B1: A B C\n" + twice("A B C in 1 ABC"),
+    "a member that reaches nobody both ways is out": twice("A B C in 2 ABC; D in 1 ABCD; cut A>D D>B C>D; blocked D"),
+    "who does not hear the leader is out": twice("A B C in 2 ABC; D in 1 ABCD; cut A>D; blocked D; unsent D"),
+    "what two cannot send each other goes through others": SENT + "B1: A B C\n" + twice("A B C in 1 ABC; cut B-C"),
+    "two sides that parted": twice("A B in 2A AB; C D in 2C CD; cut A-C A-D B-C B-D"),
+    "two sides that parted stay apart when they reach each other": twice("A B in 2A AB; C D in 2C CD"),
+    "a joiner that cannot be reached": twice("A B C in 1 ABC; D outside; cut A>D B>D C>D"),
+    "a joiner that one of them cannot reach": twice("A B C in 1 ABC; D outside; cut B>D"),
+    "it comes before the bound": "look 0: A B in 1 ABC\nlook 9: A B in 1 ABC\nlook 10: A B in 2 AB",
+    "it is another message each time": SENT
+    + "look 0: A B C in 1 ABC\nB1: A B C\nsend B\nlook 10: A B C in 1 ABC\nB2: A B C\nlook 11: A B C in 1 ABC",
+    "something changed meanwhile": "look 0: A B in 1 ABC\nchanged 5\nlook 10: A B in 1 ABC\nlook 14: A B in 1 ABC",
+    "it was well in between": "look 0: A B in 1 AB; blocked A\nlook 5: A B in 1 AB\nlook 10: A B in 1 AB; blocked A",
+    "a paused process is out": twice("A B in 2 AB; C in 1 ABC; paused C"),
+    "somebody does not read": twice("A B C in 1 ABC; unsent A; unread C"),
+    "a leaver may wait for twice as long": twice("A B C in 1 ABC; leaving C"),
+    "who reaches some of those that went on is not told": twice("A B C in 2 ABC; D in 1 ABCD; cut B-D"),
+}
+
+PLANTED = {
+    "a killed member stays": twice("A B D in 1 ABCD; cut A>D"),
+    "a killed coordinator stays": twice("B C in 1 ABC"),
+    "a killed member stays, to whom nobody was cut off": twice("A B in 1 ABC"),
+    "an isolated one stays": twice("B C in 1 ABC; A in 1 ABC; cut A-B A-C"),
+    "a paused one stays": twice("A B C in 1 ABC; paused C"),
+    "all are blocked": twice("A B C D in 1 ABCD; cut B-C; blocked A B C D"),
+    "one is blocked": twice("A B C in 1 ABC; blocked C"),
+    "all are blocked on one of two sides": twice("A B in 2A AB; C D in 2C CD; blocked C; cut A-C A-D B-C B-D"),
+    "a Forward is lost for ever": SENT + twice("A B C in 1 ABC"),
+    "only one lacks it": SENT + "B1: A B\n" + twice("A B C in 1 ABC"),
+    "the sender waits": "view 1 ABC: A B C\n" + twice("A B C in 1 ABC; unsent B"),
+    "a joiner is never let in": twice("A B C in 1 ABC; D outside; cut A-B"),
+    "a joiner never hears that it is in": twice("A B C in 1 ABCD; D outside"),
+    "one has not installed what the others have": twice("A B in 2 ABC; C in 1 ABC; blocked C"),
+    "one that is left out is not told": twice("A B in 2 AB; C in 1 ABC"),
+    "a leaver is kept": twice("A B C in 1 ABC; leaving C", (0, 10, 20)),
+    "it lasts, though other things change": "view 1 AB: A B\nsend A\nlook 0: A B in 1 AB\nsend A\nA1: B\nsend B\n"
+    "look 5: A B in 1 AB\nsend B\nlook 10: A B in 1 AB",
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("profile", ["fifo", "total"])
+def test_what_is_good_holds(name: str, profile: str) -> None:
+    played = Looks(profile)
+    played.play(GOOD[name])
+    assert (played.judge.facts["progress"] > 0) == (played.changed == 0)
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_hinders_is_found(name: str) -> None:
+    lines = PLANTED[name].strip().splitlines()
+    played = Looks("fifo")
+    played.play("\n".join(lines[:-1]))  # until the last line nothing is wrong
+    with pytest.raises(Broken) as caught:
+        played.line(lines[-1])
+    assert caught.value.witness.promise == "progress"
+
+
+def test_the_bound_is_known_from_the_configuration() -> None:
+    usual, quick = bound_of(Config()), bound_of(Config(heartbeat_timeout=SECOND, flush_timeout=100 * MILLISECOND))
+    assert quick < usual < 20 * SECOND
+    assert bound_of(Config(), 2 * SECOND) > usual + 8 * SECOND
