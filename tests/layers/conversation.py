@@ -55,6 +55,7 @@ from pygroups.core.view import Ballot, View
 from pygroups.wire.codec import Codec
 
 MODULES = {"Gms": "gms.machine"}  # where the module is not the layer's name
+SELDOM = ("slowest",)  # fields that are printed only when something is in them
 BELOW_GMS = {"Unicast2", "VerifySuspect", "Failure", "Discovery"}
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 ENDLESS = 20_000  # deliveries and ticks of one command: more is a conversation that never ends
@@ -462,7 +463,11 @@ class Conversation:
         if isinstance(value, NewView):
             return f"NewView {self.text(value.view.id)} {self.text(value.view.members)}"
         if isinstance(value, msgspec.Struct):
-            fields = [f"{name}={self.text(getattr(value, name))}" for name in value.__struct_fields__]
+            fields = [
+                f"{name}={self.text(getattr(value, name))}"
+                for name in value.__struct_fields__
+                if name not in SELDOM or getattr(value, name)
+            ]
             return " ".join([type(value).__name__, *fields])
         if isinstance(value, range):
             return f"[{value.start},{value.stop})"

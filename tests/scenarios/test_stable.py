@@ -6,7 +6,9 @@ from functools import partial
 
 import pytest
 
+from pygroups.core.events import Consumed, StableWanted
 from pygroups.core.limits import SECOND
+from pygroups.layers.flow_control import FlowControl
 from pygroups.sim.scenario_member import Player
 from pygroups.sim.scenarios import scenario
 from tests.scenarios.common import BOTH
@@ -215,3 +217,83 @@ def test_a_lone_message_is_stable_soon_and_a_trickle_within_a_few_periods() -> N
             took += [group.now - sent.pop((name, n)) for name, n in list(sent) if n <= group[name].stable]
         took.sort()
         assert len(took) > 450 and took[len(took) // 2] < 0.2 and took[-1] < 0.4
+
+
+@BOTH
+@pytest.mark.parametrize("who", ["A", "C"])
+def test_a_sender_that_waits_for_everybody_makes_the_votes_urgent(profile: str, who: str) -> None:
+    """A hundred, each sent when the one before it is stable: two more hops each, and no period between them."""
+    with scenario("A B C", profile=profile) as group:
+        group.after(1)
+        began = group.now
+        for number in range(1, 101):
+            group[who].sends(1)
+            group[who].asks(StableWanted(number + 1))
+            group.until(partial(_is_stable, group[who], number), within=1, step=0.0001)
+        assert group.now - began < 0.5
+
+
+@BOTH
+def test_nobody_hears_that_a_sender_waits_and_it_is_told_all_the_same(profile: str) -> None:
+    """The wish is lost, or the votes that it called for: the ordinary rounds bring it."""
+    with scenario("A B C", profile=profile) as group:
+        for lost in ("Wanted", "Vote", "StabilityMsg"):
+            last = group["C"].accepted + 1
+            rule = group.drop(lost, count=2)
+            group["C"].sends(1)
+            group["C"].asks(StableWanted(last + 1))
+            group.until(partial(_is_stable, group["C"], last), within=1)
+            assert rule.hits
+            rule.stop()
+
+
+@BOTH
+def test_a_sender_that_waits_waits_on_in_the_next_view(profile: str) -> None:
+    """B waits for messages that D lacks; D crashes; what B then sends is stable as soon as in a view before."""
+    with scenario("A B C D", profile=profile) as group:
+        group.cut("D", way="in")
+        group["B"].sends(3, every=0.001)
+        group["B"].asks(StableWanted(4))
+        group.after(0.1)
+        group.crash("D")
+        group.until(lambda: group["B"].view == ("A", "B", "C"), within=10)
+        group["B"].sends(1)
+        group["B"].asks(StableWanted(5))
+        group.until(partial(_is_stable, group["B"], 4), within=0.01, step=0.0001)
+
+
+@BOTH
+@pytest.mark.parametrize("slow", ["A", "C"])
+def test_a_sender_knows_whom_its_window_waits_for(profile: str, slow: str) -> None:
+    """One reads nothing: B's window fills, and B is told who holds it shut; others read on and send."""
+    with scenario("A B C D", profile=profile, window=64 << 10, run_bytes=4 << 10) as group:
+        waits_for = group["B"].member.top.waits_for
+        group[slow].reads(False)
+        group["D"].sends(2_000, every=0.002, size=100)
+        group["B"].sends(500, size=1_000)
+        group.after(2)
+        assert group["B"].unsent > 0
+        assert waits_for() == (group[slow].address,)
+        group[slow].reads()
+        group.until(lambda: group["B"].unsent == 0, within=1)
+        assert waits_for() == ()
+
+
+@BOTH
+def test_a_run_leaves_the_window_when_its_last_message_was_read(profile: str) -> None:
+    """C reads message by message: all but the last of B's first run open nothing, the last one does."""
+    with scenario("A B C", profile=profile, window=4_000, run_bytes=2_000) as group:
+        group["C"].reads(False)
+        group["B"].sends(100, size=100)
+        group.after(1)
+        member = group["B"].member
+        (window,) = (layer.window for layer in member.stack.layers if isinstance(layer, FlowControl))
+        after_first_run, room = window[0][0], member.top.room()
+        assert after_first_run > 2 and room < 200
+        group["C"].asks(Consumed({group["B"].address: after_first_run - 1}))
+        group.after(1)
+        assert member.top.freed_bytes == 0
+        group["C"].asks(Consumed({group["B"].address: after_first_run}))
+        group.after(1)
+        assert member.top.freed_bytes > 0
+        group["C"].reads()

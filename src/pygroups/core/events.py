@@ -288,13 +288,14 @@ class Stability(Event):
     """Up and down from stable: `purge` was delivered by every member of the view, `seen` exists somewhere.
 
     `delivered` and `consumed` are about this member's own messages: below which number all other members have
-    delivered and consumed them.
+    delivered and consumed them.  `slowest`: now and then, who has consumed least of them; () says nothing.
     """
 
     purge: Positions
     seen: Positions
     delivered: int
     consumed: int
+    slowest: tuple[Address, ...] = ()
 
 
 class Freed(Event):

@@ -18,6 +18,7 @@ RUNS_PER_FRAME_MAX: Final = 1 << 12  # as small as they may be: a run of no byte
 HEADS_MAX: Final = 32  # on one run
 MEMBERS_MAX: Final = 1_024
 MARKS_MAX: Final = 150_000  # origins in one digest: with the longest names they still fit a frame
+SLOWEST_MAX: Final = 4  # of the members that hold up a window, those that its sender is told of
 XMIT_RANGES_MAX: Final = 48  # in one request for missing runs, so that it fits a datagram
 TEXT_MAX: Final = 255  # contacts, reasons, profiles
 ENTRY_BYTES: Final = 5  # what msgpack adds to a payload at most

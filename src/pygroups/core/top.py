@@ -53,6 +53,7 @@ class Top(Layer):
     layer) or "everywhere" (without)."""
 
     __slots__ = (
+        "consumed",
         "cut_bytes",
         "delivered",
         "ending",
@@ -65,6 +66,7 @@ class Top(Layer):
         "position",
         "reached",
         "run_limit",
+        "slowest",
         "stable",
         "stopped",
         "unicasts",
@@ -81,6 +83,8 @@ class Top(Layer):
         self.flight: list[Run] = []  # own multicasts on their way, oldest first
         self.cut_bytes = 0  # of all own multicasts so far
         self.freed_bytes = 0  # of those that left the window
+        self.consumed = 1  # own multicasts below this were consumed by all others
+        self.slowest: tuple[Address, ...] = ()  # who has consumed least of them, as far as that was told
         self.position = 0
         self.delivered = 1  # own multicasts below this were delivered here
         self.stable = 1
@@ -116,6 +120,13 @@ class Top(Layer):
     def sent_bytes(self) -> int:
         """How many bytes of own multicasts were accepted so far, in the measure of `room`."""
         return self.cut_bytes + self.open.size
+
+    def waits_for(self) -> tuple[Address, ...]:
+        """Who holds the window of multicasts shut: those who have consumed least of it, a few of them at most; nobody
+        while there is room for a full run.  It may take a second until they are known."""
+        config = self.env.config
+        opens = min(config.window, max(self.run_limit, config.window // 4))
+        return () if self.room() >= opens else self.slowest
 
     def unknown(self) -> range:
         """The numbers of own multicasts that were accepted and not delivered here."""
@@ -214,6 +225,8 @@ class Top(Layer):
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Stability):
+            if event.slowest or event.consumed > self.consumed:
+                self.consumed, self.slowest = event.consumed, event.slowest
             if event.delivered > self.stable:
                 self.stable = event.delivered
                 self.wake_at(self.env.now)
@@ -253,6 +266,7 @@ class Top(Layer):
     def _install(self, event: NewView) -> None:
         self.env.view = event.view.id
         self.position = 0
+        self.slowest = ()
         if event.previous is not None:  # all who came along delivered the whole old view
             self.stable = max(self.stable, self.delivered)
         previous = event.previous

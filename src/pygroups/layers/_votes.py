@@ -6,18 +6,21 @@ Note: docs/layers/stable.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.limits import MEMBERS_MAX, SLOWEST_MAX
 from pygroups.core.run import Loose
 from pygroups.core.view import ViewId
 
+UNWANTED: Final = 1 << 62  # no message has this number
+
 Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 Vector = Annotated[list[Number], Meta(max_length=MEMBERS_MAX)]  # one for each member of the view, in rank order
+Ranks = Annotated[list[Number], Meta(max_length=SLOWEST_MAX)]  # of members in the view
 
 
 class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
@@ -41,6 +44,16 @@ class StabilityMsg(msgspec.Struct, Loose, array_like=True, tag=71):
     seen: Vector  # per stream, below which some member has or knows of everything
     delivered: Vector  # per origin, below which all members have delivered
     consumed: Vector  # per origin, below which all others have consumed
+    slowest: Annotated[
+        list[Ranks], Meta(max_length=MEMBERS_MAX)
+    ] = []  # per origin, who has consumed least; now and then
+
+
+class Wanted(msgspec.Struct, Loose, array_like=True, tag=72):
+    """A member to all: a sender here waits until its multicasts below `below` are stable.  Vote as soon as you have
+    delivered them."""
+
+    below: Number
 
 
 class Origin:
@@ -49,7 +62,18 @@ class Origin:
     Of the own messages what is delivered counts as consumed: a window waits for the applications of others.
     """
 
-    __slots__ = ("bytes", "consumed", "consumed_bytes", "due", "next", "own", "quantum", "runs")
+    __slots__ = (
+        "bytes",
+        "consumed",
+        "consumed_bytes",
+        "due",
+        "next",
+        "own",
+        "quantum",
+        "runs",
+        "wanted",
+        "wanted_last",
+    )
 
     def __init__(self, start: int, quantum: int, own: bool) -> None:
         self.quantum = quantum  # bytes consumed between two votes
@@ -60,6 +84,8 @@ class Origin:
         self.consumed_bytes = 0  # of them consumed; between two known points by the mean size
         self.due = quantum  # a vote is due when they reach this
         self.runs = 0  # delivered since the last vote
+        self.wanted = UNWANTED  # a vote is due when `next` reaches this: a sender waits for it
+        self.wanted_last = UNWANTED  # and again when it reaches this
 
     def deliver(self, first: int, count: int, size: int) -> None:
         """A run was delivered.  What an ordering layer above drops as repeated moves nothing."""
@@ -80,10 +106,24 @@ class Origin:
         self.consumed = mark
         return True
 
+    def want(self, below: int) -> None:
+        """Its sender waits until everybody has delivered what is below `below`."""
+        if self.wanted == UNWANTED:
+            self.wanted = self.wanted_last = below
+        else:
+            self.wanted, self.wanted_last = min(self.wanted, below), max(self.wanted_last, below)
+
+    @property
+    def presses(self) -> bool:
+        """Whether a vote is due at once: as much is new as a sender waits for."""
+        return self.consumed_bytes >= self.due or self.next >= self.wanted
+
     def voted(self) -> None:
         """The coordinator is told all this now."""
         self.due = self.consumed_bytes + self.quantum
         self.runs = 0
+        if self.next >= self.wanted:
+            self.wanted = self.wanted_last = UNWANTED if self.next >= self.wanted_last else self.wanted_last
 
 
 class Votes:
@@ -125,6 +165,16 @@ class Votes:
         delivered, seen, numbers, consumed = zip(*map(vectors, self.last.values()), strict=True)
         return StabilityMsg(view, number, _minima(delivered), _maxima(seen), _minima(numbers), _minima(consumed))
 
+    def all_have(self, rank: int, below: int) -> bool:
+        """Whether all have delivered what the member of that rank wrote, up to number `below`."""
+        return self.all_set() and all(vote.numbers[rank] >= below for vote in self.last.values())
+
+    def slowest(self) -> list[list[int]]:
+        """Per origin the ranks of those who have consumed least, if not all have consumed as much; [] if all have."""
+        columns = zip(*(vote.consumed for vote in map(self.last.__getitem__, self.members)), strict=True)
+        found = [_lowest(column) for column in columns]
+        return found if any(found) else []
+
 
 def vectors(vote: Vote) -> list[list[int]]:
     """All that a vote says."""
@@ -137,3 +187,10 @@ def _minima(vectors: Sequence[list[int]]) -> list[int]:
 
 def _maxima(vectors: Sequence[list[int]]) -> list[int]:
     return list(map(max, zip(*vectors, strict=True)))
+
+
+def _lowest(values: Sequence[int]) -> list[int]:
+    low = min(values)
+    if low == max(values):
+        return []
+    return [rank for rank, value in enumerate(values) if value == low][:SLOWEST_MAX]

@@ -1,0 +1,194 @@
+"""The voting side of STABLE: what this member has delivered and consumed, when it votes, and what the vote says.
+
+Note: docs/layers/stable.md.
+"""
+
+from __future__ import annotations
+
+from pygroups.core.address import Address
+from pygroups.core.events import Marks, NewView, Positions
+from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.run import Run
+from pygroups.core.view import ViewId
+
+from ._marks import before_cut, forget_outside
+from ._votes import Origin, StabilityMsg, Vote, Wanted
+
+
+class Voter(Layer):
+    """What a member knows of itself; stable.py adds what it counts and learns."""
+
+    __slots__ = (
+        "awaited",
+        "delivered",
+        "due",
+        "fetched",
+        "last",
+        "members",
+        "news",
+        "origins",
+        "pause",
+        "quantum",
+        "rank",
+        "round",
+        "runs_due",
+        "stopped",
+        "urgent",
+        "vote_at",
+        "voted_at",
+        "want",
+        "want_told",
+    )
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.quantum = min(env.config.stable_bytes, env.config.window // 4)
+        self.runs_due = env.config.stable_runs * (1 if env.waits_for_all else 4)
+        self.members: tuple[Address, ...] = ()
+        self.rank = 0  # of this member among them; 0 counts the votes
+        self.delivered: Positions = {}  # per stream of the view, in rank order, the first seq not delivered
+        self.origins: dict[Address, Origin] = {}  # of a life, not of a view; also former members'
+        self.stopped = True  # no view, or one that is on its way out
+        self.fetched: list[Run] = []  # since the stop: it counts if it lies before the cut
+        self.last: StabilityMsg | None = None  # what was heard last in this view
+
+        self.round = 0  # of the own votes in this view
+        self.news = False  # something was delivered or consumed since the last vote
+        self.due = False  # vote at the end of this turn
+        self.urgent = False  # a sender may wait for what the next vote says
+        self.vote_at = NEVER  # vote then, if there is anything to say
+        self.voted_at = 0
+        self.pause = 0  # before the next vote that repeats
+        self.awaited: Marks = {}  # what senders of the view, this one too, wait for: until all have what is below
+        self.want = 0  # a sender here waits until own multicasts below this are stable
+        self.want_told = 0  # what the others were told of that in this view
+
+    # -- what was delivered
+
+    def _count(self, run: Run, stream: Address) -> None:
+        assert run.origin is not None
+        if self.stopped:
+            self.fetched.append(run)
+            return
+        origin = self.origins.get(run.origin)
+        if origin is None:
+            origin = self._origin(run.origin)
+        origin.deliver(run.first, run.count, len(run.body))
+        self.delivered[stream] = run.seq + 1
+        if (
+            not self.news
+            or origin.runs == self.runs_due
+            or origin.consumed_bytes >= origin.due
+            or origin.next >= origin.wanted
+        ):
+            self._news(origin)
+
+    def _origin(self, member: Address) -> Origin:
+        origin = self.origins.get(member)
+        if origin is None:
+            origin = self.origins[member] = Origin(1, self.quantum, member == self.env.me)
+        return origin
+
+    def _begin_marks(self, event: NewView) -> None:
+        """The marks of a given state, or our own with what was fetched up to the cut."""
+        me, quantum = self.env.me, self.quantum
+        fetched, self.fetched = self.fetched, []
+        if event.digest is not None:
+            self.origins = {origin: Origin(start, quantum, origin == me) for origin, start in event.digest.items()}
+        else:
+            for run in fetched:
+                if run.origin is not None and before_cut(run, event.cut):
+                    self._origin(run.origin).deliver(run.first, run.count, len(run.body))
+        forget_outside(self.origins, self.members, self.env.config.marks_max)
+
+    # -- who waits
+
+    def _on_stable_wanted(self, below: int) -> None:
+        """A sender here waits; whoever waits for less is told on the way."""
+        self.want = max(self.want, below)
+
+    def _tell_wanted(self) -> None:
+        """At the end of a turn, behind the messages themselves: all who see them vote at once."""
+        if self.want > self.want_told and not self.stopped:
+            self.want_told = self.want
+            if len(self.members) > 1:
+                self.tell(None, Wanted(self.want))
+            self._want(self.env.me, self.want)
+
+    def on_wanted(self, wanted: Wanted, src: Address) -> None:
+        if src in self.delivered:
+            self._want(src, wanted.below)
+        else:
+            self.env.drop("wish of no member")
+
+    def _want(self, sender: Address, below: int) -> None:
+        origin = self._origin(sender)
+        self.awaited[sender] = max(below, self.awaited.get(sender, 0))
+        origin.want(below)
+        if origin.presses:
+            self._news(origin)
+
+    # -- voting
+
+    def _news(self, origin: Origin) -> None:
+        """Something of `origin` was delivered or consumed: see that the coordinator hears of it in time."""
+        if self.stopped:
+            return
+        config, now = self.env.config, self.env.now
+        if not self.news:
+            self.news = True
+            self.pause = config.stable_period
+            half = config.stable_period // 2
+            chance = self.env.rng.randrange(0, half + 1)  # so that not all vote at once
+            self._vote_by(max(self.voted_at + half + chance, now + chance // 5))
+        if origin.presses:
+            self.due = self.urgent = True
+        elif origin.runs >= self.runs_due:
+            self.urgent = True
+            self._vote_by(self.voted_at + config.stable_pause)
+
+    def _vote_by(self, when: int) -> None:
+        if when <= self.env.now:
+            self.due = True
+        elif when < self.vote_at:
+            self.vote_at = when
+            self.wake_at(when)
+
+    def _vote(self, view: ViewId, seen: Positions) -> None:
+        now, origins = self.env.now, [self._origin(member) for member in self.members]
+        numbers = [origin.next for origin in origins]
+        consumed = [origin.consumed for origin in origins]
+        self.round += 1
+        seen_here = [seen.get(member, 0) for member in self.members]
+        vote = Vote(view, self.round, list(self.delivered.values()), seen_here, numbers, consumed, self.urgent)
+        if self.env.journaling:
+            self.env.record("stable", digest=dict(self.delivered))
+        for origin in origins:
+            origin.voted()
+        self.news = self.urgent = False
+        self.voted_at, self.vote_at = now, NEVER
+        self._vote_by(now + self.pause)
+        self.pause = min(2 * self.pause, self.env.config.stable_backoff_max)
+        if self.rank == 0:
+            self._count_own(vote)
+        else:
+            self.tell(self.members[0], vote)
+
+    def _count_own(self, vote: Vote) -> None:
+        """This member counts the votes: add its own."""
+        raise NotImplementedError
+
+    def _settled(self) -> bool:
+        """Whether, as far as this member knows, everything is stable and consumed everywhere.
+
+        Who counts the votes knows without asking how far its own messages are consumed; the message that tells anybody
+        else may have been lost on its way to this member alone.
+        """
+        last = self.last
+        if last is None:
+            return False
+        known = zip(last.purge, last.seen, self.delivered.values(), strict=True)
+        told = zip(last.consumed, self.members, strict=True)
+        return all(purge >= max(seen, delivered) for purge, seen, delivered in known) and all(
+            consumed >= self._origin(member).consumed for consumed, member in told if member != self.env.me or self.rank
+        )
