@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -226,10 +227,24 @@ def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
         (("--leave-at-eof", "--timeout", "-1"), "--timeout -1.0 must be"),
         (("--timeout", "5"), "--leave-at-eof"),
         (("a/b",), "'a/b' cannot name a group"),
-        (("--bind", "0.0.0.0:1"), "insecure"),
+        (("--bind", "0.0.0.0:1"), "--bind '0.0.0.0:1' can be reached from other machines"),
+        (("--bind", "0.0.0.0:1"), "--insecure"),
+        (("--bind", "0.0.0.0:1", "--insecure"), "--advertise"),
+        (("--journal", "/proc/journal"), "give --journal a folder"),
         (("--discovery", "dns:x:1"), "not built yet"),
         (("--profile", "uniform"), "profile 'uniform' is not built yet"),
     ],
 )
 def test_wrong_calls_are_one_line(arguments: tuple[str, ...], sentence: str) -> None:
-    assert sentence in refused(*arguments)
+    line = refused(*arguments)
+    assert sentence in line
+    assert not re.search(r"\w=", line)  # the command line has flags, and no arguments
+
+
+def test_the_help_says_how_it_ends_and_names_nothing_that_is_not_built() -> None:
+    told = subprocess.run([*JOIN, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
+    text = " ".join(told.split())
+    for words in ("Ctrl-D leaves", "stays in the group", "SIGHUP", "Exit code 1:", "--json", "pygroups join orders"):
+        assert words in text
+    for words in ("ot built", "--expect", "--rejoin", "--secret-file", "--trace", "--transport", "pygroups demo"):
+        assert words not in text

@@ -24,21 +24,52 @@ class Command(NamedTuple):
     example: str = ""
     more: str = ""
     """Further examples, one a line, for the command's own help."""
+    details: str = ""
+    """What the command's own help says below the summary."""
 
 
 COMMANDS = {
     "demo": Command(
-        "pygroups.cli.demo:demo", "See it work: four processes, one order, one of them killed.", "pygroups demo"
+        "pygroups.cli.demo:demo",
+        "See it work: four processes, one order, one of them killed.",
+        "pygroups demo",
+        """\
+your own lines, and no audit, which needs Spark:
+  pygroups demo --input access.log --no-audit
+the same moment of the kill again:
+  pygroups demo --seed 7""",
     ),
     "join": Command(
         "pygroups.cli.join:join",
-        "Be a member in the shell: lines go to everyone, events come as JSON.",
+        "Be a member in the shell: lines of input go to everyone, events are printed.",
         "pygroups join chat --name A",
+        """\
+a program's lines, each confirmed by all members before it leaves:
+  generate | pygroups join orders --leave-at-eof --timeout 30
+the messages of a group, as JSON, for another program:
+  pygroups join orders </dev/null | jq -r 'select(.event == "message").text'
+what this member saw, for the audit:
+  pygroups join orders --journal journal/; pygroups audit journal/""",
+        """\
+Each line of standard input is one message, without its line end. On a terminal events are printed as text, lines \
+that you type are not repeated, and Ctrl-D leaves. In a pipe, or with --json, each event is one line of JSON. At the \
+end of a file or pipe the member stays in the group and goes on printing; with --leave-at-eof it leaves.
+
+Ctrl-C (SIGINT), SIGTERM and SIGHUP make it leave in good order, with exit code 0. Exit code 1: the group went on \
+without this member, or a line was not sent. Exit code 2: the call was wrong, or the group refused this member.""",
     ),
     "audit": Command(
         "pygroups.cli.audit:audit",
         "Check every promise over journals, with Spark; write a report.",
         "pygroups audit journal/",
+        """\
+a report for a browser, and the tables as Parquet:
+  pygroups audit journal/ --report report.html --out tables/
+for a program:
+  pygroups audit journal/ --json""",
+        """\
+Exit code 0: no promise was broken. Exit code 1: a promise was broken, or, with --strict, could not be judged. Exit \
+code 2: there is no journal in that folder, or Spark cannot run.""",
     ),
     "stream": Command("pygroups.cli.stream:stream", "Check the promises while the members still write."),
     "simulate": Command(
@@ -85,7 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (default: that of this process) and return its exit code."""
     tokens, verbose = take_verbose(sys.argv[1:] if arguments is None else arguments)
     if verbose:
-        _log_to_standard_error()
+        from pygroups.cli.logs import log_everything
+
+        log_everything()
     return guarded(lambda: dispatch(tokens), verbose=verbose)
 
 
@@ -131,8 +164,9 @@ def build_app() -> App:
     )
     for name, command in COMMANDS.items():
         if is_built(name):
-            epilogue = _epilogue(command.example, *command.more.splitlines()) if command.more else None
-            app.command(command.target, name=name, help=command.summary, help_epilogue=epilogue)
+            epilogue = _epilogue(command.example, *command.more.splitlines())
+            about = f"{command.summary}\n\n{command.details}" if command.details else command.summary
+            app.command(command.target, name=name, help=about, help_epilogue=epilogue)
     return app
 
 
@@ -161,10 +195,3 @@ def _check_name(word: str) -> None:
 def _epilogue(*lines: str) -> str:
     examples = [f"  {line}" for line in lines if line]
     return "\n".join([*(["Examples:", *examples, ""] if examples else []), ENDINGS])
-
-
-def _log_to_standard_error() -> None:
-    import logging
-
-    logging.basicConfig(stream=sys.stderr, format="%(relativeCreated)8d ms  %(name)s: %(message)s")
-    logging.getLogger("pygroups").setLevel(logging.DEBUG)

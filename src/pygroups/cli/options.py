@@ -18,5 +18,5 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
 
 Whole = Annotated[int, Parameter(converter=_whole)]
 """A whole number: what is none is refused, and not rounded."""
-Flag = Annotated[bool, Parameter(negative=())]
+Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
 """An option without a value, and without a --no- of its own."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +22,7 @@ async def lines_of(file: int, limit: int) -> AsyncIterator[list[bytes]]:
     """The lines of an open file, without their ends, as many at once as there are; UsageError for one over `limit`."""
     loop = asyncio.get_running_loop()
     rest, so_far = b"", 0
-    while chunk := await _in_thread(loop, lambda: os.read(file, READ_BYTES)):
+    while chunk := await _in_thread(loop, lambda: _read(file)):
         *lines, rest = (rest + chunk).split(b"\n")
         _check_sizes([*lines, rest], so_far, limit)
         so_far += len(lines)
@@ -29,6 +30,15 @@ async def lines_of(file: int, limit: int) -> AsyncIterator[list[bytes]]:
             yield lines
     if rest:
         yield [rest]
+
+
+def _read(file: int) -> bytes:
+    try:
+        return os.read(file, READ_BYTES)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return b""  # the terminal was closed
 
 
 def _check_sizes(lines: list[bytes], before: int, limit: int) -> None:

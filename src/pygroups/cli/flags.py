@@ -1,0 +1,33 @@
+"""The library's errors name arguments, as Python writes them; on the command line they name the flags."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pygroups.core.errors import Refused, UsageError
+
+_NAMES: Final = "name|profile|bind|advertise|transport|discovery|insecure|journal_payloads|journal|expect|rejoin"
+_ARGUMENT: Final = re.compile(rf"\b({_NAMES})=(?:True\b|(?=\s)|(?=$))")  # `insecure=True`, `journal= a folder`
+_WITH_VALUE: Final = re.compile(rf"\b({_NAMES})(?:=| (?='))")  # `journal=DIR`, `bind '0.0.0.0:1'`
+
+
+def as_flags(text: str) -> str:
+    """`text` with `bind=` and `insecure=True` written as `--bind` and `--insecure`."""
+    text = _ARGUMENT.sub(lambda found: _flag(found[1]), text)
+    return _WITH_VALUE.sub(lambda found: f"{_flag(found[1])} ", text)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+@contextlib.contextmanager
+def naming_flags() -> Iterator[None]:
+    """Within it, what the library refuses is told in the words of the command line."""
+    try:
+        yield
+    except (UsageError, Refused) as error:
+        raise type(error)(as_flags(str(error))) from error

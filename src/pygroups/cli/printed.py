@@ -1,0 +1,153 @@
+"""What `pygroups join` prints of an event: a line of JSON for programs, or a line of text for people."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pygroups import Address, Happening, Message, View
+
+
+def line_of(event: Happening) -> bytes:
+    """An event as one line of JSON."""
+    import pygroups
+
+    match event:
+        case pygroups.Message():
+            return json_line(
+                {
+                    "event": "message",
+                    "from": event.sender.name,
+                    "number": event.number,
+                    "view": event.view and [event.view.number, str(event.view.leader)],
+                    "position": event.position,
+                    **_content(event.payload),
+                }
+            )
+        case pygroups.View():
+            return json_line(
+                {
+                    "event": "view",
+                    "id": [event.id.number, str(event.id.leader)],
+                    "members": [member.name for member in event.members],
+                    "addresses": [str(member) for member in event.members],
+                    "coordinator": event.coordinator.name,
+                    "primary": event.primary,
+                    "joined": [member.name for member in event.joined],
+                    "left": [member.name for member in event.left],
+                    "transitional": [member.name for member in event.transitional],
+                }
+            )
+        case pygroups.Suspected():
+            return json_line({"event": "suspected", "member": event.member.name})
+        case pygroups.Undelivered():
+            return json_line({"event": "undelivered", "to": event.to.name, "numbers": list(event.numbers)})
+        case pygroups.JournalLost():
+            return json_line({"event": "journal", "reason": event.reason})
+        case pygroups.Left():
+            return json_line({"event": "left", "reason": event.reason, "unknown": event.unknown})
+        case _:
+            fields = {name: _plain(getattr(event, name)) for name in event.__struct_fields__}
+            return json_line({"event": type(event).__name__.lower(), **fields})
+
+
+def _plain(value: object) -> object:
+    from pygroups import Address
+
+    return value.name if isinstance(value, Address) else value
+
+
+def _content(payload: bytes) -> dict[str, str]:
+    with contextlib.suppress(UnicodeDecodeError):
+        return {"text": payload.decode()}
+    return {"base64": base64.b64encode(payload).decode()}
+
+
+def json_line(content: dict[str, Any]) -> bytes:
+    """`content` as JSON, with the end of the line."""
+    return msgspec.json.encode(content) + b"\n"
+
+
+# -- for people
+
+
+class Chat:
+    """Turns the events at member `me` into lines of text.
+
+    `echoed`: the terminal shows what the user types, so own messages are left out.
+    """
+
+    def __init__(self, me: Address, group: str, *, echoed: bool) -> None:
+        self.me = me
+        self.group = group
+        self.echoed = echoed
+        self.greeted = False
+
+    def line_of(self, event: Happening) -> bytes:
+        """The line for `event`; empty for an event that is not shown."""
+        text = self.text_of(event)
+        return b"" if text is None else "".join([c if c.isprintable() else "?" for c in text]).encode() + b"\n"
+
+    def text_of(self, event: Happening) -> str | None:
+        """A sentence, or None for an event that is not shown."""
+        import pygroups
+
+        match event:
+            case pygroups.Message():
+                return None if self.echoed and event.sender == self.me else self._said(event)
+            case pygroups.View():
+                return f"-- {self._view(event)}"
+            case pygroups.Suspected():
+                return f"-- {event.member.name} does not answer"
+            case pygroups.Undelivered():
+                return f"-- {event.to.name} has not confirmed {_count(len(event.numbers), 'message')} sent to it alone"
+            case pygroups.Left(reason="left"):
+                return "-- you have left the group"
+            case _:
+                return None  # what has gone wrong is told on standard error
+
+    def _said(self, event: Message) -> str:
+        try:
+            text = event.payload.decode()
+        except UnicodeDecodeError:
+            text = f"({_count(len(event.payload), 'byte')} that are not text)"
+        return f"{event.sender.name}: {text}"
+
+    def _view(self, event: View) -> str:
+        if not self.greeted:
+            self.greeted = True
+            others = _names([member for member in event.members if member != self.me])
+            company = f"with {others}" if others else "alone so far"
+            return f"you are {self.me.name} in group {self.group}, {company}; each line you type goes to everyone"
+        changes = [
+            f"{_names(members)} {what}" for members, what in ((event.joined, "joined"), (event.left, "left")) if members
+        ]
+        return f"{'; '.join(changes) or 'a new view'}; members: {_names(event.members)}"
+
+
+def _names(members: Sequence[Address]) -> str:
+    return ", ".join([member.name for member in members])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def trouble(event: Happening) -> str | None:
+    """A sentence for standard error about an event that must not go unnoticed; it makes the exit code 1."""
+    from pygroups import JournalLost, Left
+
+    if isinstance(event, JournalLost):
+        return f"{event.reason}; this member goes on without a journal"
+    if not isinstance(event, Left) or event.reason == "left":
+        return None
+    unknown = f"; it is unknown what became of {_count(len(event.unknown), 'message')} of it" if event.unknown else ""
+    return (
+        f"the group goes on without this member ({event.reason}): the others heard nothing from it for too long, "
+        f"because it was stopped or cut off{unknown}. Start it again to join as a new member"
+    )

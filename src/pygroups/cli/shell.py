@@ -1,0 +1,164 @@
+"""The member behind `pygroups join`: it reads lines from standard input and prints events on standard output."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pygroups.cli.printed import Chat, json_line, line_of, trouble
+from pygroups.cli.refusals import FAILED, one_line
+from pygroups.cli.streams import lines_of, write_all
+from pygroups.core.errors import ChannelClosed, Excluded, NotSent, Unknown
+
+if TYPE_CHECKING:
+    from pygroups import Address, Channel, Happening
+    from pygroups.cli.join import Wishes
+
+LAST_WORDS_SECONDS = 5.0
+"""How long the events that were not printed yet may take when the member has left, if nobody reads them."""
+
+
+class Shell:
+    """One member between standard input and standard output.
+
+    Where a terminal stands for both, a person types and reads: events are sentences, and Ctrl-D leaves.
+    """
+
+    def __init__(self, channel: Channel, wish: Wishes) -> None:
+        self.channel = channel
+        self.wish = wish
+        self.failed = False
+        self.left_out = False  # the group goes on without this member
+        self.last = 0  # the number of the last message to everyone
+        self.joined = False
+        self.stop = asyncio.Event()
+        self.typed = _is_terminal(sys.stdin)
+        self.for_people = _is_terminal(sys.stdout) and not wish.json
+
+    async def run(self) -> int:
+        """Be a member until asked to stop; the exit code."""
+        me, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert me is not None
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as after `nohup`
+                loop.add_signal_handler(number, self._asked_to_stop, me)
+        try:
+            async with self.channel:
+                self.joined = True
+                await self._be_a_member()
+        except asyncio.CancelledError:
+            if not self.stop.is_set():
+                raise
+        return FAILED if self.failed else 0
+
+    def _asked_to_stop(self, me: asyncio.Task[Any]) -> None:
+        self.stop.set()
+        if not self.joined:
+            me.cancel()
+
+    async def _be_a_member(self) -> None:
+        """Until the first of: it has left, its input is over and that is the end, it was asked to stop."""
+        printing = asyncio.create_task(self._print_events())
+        ends = {printing, asyncio.create_task(self._feed()), asyncio.create_task(self._stopped())}
+        if self.wish.stats is not None:
+            ends.add(asyncio.create_task(self._print_stats(self.wish.stats)))
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await self.channel.leave()
+            await asyncio.wait({printing}, timeout=LAST_WORDS_SECONDS)
+            for task in [task for task in (printing, *done) if task.done()]:
+                with contextlib.suppress(*(ChannelClosed, NotSent) if self.left_out else ()):  # told
+                    task.result()
+        finally:
+            for task in ends:
+                task.cancel()
+
+    async def _stopped(self) -> None:
+        await self.stop.wait()
+
+    # -- input
+
+    async def _feed(self) -> None:
+        """Send line after line.  Returns when the member is to leave: at Ctrl-D, or as --leave-at-eof says."""
+        if sys.stdin is not None:
+            async for lines in lines_of(sys.stdin.fileno(), self.channel.stats()["payload_max"]):
+                await self._send(lines)
+        if self.wish.leave_at_eof and self.last:
+            try:
+                await self.channel.wait(self.last, until="stable", timeout=self.wish.timeout)
+            except Unknown as error:
+                self._failed(str(error))
+        if not (self.wish.leave_at_eof or self.typed):
+            await self.stop.wait()
+
+    async def _send(self, lines: list[bytes]) -> None:
+        if self.wish.to is None:
+            numbers = await self.channel.send_many(lines)
+            self.last = numbers[-1]
+            return
+        for line in lines:
+            try:
+                await self.channel.send(line, to=self._member_named(self.wish.to))
+            except NotSent as error:
+                if not self.typed:
+                    raise
+                print(one_line(f"pygroups: {error}"), file=sys.stderr)  # a person decides what to do
+
+    def _member_named(self, name: str) -> Address:
+        for member in self.channel.view.members:
+            if member.name == name:
+                return member
+        raise NotSent(f"there is no member {name!r} in the group: the line was not sent")
+
+    # -- output
+
+    async def _print_events(self) -> None:
+        """Print what happens.  Returns after the last event."""
+        with contextlib.suppress(Excluded):  # it was printed as the last event
+            await self._print_all()
+
+    async def _print_all(self) -> None:
+        from pygroups import Left
+
+        show = self._how_to_show()
+        async for events in self.channel.batches():
+            for event in events:
+                if sentence := trouble(event):
+                    self.left_out = isinstance(event, Left)
+                    self._failed(sentence)
+            if not self.wish.quiet:
+                await self._print(b"".join([show(event) for event in events]))
+
+    def _how_to_show(self) -> Callable[[Happening], bytes]:
+        if not self.for_people:
+            return line_of
+        return Chat(self.channel.address, self.channel.group, echoed=self.typed).line_of
+
+    def _failed(self, sentence: str) -> None:
+        """Tell the user on standard error; the exit code will be 1."""
+        self.failed = True
+        with contextlib.suppress(OSError):  # a terminal that is closed hears nothing more
+            print(one_line(f"pygroups: {sentence}"), file=sys.stderr)
+
+    async def _print_stats(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            await self._print(json_line({"event": "stats", "stats": self.channel.stats()}))
+
+    async def _print(self, data: bytes) -> None:
+        if sys.stdout is None or not data:
+            return
+        try:
+            await write_all(sys.stdout.fileno(), data)
+        except OSError as error:
+            if error.errno != errno.EIO:  # the terminal was closed: SIGHUP says what to do
+                raise
+
+
+def _is_terminal(stream: Any) -> bool:
+    return stream is not None and stream.isatty()

@@ -1,0 +1,73 @@
+"""A command on a terminal of its own, as a person meets it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import subprocess
+import sys
+import termios
+import threading
+import time
+from typing import Final
+
+SECONDS: Final = 30.0
+
+
+class Terminal:
+    """`python -m pygroups ...` as the foreground process of a new terminal."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.keyboard, theirs = pty.openpty()
+        self.screen = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "pygroups", *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(theirs)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):  # the process has ended, or the terminal was closed
+            while data := os.read(self.keyboard, 4096):
+                self.screen += data.decode(errors="replace")
+
+    def type(self, text: str) -> None:
+        os.write(self.keyboard, text.encode())
+
+    def shows(self, text: str) -> None:
+        """Wait until `text` is on the screen."""
+        end = time.monotonic() + SECONDS
+        while text not in self.screen:
+            assert time.monotonic() < end, f"{text!r} is not on the screen: {self.screen!r}"
+            time.sleep(0.01)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.screen.replace("\r\n", "\n").splitlines()
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a person closes its window."""
+        os.close(self.keyboard)
+        self.keyboard = -1
+
+    def ended(self) -> int:
+        """The exit code; all it said is on the screen then."""
+        code = self.process.wait(SECONDS)
+        self.reader.join(SECONDS)
+        return code
+
+    def close(self) -> None:
+        """Whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        if self.keyboard >= 0:
+            self.reader.join(SECONDS)
+            os.close(self.keyboard)

@@ -1,0 +1,82 @@
+"""The lines that `pygroups join` prints for people, and the words in which it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pygroups import Address, Happening, JournalLost, Left, Message, Suspected, Undelivered, View, ViewId
+from pygroups.cli.flags import as_flags
+from pygroups.cli.printed import Chat, line_of, trouble
+
+A, B, C = (Address(name, "0" * 8) for name in "ABC")
+ID = ViewId(2, A)
+
+
+def view(*members: Address, joined: tuple[Address, ...] = (), left: tuple[Address, ...] = ()) -> View:
+    return View(ID, members, members[0], True, joined, left, members)
+
+
+def message(payload: bytes, sender: Address = B) -> Message:
+    return Message(sender, payload, 1, ID, 0)
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (message(b"hello"), "B: hello"),
+        (message(b"\xff\x00"), "B: (2 bytes that are not text)"),
+        (message(b"\x1b[31mred"), "B: ?[31mred"),
+        (message(b"  two  spaces"), "B:   two  spaces"),
+        (message(b"mine", A), None),
+        (view(A, C, joined=(C,), left=(B,)), "-- C joined; B left; members: A, C"),
+        (view(A, B), "-- a new view; members: A, B"),
+        (Suspected(B), "-- B does not answer"),
+        (Undelivered(B, range(3, 4)), "-- B has not confirmed 1 message sent to it alone"),
+        (Undelivered(B, range(3, 5)), "-- B has not confirmed 2 messages sent to it alone"),
+        (Left("left", []), "-- you have left the group"),
+        (Left("excluded", [1]), None),
+        (JournalLost("the disk is full"), None),
+    ],
+)
+def test_an_event_as_a_person_reads_it(event: Happening, text: str | None) -> None:
+    chat = Chat(A, "chat", echoed=True)
+    assert chat.text_of(view(A)) == "-- you are A in group chat, alone so far; each line you type goes to everyone"
+    assert chat.line_of(event) == (b"" if text is None else text.encode() + b"\n")
+
+
+def test_own_lines_are_shown_when_no_terminal_shows_what_is_typed() -> None:
+    assert Chat(A, "chat", echoed=False).text_of(message(b"mine", A)) == "A: mine"
+
+
+def test_trouble_is_a_sentence() -> None:
+    assert trouble(Left("left", [])) is None
+    assert trouble(message(b"x")) is None
+    text = trouble(Left("excluded", [3, 4]))
+    assert text is not None and "it is unknown what became of 2 messages of it" in text
+    assert trouble(JournalLost("the disk is full")) == "the disk is full; this member goes on without a journal"
+
+
+def test_an_event_that_is_newer_than_the_command_has_a_line_too() -> None:
+    class Slow(Happening, frozen=True):
+        member: Address
+        seconds: float
+
+    assert json.loads(line_of(Slow(B, 2.5))) == {"event": "slow", "member": "B", "seconds": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("library", "command_line"),
+    [
+        ("bind to 127.0.0.1, or say insecure=True", "bind to 127.0.0.1, or say --insecure"),
+        ("bind '0.0.0.0:1' can be reached", "--bind '0.0.0.0:1' can be reached"),
+        ("bind='0.0.0.0:1' can be reached", "--bind '0.0.0.0:1' can be reached"),
+        ("say advertise='host:port' too", "say --advertise 'host:port' too"),
+        ("give journal= a folder", "give --journal a folder"),
+        ("journal_payloads= needs journal=DIR", "--journal-payloads needs --journal DIR"),
+        ("the window is closed", "the window is closed"),
+    ],
+)
+def test_the_library_names_arguments_and_the_command_line_flags(library: str, command_line: str) -> None:
+    assert as_flags(library) == command_line

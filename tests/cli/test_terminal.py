@@ -1,0 +1,130 @@
+"""`pygroups join` on a terminal: sentences, no echo, Ctrl-D, a window that is closed; and as a program meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+
+pytestmark = pytest.mark.slow
+Open = Callable[..., Terminal]
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Open]:
+    opened: list[Terminal] = []
+
+    def open_terminal(*arguments: str) -> Terminal:
+        opened.append(Terminal("join", *arguments, "--discovery", f"dir:{tmp_path / 'groups'}"))
+        return opened[-1]
+
+    yield open_terminal
+    for one in opened:
+        one.close()
+
+
+def test_two_people_chat(terminal: Open) -> None:
+    ada = terminal("chat", "--name", "Ada")
+    ada.shows("-- you are Ada in group chat, alone so far; each line you type goes to everyone")
+    bob = terminal("chat", "--name", "Bob")
+    bob.shows("-- you are Bob in group chat, with Ada; ")
+    ada.shows("-- Bob joined; members: Ada, Bob")
+    ada.type("grüße  an\talle\n")
+    bob.shows("Ada: grüße  an?alle\r\n")
+    bob.type("danke\n")
+    ada.shows("Bob: danke")
+    bob.type("\x04")
+    assert bob.ended() == 0
+    assert bob.lines[-1] == "-- you have left the group"
+    ada.shows("-- Bob left; members: Ada")
+    assert "Ada: " not in ada.screen
+    assert "Bob: " not in bob.screen
+    assert "{" not in ada.screen + bob.screen
+    assert ada.screen.count("grüße") == 1
+
+
+def test_json_is_there_on_a_terminal_too(terminal: Open) -> None:
+    ada = terminal("chat", "--name", "Ada", "--json")
+    ada.shows('"event":"view"')
+    ada.type("x\n")
+    ada.shows('"event":"message"')
+    ada.type("\x04")
+    assert ada.ended() == 0
+    events = [json.loads(line) for line in ada.lines if line.startswith("{")]
+    assert [event["event"] for event in events] == ["view", "message", "left"]
+
+
+def test_a_line_to_somebody_who_is_not_there_ends_nothing(terminal: Open) -> None:
+    ada = terminal("chat", "--name", "Ada", "--to", "Bob")
+    ada.shows("-- you are Ada")
+    ada.type("hello\n")
+    ada.shows("pygroups: there is no member 'Bob' in the group: the line was not sent")
+    bob = terminal("chat", "--name", "Bob")
+    ada.shows("-- Bob joined")
+    ada.type("hello again\n")
+    bob.shows("Ada: hello again")
+    ada.type("\x04")
+    assert ada.ended() == 0
+
+
+def test_a_closed_window_is_a_leave_and_not_a_death(terminal: Open) -> None:
+    ada = terminal("chat", "--name", "Ada")
+    ada.shows("-- you are Ada")
+    bob = terminal("chat", "--name", "Bob")
+    ada.shows("-- Bob joined")
+    bob.hang_up()
+    assert bob.process.wait(30) == 0
+    ada.shows("-- Bob left; members: Ada")
+    assert "does not answer" not in ada.screen
+
+
+def joined(folder: Path, *, ignore_hangup: bool = False) -> subprocess.Popen[bytes]:
+    """A member in pipes, when it has printed its first view."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pygroups", "join", "g", "--discovery", f"dir:{folder}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=(lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) if ignore_hangup else None,
+    )
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["event"] == "view"
+    return process
+
+
+def test_sighup_leaves_in_good_order_unless_it_is_to_be_ignored(tmp_path: Path) -> None:
+    member = joined(tmp_path)
+    member.send_signal(signal.SIGHUP)
+    out, err = member.communicate(timeout=30)
+    assert (member.returncode, err) == (0, b"")
+    assert json.loads(out.splitlines()[-1])["event"] == "left"
+
+    member = joined(tmp_path, ignore_hangup=True)
+    member.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert member.poll() is None
+    member.send_signal(signal.SIGTERM)
+    member.communicate(timeout=30)
+    assert member.returncode == 0
+
+
+def test_whoever_is_put_out_is_told_why_and_ends_with_1(terminal: Open, tmp_path: Path) -> None:
+    ada = terminal("chat", "--name", "Ada")
+    ada.shows("-- you are Ada")
+    bob = terminal("chat", "--name", "Bob")
+    ada.shows("-- Bob joined")
+    os.kill(bob.process.pid, signal.SIGSTOP)
+    ada.shows("-- Bob left; members: Ada")
+    os.kill(bob.process.pid, signal.SIGCONT)
+    assert bob.ended() == 1
+    assert bob.lines[-1].startswith("pygroups: the group goes on without this member (excluded)")
+    assert bob.screen.count("pygroups:") == 1
