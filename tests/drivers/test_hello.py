@@ -33,8 +33,8 @@ def test_a_hello_arrives_as_it_was_said() -> None:
         (msgspec.structs.replace(HELLO, sender=B), "it is you"),
     ],
 )
-def test_whoever_listens_says_who_it_is_and_why_not(hello: Hello, refusal: str) -> None:
-    assert welcome(hello, B, "g") == Welcome(VERSION, B, refusal)
+def test_the_wanted_member_is_named_and_a_refusal_names_nobody(hello: Hello, refusal: str) -> None:
+    assert welcome(hello, B, "g") == Welcome(VERSION, None if refusal else B, refusal)
 
 
 @pytest.mark.parametrize(

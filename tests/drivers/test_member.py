@@ -14,6 +14,7 @@ from pygroups.core.events import Consumed, Event, Excluded, Found, Join, Leave, 
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
+from pygroups.drivers.book import Source
 from pygroups.drivers.member import CLOCK, Member
 from pygroups.journal.writer import JournalError, JournalWriter
 from tests.drivers.tiny import A, B, Tiny, tiny_stack
@@ -46,7 +47,7 @@ class World:
     def send(self, frames: Iterable[tuple[Sequence[Address], Sequence[bytes]]]) -> None:
         self.diary.append(("network", [dest.name for dests, _ in frames for dest in dests]))
 
-    def learn(self, contacts: Mapping[Address, str]) -> None:
+    def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
         self.diary.append(("learn", dict(contacts)))
 
     def probe(self, peer: Address) -> None:

@@ -9,85 +9,19 @@ import socket
 import struct
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Answered, Dead, Ended, Event
+from pygroups.core.events import Answered, Dead, Ended
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX, Config
+from pygroups.drivers.book import Source
 from pygroups.drivers.hello import FAREWELL, LENGTH, Hello, Welcome, said
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION
+from tests.drivers.nodes import A_LISTENER, dialed, nodes, run, until
 from tests.drivers.tiny import A, B, C
-
-A_LISTENER = """
-import asyncio, sys
-from pygroups.core.address import Address
-from pygroups.core.limits import Config
-from pygroups.drivers.tcp import TcpNetwork
-
-async def main():
-    network = TcpNetwork(Address(sys.argv[1], sys.argv[2]), "g", Config())
-    network.receive = lambda frame: None
-    network.happened = lambda event: None
-    network.count = lambda what, by=1: None
-    await network.open()
-    print(network.contact, flush=True)
-    await asyncio.sleep(60)
-
-asyncio.run(main())
-"""
-
-
-class Node:
-    """A network, and what it was told."""
-
-    def __init__(self, me: Address, group: str, **config: Any) -> None:
-        self.net = TcpNetwork(me, group, Config(**config))
-        self.frames: list[bytes] = []
-        self.events: list[Event] = []
-        self.counts: Counter[str] = Counter()
-        self.errors: list[BaseException] = []
-        self.net.receive = lambda frame: self.frames.append(bytes(frame))
-        self.net.happened = self.events.append
-        self.net.count = lambda what, by=1: self.counts.update({what: by})
-        self.net.crashed = self.errors.append
-
-
-@asynccontextmanager
-async def nodes(*addresses: Address, group: str = "g", **config: Any) -> AsyncIterator[list[Node]]:
-    """Networks that know of each other, and have had nothing to do with each other yet."""
-    them = [Node(address, group, **config) for address in addresses]
-    for node in them:
-        await node.net.open()
-    for node in them:
-        node.net.learn({other.net.me: other.net.contact for other in them})
-    try:
-        yield them
-        assert [node.errors for node in them] == [[] for _ in them]
-    finally:
-        for node in them:
-            node.net.close()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
-def run(main: Callable[[], Any]) -> None:
-    asyncio.run(main())
-
-
-async def dialed(node: Node) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    host, _, port = node.net.contact.rpartition(":")
-    return await asyncio.open_connection(host, int(port))
 
 
 def test_frames_arrive_whole_once_and_in_order() -> None:
@@ -144,7 +78,7 @@ def test_what_a_slow_peer_does_not_take_is_bounded_and_counted() -> None:
 def test_the_dialed_side_learns_where_the_dialing_one_listens() -> None:
     async def main() -> None:
         async with nodes(A, B) as (a, b):
-            b.net.contacts.clear()
+            b.net.book.standing.clear()
             a.net.send([((B,), [b"hello"])])
             await until(lambda: b.frames)
             b.net.send([((A,), [b"hello yourself"])])
@@ -158,7 +92,7 @@ def test_each_side_hears_that_the_connection_ended() -> None:
         async with nodes(A, B) as (a, b):
             a.net.send([((B,), [b"x"])])
             await until(lambda: b.frames)
-            next(iter(b.net.incoming)).transport.abort()
+            b.net.door.ended(b.net.door.incoming[A][0], on_purpose=False)
             await until(lambda: a.events and b.events)
             assert (a.events, b.events) == ([Ended(B)], [Ended(A)])
             a.net.send([((B,), [b"y"])])  # and goes on over a new one
@@ -173,7 +107,7 @@ def test_a_connection_that_ends_on_purpose_means_nothing() -> None:
             a.net.send([((B,), [b"x"])])
             await until(lambda: b.frames)
             a.net.disconnect(B)
-            await until(lambda: not b.net.incoming)
+            await until(lambda: not b.net.door.incoming)
             assert (a.events, b.events) == ([], [])
 
     run(main)
@@ -187,7 +121,7 @@ def test_a_living_peer_answers_a_probe_and_the_connection_is_used() -> None:
             a.net.send([((B,), [b"x"])])
             await until(lambda: b.frames)
             assert a.events == [Answered(B)]
-            assert len(b.net.incoming) == 1
+            assert len(b.net.door.incoming[A]) == 1
 
     run(main)
 
@@ -213,7 +147,7 @@ def test_a_probe_beside_an_open_connection_replaces_it_and_nobody_takes_it_for_a
                 await until(lambda: a.events)
                 assert a.events == [Answered(B)]
             a.net.send([((B,), [b"y"])])
-            await until(lambda: len(b.frames) == 2 and len(b.net.incoming) == 1)
+            await until(lambda: len(b.frames) == 2 and len(b.net.door.incoming[A]) == 1)
             assert b.events == []
 
     run(main)
@@ -239,7 +173,7 @@ def test_a_refused_connection_proves_the_end() -> None:
 def test_another_life_at_the_same_place_proves_the_end(again: Address) -> None:
     async def main() -> None:
         async with nodes(A, again) as (a, other):
-            a.net.learn({B: other.net.contact})
+            a.net.learn({B: other.net.contact}, Source.VIEW)
             a.net.probe(B)
             await until(lambda: a.events)
             assert a.events == [Dead(B)]
@@ -251,8 +185,8 @@ def test_another_life_at_the_same_place_proves_the_end(again: Address) -> None:
 def test_a_peer_that_is_there_and_says_nothing_proves_nothing() -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as mute:
-            async with nodes(A, connect_timeout=50_000) as (a,):
-                a.net.learn({B: f"127.0.0.1:{mute.getsockname()[1]}"})
+            async with nodes(A, connect_timeout=50_000, verify_timeout=1) as (a,):
+                a.net.learn({B: f"127.0.0.1:{mute.getsockname()[1]}"}, Source.VIEW)
                 a.net.probe(B)
                 await until(lambda: a.counts["connections that nobody answered"])
                 assert a.events == []
@@ -275,7 +209,7 @@ def test_a_peer_that_takes_connections_and_ends_them_is_tried_again_at_once() ->
 
         server = await asyncio.start_server(dying, "127.0.0.1", 0)
         async with nodes(A) as (a,):
-            a.net.learn({B: f"127.0.0.1:{server.sockets[0].getsockname()[1]}"})
+            a.net.learn({B: f"127.0.0.1:{server.sockets[0].getsockname()[1]}"}, Source.VIEW)
             a.net.probe(B)
             await until(lambda: a.events)
             assert a.events == [Dead(B)]
@@ -290,8 +224,8 @@ def test_it_is_not_tried_for_ever() -> None:
             writer.transport.abort()
 
         server = await asyncio.start_server(rude, "127.0.0.1", 0)
-        async with server, nodes(A, probe_tries=4) as (a,):
-            a.net.learn({B: f"127.0.0.1:{server.sockets[0].getsockname()[1]}"})
+        async with server, nodes(A, probe_tries=4, verify_timeout=1) as (a,):
+            a.net.learn({B: f"127.0.0.1:{server.sockets[0].getsockname()[1]}"}, Source.VIEW)
             a.net.probe(B)
             await until(lambda: a.net.links[B].dialing is None)
             assert a.events == []
@@ -308,7 +242,7 @@ def test_a_killed_process_is_known_to_be_dead() -> None:
             assert process.stdout is not None
             try:
                 async with nodes(A) as (a,):
-                    a.net.learn({B: process.stdout.readline().strip()})
+                    a.net.learn({B: process.stdout.readline().strip()}, Source.VIEW)
                     a.net.probe(B)
                     await until(lambda: a.events)
                     assert a.events == [Answered(B)]
@@ -326,7 +260,7 @@ def test_a_killed_process_is_known_to_be_dead() -> None:
 def test_nobody_dials_beyond_this_machine_unasked() -> None:
     async def main() -> None:
         async with nodes(A) as (a,):
-            a.net.learn({B: "192.0.2.1:9", C: "rubbish"})
+            a.net.learn({B: "192.0.2.1:9", C: "rubbish"}, Source.VIEW)
             a.net.probe(B)
             a.net.probe(C)
             a.net.probe(Address("D", "d" * 16))
@@ -355,10 +289,10 @@ def test_who_does_not_belong_here_is_told_why_and_sent_away(hello: Hello, refusa
         async with nodes(B) as (b,):
             reader, writer = await dialed(b)
             writer.write(said(hello) + LENGTH.pack(3) + b"abc")
-            assert await reader.read() == said(Welcome(VERSION, B, refusal))
+            assert await reader.read() == said(Welcome(VERSION, None, refusal))
             writer.close()
-            await until(lambda: not b.net.strangers)
-            assert (b.frames, b.events, b.net.contacts) == ([], [], {})
+            await until(lambda: not b.net.door.strangers)
+            assert (b.frames, b.events, b.net.book.hearsay) == ([], [], {})
 
     run(main)
 
@@ -373,7 +307,7 @@ def test_noise_ends_the_connection_and_nothing_else(noise: bytes) -> None:
                 assert await reader.read() == b""
                 raise ConnectionResetError  # an orderly end is as good
             writer.close()
-            await until(lambda: not b.net.strangers)
+            await until(lambda: not b.net.door.strangers)
             assert (b.frames, b.events) == ([], [])
             assert sum(b.counts.values()) == 1
 
@@ -409,7 +343,7 @@ def test_frames_in_every_division_of_the_bytes() -> None:
             assert b.frames == bodies
             writer.write(FAREWELL + LENGTH.pack(1) + b"z")
             writer.close()
-            await until(lambda: not b.net.incoming)
+            await until(lambda: not b.net.door.incoming)
             assert (b.frames, b.events) == (bodies, [])
 
     run(main)
@@ -421,7 +355,7 @@ def test_strangers_are_few_and_have_little_time() -> None:
             connections = [await dialed(b) for _ in range(5)]
             await until(lambda: b.counts["connections refused: too many strangers"] == 2)
             await until(lambda: b.counts["connections that said nothing"] == 3)
-            await until(lambda: not b.net.strangers)
+            await until(lambda: not b.net.door.strangers)
             for _, writer in connections:
                 writer.close()
 

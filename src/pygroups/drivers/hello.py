@@ -34,12 +34,19 @@ class Hello(msgspec.Struct, array_like=True, tag="pygroups"):
 
 
 class Welcome(msgspec.Struct, array_like=True, tag="welcome"):
-    """Dialed side: this is who listens here, and why it will not listen to you, if it will not."""
+    """Dialed side: the member that was wanted listens here, or why the connection is refused.
+
+    A refusal names nobody: otherwise any process that finds the port would learn a member's address from it.
+    """
 
     version: int
-    listener: Address
+    listener: Address | None
     refusal: Text = ""
 
+
+OTHER_GROUP: Final = "another group"
+OTHER_MEMBER: Final = "another member"
+NOT_WANTED: Final = (OTHER_GROUP, OTHER_MEMBER)  # refusals by a process that is not the wanted member
 
 Word = TypeVar("Word", Hello, Welcome)
 _encoder = msgspec.msgpack.Encoder()
@@ -59,6 +66,8 @@ def heard(body: bytes | memoryview, kind: type[Word]) -> Word:
         raise PeerError("malformed hello") from error
     addresses = (word.sender, word.expected) if isinstance(word, Hello) else (word.listener,)
     for address in addresses:
+        if address is None:
+            continue
         incarnation = address.incarnation
         if not NAME.fullmatch(address.name) or len(incarnation) != INCARNATION_DIGITS or not _is_hex(incarnation):
             raise PeerError("malformed hello")
@@ -71,12 +80,18 @@ def _is_hex(text: str) -> bool:
 
 def welcome(hello: Hello, me: Address, group: str) -> Welcome:
     """What to answer to `hello`."""
+    refusal = refused(hello, me, group)
+    return Welcome(VERSION, None if refusal else me, refusal)
+
+
+def refused(hello: Hello, me: Address, group: str) -> str:
+    """Why `hello` is not welcome; nothing if it is."""
     if hello.version != VERSION:
-        return Welcome(VERSION, me, f"wire version {hello.version} is not {VERSION}")
+        return f"wire version {hello.version} is not {VERSION}"
     if hello.group != group:
-        return Welcome(VERSION, me, "another group")
+        return OTHER_GROUP
     if hello.expected != me:
-        return Welcome(VERSION, me, "another member")
+        return OTHER_MEMBER
     if hello.sender == me:
-        return Welcome(VERSION, me, "it is you")
-    return Welcome(VERSION, me)
+        return "it is you"
+    return ""

@@ -7,43 +7,30 @@ them first, and copy what the kernel does not take at once.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from collections import deque
 from collections.abc import Sequence
-from enum import Enum
 from itertools import islice
 from typing import Final, Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.errors import PeerError
 from pygroups.core.events import Answered, Dead, Ended, Event
-from pygroups.core.limits import HELLO_MAX, MILLISECOND, SECOND, Config
+from pygroups.core.limits import MILLISECOND, SECOND
 
-from .contacts import Contact
-from .hello import FAREWELL, LENGTH, Hello, Welcome, heard, said
+from . import dialer
+from .book import Reach
+from .dialer import Dialer, Outcome
+from .hello import FAREWELL
 
 PIECES_AT_ONCE: Final = 512  # in one system call; below every system's limit
+PROBE_PAUSE: Final = 50 * MILLISECOND / SECOND  # before a probe that showed nothing dials again
 
 
-class Outcome(Enum):
-    """What dialing a peer has shown."""
-
-    ANSWERED = "the same life answered"
-    DEAD = "refused, or another life answered"
-    UNKNOWN = "nothing is proven"
-
-
-class Home(Protocol):
+class Home(dialer.Home, Protocol):
     """What a link needs of the network it belongs to."""
 
-    config: Config
-    loop: asyncio.AbstractEventLoop
-
-    def hello(self, peer: Address) -> Hello: ...
-    def contact_of(self, peer: Address) -> Contact | None: ...
+    def reaches(self, peer: Address) -> list[Reach]: ...
     def happened(self, event: Event) -> None: ...
-    def count(self, what: str, by: int = 1) -> None: ...
     def crashed(self, error: BaseException) -> None: ...
 
 
@@ -57,7 +44,8 @@ class Link:
         self.sock: socket.socket | None = None
         self.dialing: asyncio.Task[None] | None = None
         self.probing = False  # somebody waits to hear what the dialing shows
-        self.dead = False  # proven; a life that ended does not come back
+        self.probe_until = 0.0  # the loop's time; so long a probe that shows nothing is repeated
+        self.dead = False  # the last dial was a proof; it is taken back when the peer is heard
         self.waiting: deque[bytes | memoryview] = deque()  # pieces of frames, in order
         self.waiting_bytes = 0
         self.writing = False  # the loop tells when the socket can take more
@@ -68,11 +56,13 @@ class Link:
 
     def write(self, pieces: Sequence[bytes], size: int) -> None:
         """Send frames, each a length and a body; `size` is what they come to."""
-        if self.dead or self.waiting_bytes + size > self.home.config.link_bytes:
-            self.home.count("frames dropped for a dead peer" if self.dead else "frames dropped for a slow peer")
+        if self.waiting_bytes + size > self.home.config.link_bytes:
+            self.home.count("frames dropped for a slow peer")
             return
         if self.sock is None and self.dialing is None and not self._dial_again():
-            self.home.count("frames dropped for a peer that gives no answer")
+            self.home.count(
+                "frames dropped for a dead peer" if self.dead else "frames dropped for a peer that gives no answer"
+            )
             return
         self.waiting.extend(pieces)
         self.waiting_bytes += size
@@ -165,8 +155,9 @@ class Link:
     # -- dialing
 
     def probe(self) -> None:
-        """Dial anew, whatever there is, and tell what it shows."""
+        """Dial anew, whatever there is, and tell what it shows; for a while again and again, if it shows nothing."""
         self.probing = True
+        self.probe_until = self.home.loop.time() + self.home.config.verify_timeout / SECOND
         if self.dialing is None:
             self.dial()
 
@@ -181,34 +172,40 @@ class Link:
             self.home.crashed(error)
 
     async def _dial(self) -> None:
-        contact = self.home.contact_of(self.peer)
-        if contact is None:
-            self._dialed(Outcome.UNKNOWN, None)
-            return
-        dialer = Dialer(contact, said(self.home.hello(self.peer)), self.peer, self.home)
-        outcome, sock = await dialer.dial()
+        outcome, sock = Outcome.UNKNOWN, None
+        while reaches := self.home.reaches(self.peer):
+            outcome, sock = await Dialer(reaches, self.peer, self.home).dial()
+            if outcome is not Outcome.UNKNOWN or self.home.loop.time() >= self.probe_until:
+                break
+            await asyncio.sleep(PROBE_PAUSE)
         self._dialed(outcome, sock)
 
     def _dialed(self, outcome: Outcome, sock: socket.socket | None) -> None:
         self.dialing = None
-        probing, self.probing = self.probing, False
+        probing, self.probing, self.probe_until = self.probing, False, 0.0
         if outcome is Outcome.ANSWERED:
             assert sock is not None
+            tell = probing or self.dead  # a proof that was wrong is taken back
             self._connected(sock)
-            if probing:
+            if tell:
                 self.home.happened(Answered(self.peer))
-        elif outcome is Outcome.DEAD:
-            self.dead = True
+            return
+        if outcome is Outcome.DEAD:
+            tell, self.dead = probing or not self.dead, True
             self.drop()
-            self.home.happened(Dead(self.peer))
+            if tell:
+                self.home.happened(Dead(self.peer))
         elif self.sock is None:
             self._forget()
-            self.not_before = self.home.loop.time() + self.pause / SECOND
-            self.pause = min(2 * self.pause, self.home.config.reconnect_max)
+        self.not_before = self.home.loop.time() + self.pause / SECOND
+        self.pause = min(2 * self.pause, self.home.config.reconnect_max)
 
     def _connected(self, sock: socket.socket) -> None:
-        if self.sock is not None:  # a probe was answered while this one is open: the new one is known to work
-            self.drop(farewell=True)
+        """What the connection before has not begun to send goes over this one, which is known to work."""
+        before, self.sock = self.sock, None
+        if before is not None:
+            self._close(before, farewell=True)
+            self._skip_the_begun_frame()
         self.dead = False
         self.pause = self.home.config.reconnect_min
         self.sock = sock
@@ -216,86 +213,11 @@ class Link:
         if self.waiting:
             self._flush()
 
-
-class Dialer:
-    """One attempt to reach a peer at its contact, with the tries at once that a dying process asks for."""
-
-    def __init__(self, contact: Contact, hello: bytes, peer: Address, home: Home) -> None:
-        self.contact = contact
-        self.hello = hello
-        self.peer = peer
-        self.home = home
-
-    async def dial(self) -> tuple[Outcome, socket.socket | None]:
-        """What it has shown, and the open connection if the peer answered."""
-        config = self.home.config
-        try:
-            async with asyncio.timeout(config.connect_timeout / SECOND):
-                for tried in range(config.probe_tries):
-                    try:
-                        return await self._try()
-                    except (ConnectionError, asyncio.IncompleteReadError):
-                        await asyncio.sleep(tried * MILLISECOND / SECOND)
-            self.home.count("connections that ended unanswered")
-        except TimeoutError:
-            self.home.count("connections that nobody answered")
-        except (OSError, UnicodeError):  # UnicodeError: the host's name is none
-            self.home.count("peers that could not be reached")
-        except PeerError:
-            self.home.count("connections that a stranger answered")
-        return Outcome.UNKNOWN, None
-
-    async def _try(self) -> tuple[Outcome, socket.socket | None]:
-        loop = self.home.loop
-        family, place = await resolved(self.contact, loop)
-        sock = prepared(socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
-        answered = False
-        try:
-            await loop.sock_connect(sock, place)
-            if sock.getsockname() == sock.getpeername():  # nobody listens there, and the system chose this very port
-                return Outcome.DEAD, None
-            await loop.sock_sendall(sock, self.hello)
-            answer = heard(await self._answer(sock), Welcome)
-            answered = answer.listener == self.peer and not answer.refusal
-        except ConnectionRefusedError:
-            return Outcome.DEAD, None
-        finally:
-            if not answered:
-                sock.close()
-        if answered:
-            return Outcome.ANSWERED, sock
-        if answer.listener != self.peer:
-            return Outcome.DEAD, None
-        self.home.count("connections refused by the peer")
-        return Outcome.UNKNOWN, None
-
-    async def _answer(self, sock: socket.socket) -> bytes:
-        (length,) = LENGTH.unpack(await self._read(sock, LENGTH.size))
-        if length > HELLO_MAX:
-            raise PeerError("malformed hello")
-        return await self._read(sock, length)
-
-    async def _read(self, sock: socket.socket, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            more = await self.home.loop.sock_recv(sock, size - len(data))
-            if not more:
-                raise asyncio.IncompleteReadError(data, size)
-            data += more
-        return data
-
-
-async def resolved(contact: Contact, loop: asyncio.AbstractEventLoop) -> tuple[int, tuple[str, int]]:
-    """Address family and numbers of `contact`; a number needs no thread to look it up, a name does."""
-    try:
-        version = ipaddress.ip_address(contact.host).version
-    except ValueError:
-        (family, _, _, _, place), *_ = await loop.getaddrinfo(*contact, type=socket.SOCK_STREAM)
-        return family, (str(place[0]), int(place[1]))
-    return (socket.AF_INET if version == 4 else socket.AF_INET6), (contact.host, contact.port)
-
-
-def prepared(sock: socket.socket) -> socket.socket:
-    """`sock`, with what every connection of ours wants."""
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
+    def _skip_the_begun_frame(self) -> None:
+        """Pieces are a frame's length, and its body, in turn: what remains of one that was begun goes with the old
+        connection."""
+        waiting = self.waiting
+        if len(waiting) % 2:
+            self.waiting_bytes -= len(waiting.popleft())
+        elif waiting and isinstance(waiting[0], memoryview):
+            self.waiting_bytes -= len(waiting.popleft()) + len(waiting.popleft())

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Announce, Consumed, Contacts, Disconnect, Event, Find, Found, Marks, Probe
+from pygroups.core.events import Announce, Consumed, Contacts, Disconnect, Event, Find, Found, Marks, NewView, Probe
 from pygroups.core.layer import NEVER, Record
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.records import PlainRecord, plain_records
@@ -23,12 +23,14 @@ from pygroups.core.stack import Stack
 from pygroups.core.view import ViewId
 from pygroups.journal.writer import JournalError
 
+from .book import Source
+
 
 class Network(Protocol):
     """What a member needs of its network; see tcp.py."""
 
     def send(self, frames: Iterable[tuple[Sequence[Address], Sequence[bytes]]]) -> None: ...
-    def learn(self, contacts: Mapping[Address, str]) -> None: ...
+    def learn(self, contacts: Mapping[Address, str], source: Source) -> None: ...
     def probe(self, peer: Address) -> None: ...
     def disconnect(self, peer: Address) -> None: ...
     def close(self) -> None: ...
@@ -147,7 +149,7 @@ class Member:
     def happened(self, event: Event) -> None:
         """The network, or discovery, has something to say."""
         if isinstance(event, Found):
-            self.network.learn(event.members)
+            self.network.learn(event.members, Source.DIRECTORY)
         self._tell(self.stack.happened, event)
 
     def ask(self, event: Event) -> None:
@@ -200,7 +202,10 @@ class Member:
             self._write(output.records, now)
         for command in output.commands:
             if isinstance(command, Contacts):
-                self.network.learn(command.contacts)
+                self.network.learn(command.contacts, Source.PEER)
+        for event in output.events:
+            if isinstance(event, NewView):
+                self.network.learn(dict(zip(event.view.members, event.view.contacts, strict=True)), Source.VIEW)
         if output.frames:
             self.network.send(output.frames)
         for command in output.commands:

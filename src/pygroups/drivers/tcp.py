@@ -1,7 +1,7 @@
 """Frames over TCP: who listens, who is dialed, and what the end of a connection proves.
 
-Each member dials for what it sends and is dialed for what it receives.  Before the first frame both ends say who they
-are (hello.py); a zero in place of a frame's length is a farewell.  Note: docs/decisions/0040.
+Each member dials for what it sends (link.py) and is dialed for what it receives (door.py).  Before the first frame both
+ends say who they are (hello.py); a zero in place of a frame's length is a farewell.  Note: docs/decisions/0040.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
 
 from pygroups.core.address import Address
-from pygroups.core.errors import PeerError, UsageError
-from pygroups.core.events import Answered, Ended, Event
-from pygroups.core.limits import FRAME_MAX, HELLO_MAX, SECOND, Config
+from pygroups.core.errors import UsageError
+from pygroups.core.events import Answered, Event
+from pygroups.core.limits import Config
 from pygroups.wire.frame import VERSION
 
-from .contacts import Contact, advertised, checked_bind, parse_contact
-from .hello import LENGTH, Hello, heard, said, welcome
-from .link import Link, prepared
-
-READ_BYTES: Final = 256 << 10  # read at once; a larger frame gets a larger buffer for as long as it needs it
-BACKLOG: Final = 128
+from .book import Book, Reach, Source
+from .contacts import Contact, advertised, checked_bind
+from .door import LOGGER, Door
+from .hello import LENGTH, Hello
+from .link import Link
+from .seldom import Seldom
 
 
 class TcpNetwork:
@@ -41,7 +40,6 @@ class TcpNetwork:
         self.me = me
         self.group = group
         self.config = config
-        self.insecure = insecure
         self.bind = checked_bind(bind, advertise, insecure=insecure)
         self.advertise = advertise
         self.contact = ""  # where others are told to dial; known once it listens
@@ -51,21 +49,19 @@ class TcpNetwork:
         self.crashed: Callable[[BaseException], None]
         self.loop: asyncio.AbstractEventLoop
         self.links: dict[Address, Link] = {}
-        self.contacts: dict[Address, str] = {}
-        self.strangers: dict[Incoming, None] = {}
-        self.incoming: dict[Incoming, None] = {}
-        self.server: asyncio.Server | None = None
+        self.warn = Seldom(LOGGER)
+        self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
+        self.door = Door(me, group, config, self.warn)
 
     async def open(self) -> None:
         """Listen; UsageError when that place cannot be had."""
         self.loop = asyncio.get_running_loop()
         sock = self._listening()
         self.contact = str(advertised(Contact(*sock.getsockname()[:2]), self.advertise))
-        # Begun in two steps: so close() finds the server when the second is cancelled.
-        self.server = await self.loop.create_server(
-            lambda: Incoming(self), sock=sock, backlog=BACKLOG, start_serving=False
-        )
-        await self.server.start_serving()
+        door = self.door
+        door.receive, door.happened, door.greeted = self.receive, self.happened, self._greeted
+        door.count, door.crashed = self.count, self.crashed
+        door.open(sock)
 
     def _listening(self) -> socket.socket:
         try:
@@ -86,14 +82,10 @@ class TcpNetwork:
 
     def close(self) -> None:
         """End all connections and listen no more; peers see it as they would see the end of the process."""
-        if self.server is not None:
-            self.server.close()
-            self.server = None
         for link in self.links.values():
             link.close()
-        for connection in [*self.strangers, *self.incoming]:
-            connection.abandon()
         self.links = {}
+        self.door.close()
 
     async def drain(self, seconds: float) -> None:
         """Wait until everything was given to the kernel, at most so long."""
@@ -119,19 +111,11 @@ class TcpNetwork:
         for dest, (pieces, size) in batches.items():
             self._link(dest).write(pieces, size)
 
-    def learn(self, contacts: Mapping[Address, str]) -> None:
-        """These listen there."""
-        for peer, contact in contacts.items():
-            if self.contacts.get(peer) != contact and peer != self.me:
-                self.contacts[peer] = contact
-                if len(self.contacts) > self.config.contacts_max:
-                    self._forget_a_contact()
-
-    def _forget_a_contact(self) -> None:
-        """The oldest that no connection needs."""
-        unused = next((peer for peer in self.contacts if peer not in self.links), None)
-        if unused is not None:
-            del self.contacts[unused]
+    def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
+        """These listen there, says `source`; those of the view are its members from now on."""
+        self.book.learn(contacts, source, self.links)
+        if source is Source.VIEW:
+            self.door.members = dict.fromkeys(contacts)
 
     def probe(self, peer: Address) -> None:
         """Dial `peer` anew; Answered, Dead or nothing follows."""
@@ -159,143 +143,27 @@ class TcpNetwork:
         """What to say to `peer` first."""
         return Hello(VERSION, self.group, self.me, self.contact, peer)
 
-    def contact_of(self, peer: Address) -> Contact | None:
-        """Where to dial `peer`, if that is known and this member may dial it."""
-        told = self.contacts.get(peer)
-        if told is None:
-            self.count("peers that nobody knows where to dial")
-            return None
-        try:
-            contact = parse_contact(told)
-        except UsageError:
-            self.count("contacts that are none")
-            return None
-        if not contact.loopback and not self.insecure:
-            self.count("contacts beyond this machine")
-            return None
-        return contact
+    def reaches(self, peer: Address) -> list[Reach]:
+        """Where to dial `peer`."""
+        return self.book.reaches(peer)
+
+    def hears(self, peer: Address) -> bool:
+        """Whether `peer` has a connection to this member."""
+        return self.door.hears(peer)
+
+    def refused(self, peer: Address, why: str) -> None:
+        """`peer` does not take this member's connection."""
+        self.count("connections refused by the peer")
+        self.warn.warning(f"by peer: {why}", "%s refuses the connection of this member: %s", peer, why)
+
+    def _count(self, what: str) -> None:
+        self.count(what)
 
     # -- what came in
 
-    def greeted(self, connection: Incoming, hello: Hello) -> None:
-        """A stranger has said who it is."""
-        del self.strangers[connection]
-        self.incoming[connection] = None
-        self.learn({hello.sender: hello.contact})
+    def _greeted(self, hello: Hello) -> None:
+        """A stranger has said who it is; that proves nothing, but one who is believed dead is dialed again."""
+        self.learn({hello.sender: hello.contact}, Source.PEER)
         link = self.links.get(hello.sender)
-        if link is not None:
-            link.dead = False
-
-    def ended(self, connection: Incoming, peer: Address | None, *, on_purpose: bool) -> None:
-        """A connection that a peer had made is over."""
-        self.strangers.pop(connection, None)
-        self.incoming.pop(connection, None)
-        if peer is not None and not on_purpose and self.server is not None:
-            self.happened(Ended(peer))
-
-
-class Incoming(asyncio.BufferedProtocol):
-    """A connection that a peer made, to send: it says who it is, is answered, and then frames come."""
-
-    def __init__(self, home: TcpNetwork) -> None:
-        self.home = home
-        self.peer: Address | None = None
-        self.on_purpose = False
-        self.transport: asyncio.Transport
-        self.patience: asyncio.TimerHandle | None = None
-        self.buffer = memoryview(bytearray(HELLO_MAX + LENGTH.size))
-        self.filled = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        prepared(transport.get_extra_info("socket"))
-        home = self.home
-        if home.server is None:
-            transport.abort()  # accepted in the moment in which this member closed
-            return
-        if len(home.strangers) >= home.config.strangers:
-            home.count("connections refused: too many strangers")
-            transport.abort()
-            return
-        home.strangers[self] = None
-        self.patience = home.loop.call_later(home.config.stranger_timeout / SECOND, self._out_of_patience)
-
-    def _out_of_patience(self) -> None:
-        self.home.count("connections that said nothing")
-        self.transport.abort()
-
-    def abandon(self) -> None:
-        """This end closes it; the peer sees that it ended."""
-        self.on_purpose = True
-        self.transport.abort()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if self.patience is not None:
-            self.patience.cancel()
-        self.home.ended(self, self.peer, on_purpose=self.on_purpose)
-
-    # -- reading
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self.buffer[self.filled :]
-
-    def buffer_updated(self, size: int) -> None:
-        self.filled += size
-        try:
-            begin = self._parse()
-        except PeerError as error:
-            self.home.count(f"connections closed: {error.reason}")
-            self.transport.abort()
-            return
-        if self.on_purpose:  # after a farewell, or a refusal, nothing is read
-            self.transport.close()
-            return
-        self._keep(begin)
-
-    def _parse(self) -> int:
-        """Handle what has come whole; where the rest begins."""
-        begin, filled, buffer, home = 0, self.filled, self.buffer, self.home
-        while filled - begin >= LENGTH.size and not self.on_purpose:
-            (length,) = LENGTH.unpack_from(buffer, begin)
-            end = begin + LENGTH.size + length
-            if length > (FRAME_MAX if self.peer is not None else HELLO_MAX):
-                raise PeerError("frame size")
-            if end > filled:
-                break
-            if not length:
-                self.on_purpose = True  # a farewell
-            elif self.peer is not None:
-                home.receive(buffer[begin + LENGTH.size : end])
-            else:
-                self._greet(heard(buffer[begin + LENGTH.size : end], Hello))
-            begin = end
-        return begin
-
-    def _greet(self, hello: Hello) -> None:
-        home = self.home
-        answer = welcome(hello, home.me, home.group)
-        self.transport.write(said(answer))
-        if answer.refusal:
-            home.count("connections refused")
-            self.transport.close()
-            self.on_purpose = True
-            return
-        assert self.patience is not None
-        self.patience.cancel()
-        self.peer = hello.sender
-        home.greeted(self, hello)
-
-    def _keep(self, begin: int) -> None:
-        """Move what has not come whole to the front of a buffer that the whole will fit."""
-        rest = self.filled - begin
-        wanted = READ_BYTES if self.peer is not None else len(self.buffer)
-        if rest >= LENGTH.size:
-            (length,) = LENGTH.unpack_from(self.buffer, begin)
-            wanted = max(wanted, LENGTH.size + length)
-        if begin or wanted != len(self.buffer):
-            old, left = self.buffer, self.buffer[begin : self.filled]
-            if wanted != len(old):
-                self.buffer = memoryview(bytearray(wanted))
-            self.buffer[:rest] = left
-            self.filled = rest
+        if link is not None and link.dead:
+            link.probe()

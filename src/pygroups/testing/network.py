@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pygroups.core.address import Address
 from pygroups.core.events import Answered, Dead, Ended, Event
 from pygroups.core.limits import MILLISECOND
+from pygroups.drivers.book import Source
 from pygroups.sim.directory import Directory
 from pygroups.sim.network import Network
 
@@ -52,7 +53,7 @@ class End:
                 for body in bodies:
                     self.hub.carry(self.me, dest, body)
 
-    def learn(self, contacts: Mapping[Address, str]) -> None:
+    def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
         for peer in contacts:
             if peer != self.me:
                 self.routes.setdefault(peer)

@@ -1,0 +1,162 @@
+"""One attempt to reach a peer, and what it shows: the peer answers, its process has ended, or nothing is known.
+
+A refusal is a sign of the end only where the view or the directory says that the peer listens, and only while nothing
+is heard from it: a port forwarder that restarts refuses too.  Note: docs/decisions/0045.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from enum import Enum
+from typing import Final, Protocol
+
+from pygroups.core.address import Address
+from pygroups.core.errors import PeerError
+from pygroups.core.limits import HELLO_MAX, MILLISECOND, SECOND, Config
+
+from .book import Reach
+from .hello import LENGTH, NOT_WANTED, Hello, Welcome, heard, said
+from .sockets import prepared, resolved
+
+TRIES: Final = 4  # begun one after the other while none is answered: the network may be back before TCP tries again
+REFUSED_PAUSE_MAX: Final = 0.05  # seconds, between two dials of a peer that refuses and is heard
+
+Dialed = tuple["Outcome", socket.socket | None]
+
+
+class Outcome(Enum):
+    """What dialing a peer has shown."""
+
+    ANSWERED = "the same incarnation answered"
+    DEAD = "refused, or another process answered"
+    UNKNOWN = "nothing is proven"
+
+
+class Home(Protocol):
+    """What a dialer needs of the network it belongs to."""
+
+    config: Config
+    loop: asyncio.AbstractEventLoop
+
+    def hello(self, peer: Address) -> Hello: ...
+    def hears(self, peer: Address) -> bool: ...
+    def count(self, what: str, by: int = 1) -> None: ...
+    def refused(self, peer: Address, why: str) -> None: ...
+
+
+class Dialer:
+    """Dials a peer at its places, with the tries at once that a dying process asks for."""
+
+    def __init__(self, reaches: list[Reach], peer: Address, home: Home) -> None:
+        self.reaches = reaches
+        self.peer = peer
+        self.home = home
+        self.hello = said(home.hello(peer))
+        self.silent = True  # no host has accepted or refused a connection
+
+    async def dial(self) -> Dialed:
+        """What it has shown, and the open connection if the peer answered."""
+        tasks: list[asyncio.Task[Dialed]] = []
+        try:
+            async with asyncio.timeout(self.home.config.connect_timeout / SECOND):
+                return await self._race(tasks)
+        except TimeoutError:
+            self.home.count("connections that nobody answered")
+            return Outcome.UNKNOWN, None
+        finally:
+            for task in tasks:
+                task.add_done_callback(_close_late)
+                task.cancel()
+
+    async def _race(self, tasks: list[asyncio.Task[Dialed]]) -> Dialed:
+        """The first answer, or proof.  While all is silent, further tries begin beside those that wait."""
+        begun, pause = 0, self.home.config.connect_timeout / SECOND / TRIES
+        while tasks or not begun:
+            if begun < TRIES and self.silent:
+                tasks += [self.home.loop.create_task(self._tries(reach)) for reach in self.reaches]
+                begun += 1
+            done, _ = await asyncio.wait(tasks, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                if task.result()[0] is not Outcome.UNKNOWN:
+                    tasks.remove(task)
+                    return task.result()
+            tasks[:] = [task for task in tasks if task not in done]
+        return Outcome.UNKNOWN, None
+
+    async def _tries(self, reach: Reach) -> Dialed:
+        """Dial one place until that shows something."""
+        home, ended, pause = self.home, 0, MILLISECOND / SECOND
+        try:
+            while ended < home.config.probe_tries:
+                try:
+                    outcome, sock = await self._try(reach)
+                except (ConnectionError, asyncio.IncompleteReadError):
+                    self.silent = False
+                    await asyncio.sleep(ended * MILLISECOND / SECOND)
+                    ended += 1
+                    continue
+                self.silent = False
+                if outcome is not Outcome.DEAD:
+                    return outcome, sock
+                if not reach.stands:
+                    home.count("refusals at a place that only a hello named")
+                    return Outcome.UNKNOWN, None
+                if not home.hears(self.peer):
+                    return outcome, None
+                home.count("refusals by a peer that is heard")
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, REFUSED_PAUSE_MAX)
+            home.count("connections that ended unanswered")
+        except (OSError, UnicodeError):  # UnicodeError: the host's name is none
+            home.count("peers that could not be reached")
+        except PeerError:
+            home.count("connections that a stranger answered")
+        return Outcome.UNKNOWN, None
+
+    async def _try(self, reach: Reach) -> Dialed:
+        loop = self.home.loop
+        family, place = await resolved(reach.contact, loop)
+        sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        answered = False
+        try:
+            prepared(sock, self.home.config)
+            await loop.sock_connect(sock, place)
+            self.silent = False
+            if sock.getsockname() == sock.getpeername():  # nobody listens there, and the system chose this very port
+                return Outcome.DEAD, None
+            await loop.sock_sendall(sock, self.hello)
+            answer = heard(await self._answer(sock), Welcome)
+            answered = answer.listener == self.peer and not answer.refusal
+        except ConnectionRefusedError:
+            return Outcome.DEAD, None
+        finally:
+            if not answered:
+                sock.close()
+        if answered:
+            return Outcome.ANSWERED, sock
+        if answer.refusal in NOT_WANTED or not answer.refusal:
+            return Outcome.DEAD, None
+        self.home.refused(self.peer, answer.refusal)
+        return Outcome.UNKNOWN, None
+
+    async def _answer(self, sock: socket.socket) -> bytes:
+        (length,) = LENGTH.unpack(await self._read(sock, LENGTH.size))
+        if length > HELLO_MAX:
+            raise PeerError("malformed hello")
+        return await self._read(sock, length)
+
+    async def _read(self, sock: socket.socket, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = await self.home.loop.sock_recv(sock, size - len(data))
+            if not more:
+                raise asyncio.IncompleteReadError(data, size)
+            data += more
+        return data
+
+
+def _close_late(task: asyncio.Task[Dialed]) -> None:
+    """An answer that nobody waits for any more."""
+    if not task.cancelled() and task.exception() is None and (sock := task.result()[1]) is not None:
+        sock.close()

@@ -1,0 +1,175 @@
+"""One connection that a peer made: it says who it is, is answered, and then its frames are cut out of the bytes.
+
+Memory is set aside for bytes that have come, never for what a length announces: a frame that is read whole lies in an
+area that all connections share, and only the beginning of an unfinished one is kept with its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Protocol
+
+from pygroups.core.address import Address
+from pygroups.core.errors import PeerError
+from pygroups.core.limits import FRAME_MAX, HELLO_MAX
+
+from .hello import LENGTH, Hello, heard
+
+
+class Home(Protocol):
+    """What a connection needs of the door it came through."""
+
+    loop: asyncio.AbstractEventLoop
+    area: memoryview  # bytes are read into it; it belongs to whoever reads, until that returns
+
+    def receive(self, frame: memoryview) -> None: ...
+    def greet(self, connection: Incoming, hello: Hello) -> bytes:
+        """What to answer.  From now on the connection is `hello.sender`'s, or it ends on purpose."""
+
+    def kept(self, connection: Incoming, more: int) -> None:
+        """`more` bytes are kept with the connection; less, if it is negative.  It may be closed by this."""
+
+    def ended(self, connection: Incoming, *, on_purpose: bool) -> None: ...
+    def broke(self, connection: Incoming, error: PeerError) -> None: ...
+    def crashed(self, error: BaseException) -> None: ...
+
+
+class Incoming:
+    """Its reading side; see Door for who is let in, and how long it may stay."""
+
+    def __init__(self, home: Home, sock: socket.socket, remote: str) -> None:
+        self.home = home
+        self.sock = sock
+        self.remote = remote  # for what is logged
+        self.peer: Address | None = None
+        self.on_purpose = False  # a farewell came, or it was refused: nothing is read any more
+        self.closed = False
+        self.heard_at = home.loop.time()
+        self.timer: asyncio.TimerHandle | None = None  # it closes the connection
+        self.beginning = b""  # of a frame that has not come whole, while it is small
+        self.large: memoryview | None = None  # the same when it is large, in a buffer that grows with it
+        self.filled = 0  # bytes of `large`
+        home.loop.add_reader(sock, self._readable)
+
+    def close(self) -> None:
+        """Close the socket; nothing more is heard of this connection."""
+        if self.closed:
+            return
+        self.closed = True
+        self.call_off()
+        self.home.loop.remove_reader(self.sock)
+        self.sock.close()
+        self._keep_nothing()
+
+    def close_in(self, seconds: float) -> None:
+        """Close it after so long, unless it is called off."""
+        self.call_off()
+        self.timer = self.home.loop.call_later(seconds, self._out_of_time)
+
+    def call_off(self) -> None:
+        """Whatever was to close it later does not."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def _out_of_time(self) -> None:
+        self.home.ended(self, on_purpose=True)
+
+    # -- reading
+
+    def _readable(self) -> None:
+        try:
+            self._read()
+        except PeerError as error:
+            self.home.broke(self, error)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.home.ended(self, on_purpose=False)
+        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: what ends up here is a fault of ours)
+            self.home.crashed(error)
+
+    def _read(self) -> None:
+        area, filled = self.large, self.filled
+        if area is None:
+            area, filled = self.home.area, len(self.beginning)
+            area[:filled] = self.beginning
+        size = self.sock.recv_into(area[filled:])
+        if not size:
+            self.home.ended(self, on_purpose=False)
+            return
+        self.heard_at = self.home.loop.time()
+        filled += size
+        begin = self._parse(area, filled)
+        if self.closed:
+            return
+        if self.on_purpose:
+            self.home.ended(self, on_purpose=True)
+        else:
+            self._keep(area, begin, filled)
+
+    def _parse(self, area: memoryview, filled: int) -> int:
+        """Handle what has come whole; where the rest begins."""
+        begin, home = 0, self.home
+        while filled - begin >= LENGTH.size and not self.on_purpose and not self.closed:
+            (length,) = LENGTH.unpack_from(area, begin)
+            end = begin + LENGTH.size + length
+            if length > (FRAME_MAX if self.peer is not None else HELLO_MAX):
+                raise PeerError("frame size")
+            if end > filled:
+                break
+            if not length:
+                self.on_purpose = True  # a farewell
+            elif self.peer is not None:
+                home.receive(area[begin + LENGTH.size : end])
+            else:
+                self._greet(heard(area[begin + LENGTH.size : end], Hello))
+            begin = end
+        return begin
+
+    def _greet(self, hello: Hello) -> None:
+        answer = self.home.greet(self, hello)
+        if self.closed:
+            return
+        try:
+            sent = self.sock.send(answer)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(answer):
+            raise PeerError("a peer that reads no answer")
+
+    # -- what has not come whole
+
+    def _keep(self, area: memoryview, begin: int, filled: int) -> None:
+        """Keep the rest, in a place that grows with what comes."""
+        rest = area[begin:filled]
+        if not rest:
+            if self.kept_bytes:
+                self._keep_nothing()
+            return
+        (length,) = LENGTH.unpack_from(rest) if len(rest) >= LENGTH.size else (0,)
+        wanted, shared = LENGTH.size + length, len(self.home.area)
+        if wanted <= shared or len(rest) <= shared // 2:
+            if self._may_keep(len(rest)):
+                self.beginning, self.large, self.filled = bytes(rest), None, 0
+        elif area is self.large and not begin and filled < len(area):
+            self.filled = filled
+        elif self._may_keep(size := min(wanted, 2 * len(rest))):
+            larger = memoryview(bytearray(size))
+            larger[: len(rest)] = rest
+            self.beginning, self.large, self.filled = b"", larger, len(rest)
+
+    def _may_keep(self, size: int) -> bool:
+        """Keep so many bytes in place of those kept now, if that is not too much for all connections together."""
+        self.home.kept(self, size - self.kept_bytes)
+        return not self.closed
+
+    def _keep_nothing(self) -> None:
+        self.home.kept(self, -self.kept_bytes)
+        self.beginning, self.large, self.filled = b"", None, 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """What this connection keeps in memory."""
+        return len(self.beginning) if self.large is None else len(self.large)

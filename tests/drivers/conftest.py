@@ -1,0 +1,5 @@
+"""The tests of the drivers run on both event loops."""
+
+from tests.loops import either_loop
+
+__all__ = ["either_loop"]

@@ -1,0 +1,91 @@
+"""Networks of some members in one event loop, and connections that nobody of them has made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pygroups.core.address import Address
+from pygroups.core.events import Event
+from pygroups.core.limits import Config
+from pygroups.drivers.book import Source
+from pygroups.drivers.hello import LENGTH, Hello, Welcome, heard, said
+from pygroups.drivers.tcp import TcpNetwork
+from pygroups.wire.frame import VERSION
+
+A_LISTENER = """
+import asyncio, sys
+from pygroups.core.address import Address
+from pygroups.core.limits import Config
+from pygroups.drivers.tcp import TcpNetwork
+
+async def main():
+    network = TcpNetwork(Address(sys.argv[1], sys.argv[2]), "g", Config())
+    network.receive = lambda frame: None
+    network.happened = lambda event: None
+    network.count = lambda what, by=1: None
+    network.crashed = lambda error: sys.exit(str(error))
+    await network.open()
+    print(network.contact, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+class Node:
+    """A network, and what it was told."""
+
+    def __init__(self, me: Address, group: str, **config: Any) -> None:
+        self.net = TcpNetwork(me, group, Config(**config))
+        self.frames: list[bytes] = []
+        self.events: list[Event] = []
+        self.counts: Counter[str] = Counter()
+        self.errors: list[BaseException] = []
+        self.net.receive = lambda frame: self.frames.append(bytes(frame))
+        self.net.happened = self.events.append
+        self.net.count = lambda what, by=1: self.counts.update({what: by})
+        self.net.crashed = self.errors.append
+
+
+@asynccontextmanager
+async def nodes(*addresses: Address, group: str = "g", **config: Any) -> AsyncIterator[list[Node]]:
+    """Networks that know of each other, and have had nothing to do with each other yet."""
+    them = [Node(address, group, **config) for address in addresses]
+    for node in them:
+        await node.net.open()
+    for node in them:
+        node.net.learn({other.net.me: other.net.contact for other in them}, Source.VIEW)
+    try:
+        yield them
+        assert [node.errors for node in them] == [[] for _ in them]
+    finally:
+        for node in them:
+            node.net.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def run(main: Callable[[], Any]) -> None:
+    asyncio.run(main())
+
+
+async def dialed(node: Node) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, _, port = node.net.contact.rpartition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def greeted(node: Node, name: Address, contact: str = "127.0.0.1:9", group: str = "g") -> asyncio.StreamWriter:
+    """A connection to `node` that says it is `name`, and is welcome."""
+    reader, writer = await dialed(node)
+    writer.write(said(Hello(VERSION, group, name, contact, node.net.me)))
+    (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+    assert heard(await reader.readexactly(length), Welcome).listener == node.net.me
+    return writer
