@@ -3,8 +3,9 @@
 A history is lines.  `view 2 BC: B C` says that B and C install view 2 with the members B and C, coming from the view
 they had; `(alone)` that each names only itself as coming with it, `(as A:3)` that it begins with that digest.  `send A`
 is A's next message.  `A1: B C` is the delivery of A's message 1 at B, then at C.  `quiet B C` is the end, with B and C
-alive.  Unless a history begins with `undisturbed`, the living may have looked dead.  What is wrong in another way has a
-word of its own below.  The histories that the audit is tested with too are in test_promises_planted.py.
+alive.  Unless a history begins with `undisturbed`, the living may have looked dead.  Time stands still but for `after
+300 ms`.  What is wrong in another way has a word of its own below.  The histories that the audit is tested with too are
+in test_promises_planted.py.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.events import NewView
+from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
 from pygroups.core.view import Ballot, View, ViewId
@@ -30,6 +32,8 @@ class History:
 
     def __init__(self, profile: str) -> None:
         self.judge = Judge(checks_of(profile))
+        self.now = 0
+        self.judge.around.clock = lambda: self.now
         self.sent: dict[str, int] = {}
         self.views: dict[str, ViewId] = {}
         self.places: dict[str, int] = {}
@@ -73,6 +77,16 @@ class History:
             self.judge.stopped(ALL[match[1]], "left", range(int(match[2]), int(match[3]) + 1))
         elif match := re.fullmatch(r"leave (\w)", line):
             self.judge.leaving(ALL[match[1]])
+        elif match := re.fullmatch(r"after (\d+) ms", line):
+            self.now += int(match[1]) * MILLISECOND
+        elif match := re.fullmatch(r"lost", line):
+            self.judge.around.lost_at = self.now
+        elif match := re.fullmatch(r"trouble", line):
+            self.judge.unsettled()
+        elif match := re.fullmatch(r"full (\w)", line):
+            self.judge.held_up(ALL[match[1]])
+        elif match := re.fullmatch(r"read (\w): (.*)", line):
+            self.judge.consumed(ALL[match[1]], marks(match[2]))
         elif line == "undisturbed":
             pass
         elif match := re.fullmatch(r"stable (\w) below (\d+)", line):
@@ -163,7 +177,38 @@ send A
 send B
 """
 
+CALM = """
+undisturbed
+view 1 ABC: A B C
+send A
+A1: A B C
+stable A below 2
+"""
+
+FULL = """
+undisturbed
+view 1 ABC: A B C
+send A
+A1: A B C
+full A
+"""
+
 GOOD = {
+    "a leave within a second": "undisturbed\nview 1 AB: A B\nafter 2000 ms\nleave B\nview 2 A: A\nafter 999 ms\n"
+    "stop B knowing 1 to 0",
+    "a leave just after a view": "undisturbed\nview 1 AB: A B\nafter 200 ms\nleave B\nview 2 A: A\nafter 1500 ms\n"
+    "stop B knowing 1 to 0",
+    "a leave when something else is the matter": "undisturbed\nview 1 AB: A B\nafter 9000 ms\ntrouble\nleave B\n"
+    "view 2 A: A\nafter 4000 ms\nstop B knowing 1 to 0",
+    "one lost frame is repaired in time": CALM + "send A\nlost\nA2: A B\nafter 80 ms\nA2: C\nafter 550 ms\n"
+    "stable A below 3",
+    "what is not alone waits its turn": CALM + "send A\nsend A\nA2: A B C\nA3: A B\nafter 390 ms\n"
+    "stable A below 3\nafter 500 ms\nA3: C",
+    "who lacks it ends": CALM + "send A\nA2: A B\nafter 500 ms\ncrash C\nview 2 AB: A B\nsend A\nA3: A B",
+    "told in time": CALM + "send A\nA2: A B C\nafter 390 ms\nstable A below 3",
+    "a window opens": FULL + "after 9000 ms\nread B: A:2\nafter 2000 ms\nread A: A:2\nread C: A:2\nafter 999 ms\n"
+    "send A",
+    "not all have read": FULL + "after 9000 ms\nread A: A:2\nread B: A:2\nafter 1001 ms\nsend A",
     "all deliver all": START + "A1: A B C\nA2: A B C\nB1: A B C\nquiet A B C",
     "nobody sends": "view 1 AB: A B\nquiet A B",
     "the dead was ahead": START + "A1: A B C\nB1: A B C\nA2: A\ncrash A\nview 2 BC: B C\nsend B\nB2: B C\nquiet B C",
@@ -266,6 +311,27 @@ PLANTED = [
     ("state-cut", JOINED + "quiet A B C"),
     ("state-cut", JOINED + "state set C 2A by A: A:2\nsend A\nA2: A B C\nstate set C 2A by A: A:2"),
     ("state-cut", JOINED + "state none C 2A"),
+    (
+        "leave-in-time",
+        "undisturbed\nview 1 AB: A B\nafter 2000 ms\nleave B\nview 2 A: A\nafter 1001 ms\nstop B knowing 1 to 0",
+    ),
+    (
+        "leave-in-time",
+        "undisturbed\nview 1 AB: A B\nafter 200 ms\nleave B\nview 2 A: A\nafter 2001 ms\nstop B knowing 1 to 0",
+    ),
+    (
+        "leave-in-time",
+        "undisturbed\nview 1 AB: A B\nafter 9000 ms\ntrouble\nafter 60000 ms\nleave B\nafter 5000 ms\n"
+        "stop B knowing 1 to 0",
+    ),
+    ("repair-in-time", CALM + "send A\nA2: A B\nafter 93 ms\nA2: C"),
+    ("repair-in-time", CALM + "send A\nafter 93 ms\nA2: A B\nlost\nA2: C"),
+    ("stable-in-time", CALM + "send A\nA2: A B C\nafter 409 ms\nstable A below 3"),
+    ("stable-in-time", CALM + "send A\nA2: A B C\nafter 409 ms\nquiet A B C"),
+    ("stable-in-time", CALM + "send A\nlost\nA2: A B C\nafter 609 ms\nstable A below 3"),
+    ("window-in-time", FULL + "after 9000 ms\nread A: A:2\nread B: A:2\nread C: A:2\nafter 1001 ms\nsend A"),
+    ("window-in-time", FULL + "read A: A:2\nread B: A:2\nread C: A:2\nafter 1001 ms\nsend A"),
+    ("window-in-time", FULL + "read A: A:2\nafter 500 ms\nread C: A:2\nread B: A:2\nafter 1001 ms\nsend A"),
     ("unicast-fifo", "view 1 AB: A B\nsend A to B\nsend A to B on 2\nA2 to B on 2: B\nA1 to B: B"),
     ("unicast-fifo", "view 1 AB: A B\nsend A to B\nsend A to B\nA2 to B: B"),
     ("unicast-fifo", "view 1 AB: A B\nsend A to B\nsend A to B on 2\nA1 to B on 2: B"),

@@ -43,7 +43,7 @@ class Telling:
         self.reported: dict[Address, list[int]] = {}
         self.unicasts: dict[tuple[Address, Address], dict[int, int]] = {}
         self.quiet: dict[Address, dict[str, int]] = {}  # the gauges of those that reached quiet
-        judge.clock = lambda: self.now
+        judge.around.clock = lambda: self.now
 
     def tell(self) -> None:
         for at, record in enumerate(self.history.story):

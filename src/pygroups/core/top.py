@@ -220,6 +220,7 @@ class Top(Layer):
         if self.wake <= self.env.now:
             self.wake = self.leave_at = NEVER
             self.stopped = True
+            self.env.count("leave timed out")
             self.ending = Excluded("left", "the others did not decide on a view without this member in time")
             self.below.append(Gone())  # so that messages to single members that nobody acknowledged are reported
 

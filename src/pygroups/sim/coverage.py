@@ -83,6 +83,7 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
         "Install acknowledged": "sent InstallAck",
         "handed on by another than its leader": "view handed on",
         "leader left with the view it decided": "leader left with its view",
+        "left when its time was over": "leave timed out",
         "joiner told its digest": "sent Digest",
         "Done": "sent Done",
         "stuck call": "sent Stuck",

@@ -24,6 +24,7 @@ LONG: Final = 0.08  # of the schedules with late copies so many last far longer,
 
 STAYS: Final = 0.3  # of the schedules that may have it so many have something that lasts when the rest has healed
 NOTHING_STAYS: Final = lasting.Stay(0, False)
+DUTIES: Final = 0.5  # of all schedules, in so many the duties of time are tried out when all is quiet
 LAST_CHANGE: Final = 0.2  # of the schedules in which anybody leaves so many end with it
 
 
@@ -66,6 +67,7 @@ def draw(seed: int, wish: Wish) -> Schedule:
         config=config,
         weather=weather,
         rejoin=rng.random() < 0.5,
+        duties=stream(seed, "duties").random() < DUTIES,
         actions=tuple(sorted([*steps, *sends], key=lambda action: action.at)),
         heal_at=heal_at,
         bound=bound_of(config, weather),

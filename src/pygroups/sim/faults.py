@@ -234,6 +234,7 @@ def _clog(world: World, clog: Clog, member: Member) -> None:
     world.judge.disturbed()
     links = _links(world, [member.address.name], (clog.other,) if clog.other else None, clog.way)
     over = world.agenda.now + clog.lasts
+    world.judge.unsettled(over)
     world.network.clog(links, over)
     if clog.until != "now":
         arm(world.running.values(), Release(at=over, moment=clog.until, links=links))
@@ -308,6 +309,7 @@ def _after(world: World, delay: int, do: Callable[..., None], *args: Any) -> Non
     def unless_healed() -> None:
         if world.phase == phase:
             do(*args)
+            world.judge.unsettled()
 
     world.agenda.after(delay, unless_healed)
 
@@ -315,6 +317,7 @@ def _after(world: World, delay: int, do: Callable[..., None], *args: Any) -> Non
 def _note(world: World, kind: str, members: Iterable[Member]) -> None:
     """Count a fault, write it into every journal and the story."""
     whom = list(members)
+    world.judge.unsettled()
     world.count(kind)
     for member in whom:
         if _coordinates(member):

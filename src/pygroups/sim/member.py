@@ -195,10 +195,12 @@ class Member:
             self._receive(now, timers)
         elif timers:
             stack.advance(now)
-        if self.app.orders and self._may_send():
+        if self.app.orders and self.view is not None and not self.leaving:
             for number, payload, to in self.app.send():
                 self.world.tell(self.address.name, Sent(number, to))
                 self.world.judge.accepted(self.address, to, number, payload)
+            if self.app.is_held_up():
+                self.world.judge.held_up(self.address)
         self._deal(stack.end_turn(now))
         if self.ended:
             return
@@ -335,7 +337,9 @@ class Member:
         """The time at which it reads has come, or is over and nobody could tell."""
         if not self.unread:
             self._reads_at = NEVER
-            self._inbox.append(self.app.read())
+            read = self.app.read()
+            self.world.judge.consumed(self.address, read.marks)
+            self._inbox.append(read)
 
     def _read_told(self, when: int) -> None:
         if when != self._told_at:

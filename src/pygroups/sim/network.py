@@ -80,6 +80,12 @@ class Network:
         w = self.weather
         return bool(w.loss or w.bursts or w.tail or w.corrupt)
 
+    def is_disturbed(self, now: int) -> bool:
+        """Whether any link is cut, clogged, or longer than usual."""
+        return (
+            any(self.cuts.values()) or any(self.distances.values()) or any(until > now for until in self.clogs.values())
+        )
+
     def link(self, src: str, dest: str) -> Link:
         """The way from `src` to `dest`."""
         found = self._links.get((src, dest))

@@ -19,6 +19,7 @@ from pygroups.wire.codec import Codec
 
 from . import faults
 from .draw import Wish, draw
+from .ending import settle
 from .promises.broken import Broken, Witness
 from .promises.judge import Judge, checks_of
 from .schedule import Schedule
@@ -154,7 +155,7 @@ def _play(world: World) -> None:
         agenda.run_until(schedule.heal_at + schedule.stays)
     if not schedule.for_good:
         world.heal()
-        world.settle()
+        settle(world)
 
 
 def _fallen(error: Exception) -> Witness:

@@ -13,6 +13,7 @@ from pygroups.core.layer import Layer
 from pygroups.core.limits import SECOND, Config
 from pygroups.layers.profiles import Profile, profile_named
 
+from .ending import settle
 from .member import Member
 from .promises.broken import Broken, Witness
 from .promises.facts import Check
@@ -207,7 +208,7 @@ class Group(Verbs):
             player.reads()
         self.world.heal()
         self.world.network.set_weather(CALM)
-        self.world.settle()
+        settle(self.world)
 
     def told(self, witness: Witness | None = None) -> str:
         """What happened so far, as a table of the last rows; those with what `witness` names are marked."""

@@ -228,6 +228,16 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     late_max: Time = 5 * SECOND
     corrupt: Share = 0.0  # bits are flipped, the end is missing, or two frames are glued together
 
+    @property
+    def treats(self) -> bool:
+        """Whether frames have any other fate than to arrive after the usual time."""
+        return any((self.loss, self.bursts, self.repeat, self.reorder, self.tail, self.late, self.corrupt))
+
+    @property
+    def lateness(self) -> int:
+        """By how much later than usual a frame can come."""
+        return max(self.late_max if self.late else 0, self.tail_max if self.tail else 0)
+
 
 class Habits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the process under a name behaves."""
@@ -250,6 +260,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     config: dict[str, int] = {}  # what differs from the defaults of core.limits.Config
     weather: Weather = Weather()
     rejoin: bool = False  # whether a process that was excluded comes back as a new life
+    duties: bool = False  # whether, when all is quiet, duties of time are tried out (sim/ending.py)
     actions: tuple[Action, ...]  # by time
     heal_at: Time  # all faults end but those that stay
     stays: Time = 0  # so long after it those end too; what happens meanwhile is over by then as well

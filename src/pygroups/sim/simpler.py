@@ -56,7 +56,9 @@ def without(schedule: Schedule, dropped: Sequence[Action]) -> Schedule:
 
 def without_any(schedule: Schedule) -> Iterator[Schedule]:
     """Without one of the names, or half of the steps but starts, a quarter, ..., one of them, faults first; or without
-    one kind of weather."""
+    one kind of weather, or without what comes when all is quiet."""
+    if schedule.duties:
+        yield changed(schedule, duties=False)
     yield from without_one(schedule)
     steps = [action for action in schedule.actions if not isinstance(action, Start)]
     steps.sort(key=is_fault, reverse=True)

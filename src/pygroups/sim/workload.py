@@ -42,6 +42,10 @@ class Application:
         """Whether something waits to be sent and there is room for it."""
         return bool(self.orders) and self._fits(self.orders[0])
 
+    def is_held_up(self) -> bool:
+        """Whether a multicast waits for room in the window."""
+        return bool(self.orders) and self.orders[0].to is None and not self._fits(self.orders[0])
+
     def _fits(self, order: Order) -> bool:
         size = min(order.size + ENTRY_BYTES, self.top.env.config.window)  # what is as large as the window goes alone
         return order.to is not None or self.top.room() >= size

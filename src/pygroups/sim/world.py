@@ -9,7 +9,7 @@ from typing import Any, Final
 from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.events import Announce, Contacts, Ended, Event, Find, Found, Probe
 from pygroups.core.layer import Env, Record
-from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.records import plain_records
 from pygroups.core.stack import Output, Stack
 from pygroups.core.view import ViewId
@@ -18,19 +18,17 @@ from pygroups.journal.writer import MemoryJournal
 from .agenda import Agenda
 from .connections import Connections
 from .directory import Directory
+from .ending import is_restless, trip_of
 from .member import MILLION, Member, local_time
 from .network import BURST, CALM, Network
-from .promises.broken import Broken
 from .promises.facts import Rest
 from .promises.judge import Judge
 from .schedule import COORDINATOR, Replay, Schedule, stream
 from .story import Story
 
 WALL_CLOCK: Final = 1_700_000_000_000_000  # what all wall clocks show when the world begins
-POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
 Sending = tuple[tuple[Address, ...], list[bytes]]  # who gets which frames
 Kept = tuple[int, Address, Address, bytes]  # when a frame was sent, by whom, to whom
-CALM_FOR: Final = 1 * SECOND  # so long must it stay settled
 
 
 def group_of(schedule: Schedule) -> str:
@@ -70,7 +68,6 @@ class World:
         self.schedule = schedule
         self.build = build
         self.judge = judge
-        judge.clock = lambda: self.agenda.now
         self.at_moments = at_moments
         self.journals = journals
         self.story = story
@@ -88,6 +85,11 @@ class World:
         self.phase = 0  # how often everything has healed: what an earlier fault would end is over already
         self.staying: list[Callable[[], None]] = []  # brings back what stays when the rest heals
         self.changes = 0  # how often a process began, ended or stood still because the schedule says so
+        self.late_until = 0  # frames of the bad weather may arrive until then
+        self.to_lose: tuple[str, str] | None = None  # the next frame from one host to another is lost
+        around = judge.around
+        around.clock, around.restless, around.config = lambda: self.agenda.now, lambda: is_restless(self), self.config
+        around.trip = trip_of(schedule)
         self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, what a clog holds, or held before
         self._keeps_for = max((step.since for step in schedule.actions if isinstance(step, Replay)), default=0)
         self._kept: dict[tuple[str, str], deque[Kept]] = {}  # by hosts, what may be replayed
@@ -174,6 +176,10 @@ class World:
         now = agenda.now
         if self._keeps_for:
             self._keep(now, src, dest, frames)
+        if self.to_lose == (src.name, dest.name) and frames:
+            frames, self.to_lose = frames[1:], None
+            self.judge.around.lost_at = now
+            self.count("frame of a lone message lost")
         for frame in frames:
             for delay, arriving, outlives in arrivals(src.name, dest.name, frame):
                 agenda.at(now + delay, self._arrive, src, dest, arriving, outlives)
@@ -301,30 +307,12 @@ class World:
     def _recover(self) -> None:
         self.phase += 1
         self.changes += 1
+        self.late_until = self.agenda.now + self.network.weather.lateness
+        self.judge.unsettled(self.late_until)
         self.network.mend_all()
         self.network.set_weather(CALM)
         for member in list(self.running.values()):
             member.heal()
-
-    def settle(self) -> None:
-        """Let time pass until everything promised has happened and stays so; raises Broken if the bound is over."""
-        deadline = self.agenda.now + self.schedule.bound
-        planned = max((action.at for action in self.schedule.actions), default=0)
-        calm_since: int | None = None
-        while calm_since is None or self.agenda.now < max(calm_since, planned) + CALM_FOR:
-            self.agenda.run_until(self.agenda.now + POLL)
-            try:
-                self.judge.settled(self.rests())
-            except Broken:
-                calm_since = None
-                if self.agenda.now >= deadline:
-                    raise
-            else:
-                calm_since = self.agenda.now if calm_since is None else calm_since
-        for member in self.largest_side():
-            self.mark(member, "quiet")
-            self.mark(member, "stats", gauges=member.stack.gauges())
-        self.tell("-", "everything is quiet")
 
     def largest_side(self) -> list[Member]:
         """Those who are in the view that most are in.

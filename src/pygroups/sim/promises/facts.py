@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks, Positions
+from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.view import ViewId
 
 from .broken import Broken, Witness
@@ -24,6 +27,9 @@ class Viewed(msgspec.Struct, frozen=True):
     transitional: tuple[Address, ...]
     digest: Marks | None  # per origin, the number of the first message not covered by the state it begins with
     at: int = 0  # when, in microseconds of the world's time
+    joined: tuple[Address, ...] = ()
+    left: tuple[Address, ...] = ()
+    primary: bool = True
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -98,10 +104,26 @@ class Situation(msgspec.Struct, frozen=True):
     stands: tuple[Stand, ...]
 
 
+class Around(msgspec.Struct):
+    """What checks may ask about the world."""
+
+    clock: Callable[[], int] = lambda: 0  # microseconds
+    restless: Callable[[], bool] = lambda: False  # whether anything disturbs a process or the network now
+    config: Config = Config()  # of all members
+    trip: int = 2 * MILLISECOND  # from one application's turn to another's, at most
+    lost_at: int | None = None  # when a frame was lost last that alone is no disturbance
+    calm_from: int = 0  # what disturbed before this is over, and what it set going too
+
+    def calm_since(self, then: int) -> bool:
+        """Whether nothing has disturbed anybody since `then`, and what did before was over by then."""
+        return self.calm_from <= then and not self.restless()
+
+
 class Check:
     """One or a few promises.  A check overrides what it wants to be told, and calls `broken`."""
 
     promises: tuple[str, ...] = ()
+    around: Around = Around()  # the judge's, which the world fills in
     found: list[Witness] | None = None  # where `broken` puts what it finds, when nothing shall be raised
 
     def broken(
@@ -145,6 +167,12 @@ class Check:
 
     def purged(self, member: Address, view: ViewId, below: Positions) -> None:
         """Votes let `member` forget what has lower numbers in the streams of `view`."""
+
+    def consumed(self, member: Address, marks: Marks) -> None:
+        """The application of `member` has read all multicasts with lower numbers, per origin."""
+
+    def held_up(self, member: Address) -> None:
+        """The application of `member` wants to multicast, and its window has no room."""
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
         """`member` was told that own multicasts below `delivered` are delivered here, below `stable` everywhere."""

@@ -9,12 +9,14 @@ from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Marks, NewView
 from pygroups.core.layer import Record
+from pygroups.core.limits import SECOND, Config
 from pygroups.core.top import Delivered
 from pygroups.core.view import ViewId
 
 from .broken import Witness
 from .causal import FOLLOWS_FROM, Causal
-from .facts import Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed
+from .duties import Leaves, Repairs, Windows
+from .facts import Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed
 from .messages import Messages
 from .order import Order
 from .progress import Progress
@@ -48,6 +50,9 @@ def checks_of(profile: str) -> list[Check]:
         Unicasts(),
         Connections(),
         Progress(messages),
+        Leaves(),
+        Repairs(),
+        Windows(),
     ]
 
 
@@ -62,9 +67,10 @@ class Judge:
         self.checks = checks
         self.promises = list(dict.fromkeys(promise for check in checks for promise in check.promises))
         self.found: list[Witness] = []
+        self.around = Around()
         for check in checks:
             check.found = self.found if goes_on else None
-        self.clock: Callable[[], int] = lambda: 0  # the world's time, in microseconds
+            check.around = self.around
         self._views: dict[Address, ViewId] = {}
         self._accepted = _hearers(checks, "accepted")
         self._viewed = _hearers(checks, "viewed")
@@ -73,6 +79,8 @@ class Judge:
         self._on_connection = _hearers(checks, "on_connection")
         self._undelivered = _hearers(checks, "undelivered")
         self._purged = _hearers(checks, "purged")
+        self._consumed = _hearers(checks, "consumed")
+        self._held_up = _hearers(checks, "held_up")
         self._reached = _hearers(checks, "reached")
         self._leaving = _hearers(checks, "leaving")
         self._disturbed = _hearers(checks, "disturbed")
@@ -123,7 +131,10 @@ class Judge:
             event.previous,
             event.transitional,
             event.digest,
-            self.clock(),
+            self.around.clock(),
+            event.joined,
+            event.left,
+            event.primary,
         )
         self._views[member] = view.id
         for check in self._viewed:
@@ -170,6 +181,16 @@ class Judge:
         for check in self._undelivered:
             check(member, to, numbers)
 
+    def consumed(self, member: Address, marks: Marks) -> None:
+        """The application of `member` has read so far, per origin; only what changed."""
+        for check in self._consumed:
+            check(member, marks)
+
+    def held_up(self, member: Address) -> None:
+        """The application of `member` wants to multicast, and its window has no room."""
+        for check in self._held_up:
+            check(member)
+
     def reached(self, member: Address, delivered: int, stable: int) -> None:
         """`member` was told how far its own multicasts have come."""
         for check in self._reached:
@@ -182,16 +203,30 @@ class Judge:
 
     def disturbed(self) -> None:
         """Something happens that may make the living look dead."""
+        self.unsettled()
         for check in self._disturbed:
             check()
 
+    def unsettled(self, until: int | None = None) -> None:
+        """Something that disturbs begins now, or ends, or has ended by `until`: what it sets going takes its time."""
+        around = self.around
+        over = around.clock() if until is None else until
+        around.calm_from = max(around.calm_from, over + recovery(around.config))
+
+    def calm(self) -> None:
+        """Nothing is left of what disturbed: the time of duties begins."""
+        self.around.calm_from = min(self.around.calm_from, self.around.clock())
+
     def stopped(self, member: Address, reason: str, unknown: range) -> None:
         """`member` is out of the group and was told which of its messages it cannot know the fate of."""
+        if reason != "left":
+            self.unsettled()
         for check in self._ended:
             check(member, reason, unknown)
 
     def crashed(self, member: Address) -> None:
         """`member`'s process ended without a word."""
+        self.unsettled()
         for check in self._ended:
             check(member, "crashed", None)
 
@@ -229,6 +264,11 @@ class Judge:
         """All should be well by now; raises Broken with the first thing that is not."""
         for check in self._settled:
             check(rests)
+
+
+def recovery(config: Config) -> int:
+    """How long after a disturbance those who live may still be busy with it: they look for the dead, and try again."""
+    return config.heartbeat_timeout + config.verify_timeout + 4 * config.flush_timeout + 2 * SECOND
 
 
 def _hearers(checks: list[Check], what: str) -> list[Callable[..., None]]:

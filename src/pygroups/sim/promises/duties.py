@@ -1,0 +1,220 @@
+"""Duties of time: leave-in-time, repair-in-time, stable-in-time, window-in-time.
+
+A fault excuses what takes long.  So these are judged only in a calm: from the beginning to the end of what is timed
+nothing disturbs a process or the network, and what disturbed before is over.  A layer that does its work only after a
+time-out, or at the next view, keeps every other promise; here it is found.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.events import Marks
+from pygroups.core.limits import SECOND
+from pygroups.core.view import ViewId
+
+from .facts import Around, Check, Delivery, Rest, Viewed
+
+LEAVE: Final = 1 * SECOND  # for a leave, and once more where views were made in the second before it
+WINDOW: Final = 1 * SECOND  # after the last reader, for a window to open
+PERIODS: Final = 4  # for one lost frame to be repaired
+
+
+def repair_time(around: Around) -> int:
+    """How long a lone message may take although one frame is lost: four periods, and its way."""
+    config = around.config
+    return PERIODS * max(config.nakack_period, config.unicast_period) + 6 * around.trip
+
+
+def stable_time(around: Around, then: int) -> int:
+    """How long after the last delivery, at `then`, its sender hears of it: everybody votes within a period, and the
+    votes are combined after a pause; a vote that is lost is repeated a period later."""
+    config = around.config
+    lost = around.lost_at is not None and around.lost_at >= then - repair_time(around)
+    return config.stable_period * (2 if lost else 1) + config.stable_quiet + 4 * around.trip
+
+
+class Leaves(Check):
+    """Who leaves is let go; nobody has to go by itself because its time-out is over."""
+
+    promises = ("leave-in-time",)
+
+    def __init__(self) -> None:
+        self.asked: dict[Address, int] = {}
+        self.viewed_at: dict[Address, int] = {}  # when each member had its last view
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"leave-in-time": self.judged}
+
+    def viewed(self, view: Viewed) -> None:
+        if view.member not in self.asked:
+            self.viewed_at[view.member] = view.at
+
+    def leaving(self, member: Address) -> None:
+        self.asked[member] = self.around.clock()
+
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        asked, now = self.asked.pop(member, None), self.around.clock()
+        if asked is None or reason != "left" or not self.around.calm_since(asked):
+            return
+        self.judged += 1
+        viewed_at = self.viewed_at.get(member)
+        busy = viewed_at is not None and asked - viewed_at < SECOND  # only so many views are made in a second
+        if now - asked > LEAVE * (2 if busy else 1):
+            self.broken("leave-in-time", f"its leave took {now - asked} us, and nothing was in its way", member=member)
+
+
+class Lone(msgspec.Struct):
+    """A multicast that nothing of its sender was under way with."""
+
+    number: int
+    view: ViewId
+    at: int  # when it was accepted, and later: when all had it
+    lacking: dict[Address, None]  # who has not delivered it
+
+
+class Repairs(Check):
+    """A lone message comes in time to all, also if a frame of it was lost, and its sender is told so in time."""
+
+    promises = ("repair-in-time", "stable-in-time")
+
+    def __init__(self) -> None:
+        self.views: dict[Address, Viewed] = {}  # of those who live
+        self.stable: dict[Address, int] = {}  # per sender, below which number it was told that all have everything
+        self.lone: dict[Address, Lone] = {}
+        self.had: dict[Address, Lone] = {}  # those that all have, and of which their sender is to hear
+        self.repairs = 0
+        self.told = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"repair-in-time": self.repairs, "stable-in-time": self.told}
+
+    def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
+        view = self.views.get(member)
+        if to is not None or view is None or self.stable.get(member, 1) < number:
+            return
+        there = all(other in self.views and self.views[other].id == view.id for other in view.members)
+        if there:
+            lacking = dict.fromkeys(view.members)
+            self.lone[member] = Lone(number, view.id, self.around.clock(), lacking)
+
+    def delivered(self, delivery: Delivery) -> None:
+        lone = self.lone.get(delivery.origin)
+        if lone is None or not delivery.first <= lone.number < delivery.first + delivery.count:
+            return
+        lone.lacking.pop(delivery.member, None)
+        if not lone.lacking:
+            del self.lone[delivery.origin]
+            self._repaired(delivery.origin, delivery.member, lone)
+            lone.at = self.around.clock()
+            self.had[delivery.origin] = lone
+
+    def _repaired(self, sender: Address, last: Address, lone: Lone) -> None:
+        took = self.around.clock() - lone.at
+        if not self.around.calm_since(lone.at):
+            return
+        self.repairs += 1
+        if took > repair_time(self.around):
+            detail, message = f"it took {took} us to come to all", (sender, lone.number)
+            self.broken("repair-in-time", detail, member=sender, other=last, message=message, view=lone.view)
+
+    def reached(self, member: Address, delivered: int, stable: int) -> None:
+        self.stable[member] = stable
+        had = self.had.get(member)
+        if had is not None and stable > had.number:
+            del self.had[member]
+            self._told(member, had)
+
+    def _told(self, sender: Address, had: Lone) -> None:
+        took = self.around.clock() - had.at
+        if not self.around.calm_since(had.at):
+            return
+        self.told += 1
+        if took > stable_time(self.around, had.at):
+            detail = f"{took} us after all had delivered it its sender is told so, or is not yet"
+            self.broken("stable-in-time", detail, member=sender, message=(sender, had.number), view=had.view)
+
+    def settled(self, rests: list[Rest]) -> None:
+        now = self.around.clock()
+        for sender, had in list(self.had.items()):
+            if now - had.at > stable_time(self.around, had.at):
+                self._told(sender, had)
+
+    def viewed(self, view: Viewed) -> None:
+        self._over(view.member)
+        self.views[view.member] = view
+
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        self._over(member)
+
+    def leaving(self, member: Address) -> None:
+        self._over(member)
+
+    def _over(self, member: Address) -> None:
+        """The view that it is in changes, or it goes: the others have to do with that."""
+        view = self.views.pop(member, None)
+        if view is not None:
+            for sender in view.members:
+                self.lone.pop(sender, None)
+                self.had.pop(sender, None)
+
+
+class Windows(Check):
+    """Once everybody has read what a sender sent, its window opens."""
+
+    promises = ("window-in-time",)
+
+    def __init__(self) -> None:
+        self.views: dict[Address, Viewed] = {}
+        self.sent: dict[Address, int] = {}  # per sender, the first number that nobody delivered
+        self.read: dict[Address, Marks] = {}  # per member and origin, the first number it has not read
+        self.waiting: dict[Address, int] = {}  # since when a sender waits, or since when all have read
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"window-in-time": self.judged}
+
+    def viewed(self, view: Viewed) -> None:
+        self.views[view.member] = view
+        if view.digest is not None:
+            self.read[view.member] = dict(view.digest)
+        if view.member in self.waiting:
+            self.waiting[view.member] = view.at
+
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        self.waiting.pop(member, None)
+        self.views.pop(member, None)
+
+    def held_up(self, member: Address) -> None:
+        self.waiting.setdefault(member, self.around.clock())
+
+    def delivered(self, delivery: Delivery) -> None:
+        origin, end = delivery.origin, delivery.first + delivery.count
+        if end > self.sent.get(origin, 1):
+            self.sent[origin] = end
+
+    def consumed(self, member: Address, marks: Marks) -> None:
+        read = self.read.setdefault(member, {})
+        for origin, mark in marks.items():
+            if mark > read.get(origin, 1):
+                read[origin] = mark
+                if origin in self.waiting:
+                    self.waiting[origin] = self.around.clock()
+
+    def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
+        since = self.waiting.pop(member, None) if to is None else None
+        if since is None or not self._all_read(member) or not self.around.calm_since(since):
+            return
+        took = self.around.clock() - since
+        self.judged += 1
+        if took > WINDOW:
+            self.broken("window-in-time", f"its window opens {took} us after all had read what it sent", member=member)
+
+    def _all_read(self, sender: Address) -> bool:
+        view, sent = self.views.get(sender), self.sent.get(sender, 1)
+        members = view.members if view is not None else ()
+        return all(self.read.get(member, {}).get(sender, 1) >= sent for member in members)
