@@ -106,6 +106,19 @@ class Channel:
             raise ChannelClosed(NOT_JOINED)
         return view
 
+    @property
+    def is_coordinator(self) -> bool:
+        """Whether this member is the first of the newest view.  In a split, each side has a coordinator."""
+        return self.view.coordinator == self.address
+
+    async def ready(self) -> None:
+        """Wait until this member is in a view and, if it was opened with `state=`, its state is set.
+
+        Raises what set_state() raised; StateLost when the members that had the state are gone; ChannelClosed when the
+        channel leaves before.  Events need not be read meanwhile.
+        """
+        await self._opened().ready()
+
     def _opened(self) -> Session:
         if self._session is None:
             raise ChannelClosed(NOT_JOINED)

@@ -13,16 +13,19 @@ from contextlib import contextmanager
 from itertools import count, repeat
 from typing import Final, NamedTuple
 
+import msgspec
+
 from pygroups.core import events as core
 from pygroups.core.address import Address
-from pygroups.core.errors import UsageError, WouldDeadlock
+from pygroups.core.errors import StateLost, UsageError, WouldDeadlock
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run, payloads_of
 from pygroups.core.top import Delivered
 
 from .happenings import Happening, JournalLost, Left, Message, Suspected, Undelivered, View
+from .loading import Loading
 from .pace import Pace
-from .states import Loading, States
+from .states import States, Wanted
 
 SLICE_MESSAGES: Final = 512  # iteration looks at the clock at least so often
 BATCH_MESSAGES: Final = 8_192  # in a batch at most
@@ -44,7 +47,7 @@ class Opened(NamedTuple):
     at: int  # messages given so far
 
 
-Item = Delivered | Happening | core.StateWanted | Loading | Raised
+Item = Delivered | Happening | Wanted | Loading | Raised
 
 
 class Inbox:
@@ -70,6 +73,8 @@ class Inbox:
         self.told: core.Marks = {}  # consumed, told or pending
         self.own_unread: deque[tuple[int, int]] = deque()  # own multicasts: the number after the run's last, its bytes
         self.own_read = 0  # bytes of own multicasts that were consumed here
+        self.in_state: list[range] = []  # own messages that were dropped here, because the state to come holds them
+        self.began = False  # the application was given a view
         self.arrival: asyncio.Future[None] | None = None  # the reader waits for anything to come
         self.reader: asyncio.Task[object] | None = None  # who read last
         self.reading = False
@@ -109,18 +114,26 @@ class Inbox:
 
     def begin_again(self, loading: Loading, view: View) -> None:
         """A joiner will get its state as of `view`: what it was not given yet is part of that state."""
+        skipped = [item for item in self.queue if isinstance(item, View)]
+        self.in_state += self._own_queued()
         for item in self.queue:
             if isinstance(item, Delivered) and item.position >= 0:
                 self._consume(item.run)
-        self._replace(loading, view)
+        self._replace(loading, view if self.began else first_view(self.me, skipped, view))
 
-    def forget_state(self) -> None:
-        """The state that this member waits for will not come, nor what was to follow it."""
+    def forget_state(self) -> list[int]:
+        """The state that this member waits for will not come, nor what was to follow it: the own messages in it."""
         loading = self.states.loading
-        if loading is not None and not loading.ready.is_set():
-            self._replace()
-            loading.superseded = True
-            loading.ready.set()
+        if loading is None or loading.ready.is_set():
+            return []
+        lost = [*self.in_state, *self._own_queued()]
+        self._replace()
+        self.states.forget()
+        return [number for numbers in lost for number in numbers]
+
+    def _own_queued(self) -> list[range]:
+        runs = [item.run for item in self.queue if isinstance(item, Delivered) and item.position >= 0]
+        return [range(run.first, run.next) for run in runs if run.origin == self.me]
 
     def _replace(self, *items: Item) -> None:
         """These, in place of what a state holds, and then what none does."""
@@ -184,18 +197,21 @@ class Inbox:
         if self.opened is not None or isinstance(self.queue[0], Delivered):
             return self._batch(pace) if whole else self._slice(pace)
         item = self.queue[0]
-        if isinstance(item, core.StateWanted):
-            await self.states.provide(item)
+        error = None
+        if isinstance(item, Wanted):
+            error = await self.states.provide(item)
         elif isinstance(item, Loading):
-            await self._load(item)
+            error = await self._load(item)
         if self.queue and self.queue[0] is item:
             self.queue.popleft()
+        if error is not None:
+            raise error
         if isinstance(item, Raised):
             if item.final:
                 self.ended, self.why_ended = True, item.error
             raise item.error
-        if isinstance(item, Left):
-            self.ended = True
+        self.ended = isinstance(item, Left)
+        self.began = self.began or isinstance(item, View)
         return iter((item,)) if isinstance(item, Happening) else None
 
     def _slice(self, pace: Pace) -> Iterator[Happening] | None:
@@ -253,10 +269,19 @@ class Inbox:
     def _loop_runs(self) -> None:
         self.loop_ran = True
 
-    async def _load(self, loading: Loading) -> None:
-        """Hold everything back until the state is set; it may begin anew with another provider meanwhile."""
+    async def _load(self, loading: Loading) -> StateLost | None:
+        """Hold everything back until the state is set; it may begin anew with another provider meanwhile.
+
+        What set_state() raises is raised at each read: nothing follows a state that was not set.
+        """
         with self._generosity():
-            await self.states.load(loading)
+            try:
+                await self.states.load(loading)
+            except StateLost as lost:
+                return lost
+        if not loading.superseded:
+            self.in_state.clear()
+        return None
 
     # -- what is consumed
 
@@ -344,6 +369,16 @@ def _outlives_a_state(item: Item) -> bool:
     if isinstance(item, Delivered):
         return item.position < 0
     return isinstance(item, JournalLost | Undelivered | Raised)
+
+
+def first_view(me: Address, skipped: list[View], view: View) -> View:
+    """The first view that the application is given, after some that it was not given."""
+    if not skipped:
+        return view
+    joined = {member for other in (*skipped, view) for member in other.joined}
+    return msgspec.structs.replace(
+        view, joined=tuple([member for member in view.members if member in joined]), left=(), transitional=(me,)
+    )
 
 
 def translated(event: object) -> Happening | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import re
@@ -67,8 +68,7 @@ def checked_options(
     advertised(bound, advertise)
     if journal is None and (journal_payloads or journal_fsync):
         raise UsageError("journal_payloads and journal_fsync need journal=DIR, the folder to write to")
-    if state is not None and not (hasattr(state, "get_state") and hasattr(state, "set_state")):
-        raise UsageError("state= needs an object with async methods get_state() and set_state(data)")
+    _check_state(state)
     if events not in ("all", "none"):
         raise UsageError(f"events={events!r} is not known: use 'all', or 'none' for a program that only sends")
     if events == "none" and state is not None:
@@ -102,6 +102,17 @@ def refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: o
         raise NotBuilt("on_merge= is not built yet: leave it out")
     if secret is not None:
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
+
+
+def _check_state(state: object) -> None:
+    if state is None:
+        return
+    for name in ("get_state", "set_state"):
+        method = getattr(state, name, None)
+        if not callable(method):
+            raise UsageError("state= needs an object with async methods get_state() and set_state(data)")
+        if not (inspect.iscoroutinefunction(method) or (name == "get_state" and inspect.isasyncgenfunction(method))):
+            raise UsageError(f"the {name} of state= must be a coroutine function: write it as `async def {name}`")
 
 
 def _check_transport(transport: str | None) -> None:

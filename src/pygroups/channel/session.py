@@ -8,7 +8,7 @@ from typing import Final
 
 from pygroups.core import events as core
 from pygroups.core.address import Address
-from pygroups.core.errors import Excluded, NameTaken, Refused
+from pygroups.core.errors import ChannelClosed, Excluded, NameTaken, Refused
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
@@ -19,6 +19,7 @@ from pygroups.wire.codec import Codec
 
 from .happenings import JournalLost, Left, View
 from .inbox import Inbox, NoInbox, Raised, translated
+from .log import Log
 from .machine import machine
 from .options import Options
 from .outbox import Outbox
@@ -53,7 +54,9 @@ class Session:
         stack = self._stack(journaling=journal is not None)
         self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
         self._connect()
-        self.states = States(options.state, self.member, config, self._broke)
+        self.log = Log(me.name, options.group)
+        later = self.member.loop.call_later
+        self.states = States(options.state, self.member, config, later, self._broke, self.log)
         inbox = Inbox if options.events == "all" else NoInbox
         self.reading = inbox(me, self.states, config.queue_max, self.member.schedule, stack.env.drop, here.clock.now)
         self.sending = Outbox(
@@ -92,6 +95,15 @@ class Session:
             self.member.close()
             self._end("left")
             raise
+
+    async def ready(self) -> None:
+        """Wait until this member has its state, if it keeps one."""
+        while not self.left.done() and (loading := self.states.loading) is not None:
+            await self.states.load(loading)
+        if self.states.lost is not None:
+            raise self.states.lost
+        if self.left.done():
+            raise ChannelClosed("the channel has left its group")
 
     async def leave(self) -> Left:
         """Leave in good order, then close everything; the last event."""
@@ -146,12 +158,12 @@ class Session:
     def crashed(self, error: BaseException) -> None:
         self.crash = error
         self.sending.give_up(f"the member crashed ({type(error).__name__})", error)
-        self.reading.forget_state()
+        unknown = [*self.reading.forget_state(), *self.sending.top.unknown()]
         self.reading.put(Raised(error, final=True))
         if not self.joined.done():
             self.joined.set_exception(error)
         if not self.left.done():
-            self.left.set_result(Left("crashed", list(self.sending.top.unknown())))
+            self.left.set_result(Left("crashed", unknown))
 
     def _broke(self, error: Exception) -> None:
         self.reading.put(Raised(error, final=False))
@@ -172,7 +184,7 @@ class Session:
         if self.options.state is None:
             self.states.give_none(event)
         elif not self.leaving:  # nobody may read any more; the next view has another provider
-            self.reading.put(event)
+            self.reading.put(self.states.want(event))
 
     def _on_excluded(self, event: core.Excluded) -> None:
         if not self.joined.done():
@@ -191,9 +203,8 @@ class Session:
         """Whoever waits for anything hears that it is over; once."""
         if self.left.done():
             return
-        left = Left(reason, list(self.sending.top.unknown()))
+        left = Left(reason, [*self.reading.forget_state(), *self.sending.top.unknown()])
         self.sending.give_up(f"the channel left its group ({reason})")
-        self.reading.forget_state()
         self.reading.put(left)
         self.left.set_result(left)
 

@@ -7,17 +7,21 @@ exactly what was before it has been applied.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import aclosing, asynccontextmanager
 from typing import Final, Protocol
 
 from xxhash import xxh3_64
 
 from pygroups.core.address import Address
-from pygroups.core.errors import UsageError
-from pygroups.core.events import Event, Marks, StateArrived, StateChunk, StateTaken, StateWanted
-from pygroups.core.limits import Config
+from pygroups.core.errors import StateLost, UsageError
+from pygroups.core.events import Event, Marks, StateArrived, StateChunk, StateFailed, StateTaken, StateWanted
+from pygroups.core.limits import SECOND, TEXT_MAX, Config
 from pygroups.core.view import ViewId
+from pygroups.drivers.member import Timer
+
+from .loading import Loading, lost
+from .log import Log
 
 _SIGN: Final = 1 << 63
 
@@ -39,17 +43,22 @@ class Recorder(Protocol):
     def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None: ...
 
 
-class Loading:
-    """A joiner's state on its way: as of `view`, which holds what `digest` says."""
+class Wanted:
+    """A state that joiners wait for, until the application has given it."""
 
-    def __init__(self, view: ViewId, digest: Marks) -> None:
-        self.view = view
-        self.digest = digest
-        self.provider: Address | None = None
-        self.parts: list[bytes] = []
-        self.none = False  # there is no state to be had: begin with what there is
-        self.superseded = False  # another one, of a later view, comes in its place
-        self.ready = asyncio.Event()
+    def __init__(self, event: StateWanted) -> None:
+        self.event = event
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # given, or failed
+        self.error: Exception | None = None  # what get_state() raised
+        self.asking: asyncio.Task[None] | None = None  # get_state() runs
+        self.timer: Timer | None = None
+
+    def over(self) -> None:
+        """Nobody waits for this application any more."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if not self.done.done():
+            self.done.set_result(None)
 
 
 class Giving:
@@ -64,78 +73,147 @@ class States:
     """Both sides of the transfer, for one channel.  `broke` is told what the application's own snapshot raised."""
 
     def __init__(
-        self, state: State | None, recorder: Recorder, config: Config, broke: Callable[[Exception], None]
+        self,
+        state: State | None,
+        recorder: Recorder,
+        config: Config,
+        later: Callable[[float, Callable[[], object]], Timer],
+        broke: Callable[[Exception], None],
+        log: Log,
     ) -> None:
         self.state = state
         self.recorder = recorder
         self.config = config
+        self.patience = config.state_timeout / SECOND
+        self.later = later
         self.broke = broke
+        self.log = log
         self.loading: Loading | None = None
+        self.lost: StateLost | None = None  # the state that this member waited for was lost
         self.givings: dict[ViewId, Giving] = {}
         self.stopped = False
+        self.wanted: dict[ViewId, Wanted] = {}
         self.tasks: dict[asyncio.Task[None], None] = {}
 
     def stop(self) -> None:
         """Give nothing any more."""
         self.stopped = True
+        for wanted in list(self.wanted.values()):
+            self._close(wanted)
         for task in self.tasks:
             task.cancel()
 
+    def _start(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+        """Application code runs in a task of its own: a read that is cancelled does not cancel it."""
+        task = asyncio.get_running_loop().create_task(work, name=f"pygroups {name}")
+        self.tasks[task] = None
+        task.add_done_callback(lambda done: self.tasks.pop(done, None))
+        return task
+
     # -- giving
 
-    def give_none(self, wanted: StateWanted) -> None:
+    def give_none(self, event: StateWanted) -> None:
         """This member has no state: whoever joins begins with what it has."""
-        for joiner in wanted.joiners:
-            self.recorder.ask(StateChunk(wanted.view, joiner, b"", last=True, none=True))
+        for joiner in event.joiners:
+            self.recorder.ask(StateChunk(event.view, joiner, b"", last=True, none=True))
 
-    async def provide(self, wanted: StateWanted) -> None:
-        """Take the state now; it is read and sent while the application goes on."""
-        assert self.state is not None
-        if self.stopped:
+    def want(self, event: StateWanted) -> Wanted:
+        """Joiners wait for a state; the application has `state_timeout` to come to this event and to give it."""
+        wanted = self.wanted[event.view] = Wanted(event)
+        wanted.timer = self.later(self.patience, lambda: self._late(wanted))
+        return wanted
+
+    async def provide(self, wanted: Wanted) -> Exception | None:
+        """Take the state now; it is read and sent while the application goes on.  What get_state() raised, if it did.
+
+        A cancellation here ends only the waiting.
+        """
+        if self.stopped or wanted.done.done():
+            return wanted.error
+        if wanted.asking is None:
+            wanted.asking = self._start(self._ask(wanted), "takes a state")
+        await asyncio.shield(wanted.done)
+        return wanted.error
+
+    async def _ask(self, wanted: Wanted) -> None:
+        try:
+            pieces = await self._snapshot()
+        except Exception as error:  # noqa: BLE001 (the application's own code: it is told, and so are the joiners)
+            wanted.error = error
+            self._failed(wanted.event, wanted.event.joiners, f"get_state() raised {_named(error)}")
+            self._close(wanted)
             return
+        if self.stopped or wanted.done.done():
+            async with _closing(pieces):
+                return
+        self._close(wanted)
+        self.givings[wanted.event.view] = Giving(wanted.event.joiners)
+        self._start(self._give(wanted.event, pieces), "gives its state")
+
+    async def _snapshot(self) -> AsyncIterator[bytes]:
+        assert self.state is not None
         taken: object = self.state.get_state()
         if isinstance(taken, Awaitable):  # else it was written as a generator, which is an iterator already
             taken = await taken
         if isinstance(taken, bytes | bytearray | memoryview):
-            pieces = _one(bytes(taken))
-        elif isinstance(taken, AsyncIterable):
-            pieces = aiter(taken)
-        else:
-            raise UsageError(f"get_state() must return bytes or an async iterator of bytes, not {type(taken).__name__}")
-        if self.stopped:
-            async with _closing(pieces):
-                return
-        self.givings[wanted.view] = Giving(wanted.joiners)
-        task = asyncio.get_running_loop().create_task(self._give(wanted, pieces), name="pygroups gives its state")
-        self.tasks[task] = None
-        task.add_done_callback(self._given)
+            return _one(bytes(taken))
+        if isinstance(taken, AsyncIterable):
+            return aiter(taken)
+        raise UsageError(f"get_state() must return bytes or an async iterator of bytes, not {type(taken).__name__}")
 
-    def _given(self, task: asyncio.Task[None]) -> None:
-        self.tasks.pop(task, None)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, Exception):
-            self.broke(error)
+    def _late(self, wanted: Wanted) -> None:
+        """The application has not given its state in time; the joiners turn to another member."""
+        asking = wanted.asking
+        did = (
+            "was not asked for it, because the program did not read its events" if asking is None else "did not return"
+        )
+        self._failed(wanted.event, wanted.event.joiners, f"get_state() {did} within {self.patience:g} s")
+        self._close(wanted)
+        if asking is not None:
+            asking.cancel()
+
+    def _close(self, wanted: Wanted) -> None:
+        self.wanted.pop(wanted.event.view, None)
+        wanted.over()
+
+    def _failed(self, event: StateWanted, joiners: Iterable[Address], reason: str) -> None:
+        """This member gives no state for this view: the joiners and the log are told."""
+        names = [joiner.name for joiner in joiners]
+        if names:
+            self.log.warning("gives no state to %s: %s", ", ".join(names), reason)
+        for joiner in joiners:
+            self.recorder.ask(StateFailed(event.view, joiner, reason[:TEXT_MAX]))
 
     async def _give(self, wanted: StateWanted, pieces: AsyncIterator[bytes]) -> None:
-        giving, chunks = self.givings[wanted.view], 0
-        size, digest, last = 0, xxh3_64(), b""
+        giving = self.givings[wanted.view]
         try:
-            async with _closing(pieces), aclosing(_cut(pieces, self.config.state_chunk)) as cut:
-                async for piece in cut:
-                    if chunks:
-                        self._chunk(wanted.view, giving, last, last=False)
-                    last = piece
-                    chunks += 1
-                    size += len(piece)
-                    digest.update(piece)
-                    await self._room(giving, chunks)
-                    if not giving.taken:
-                        return  # nobody needs it any more
-            for joiner in giving.taken:
-                self._record("state_get", wanted.view, joiner, wanted.digest, size, digest.intdigest())
-            self._chunk(wanted.view, giving, last, last=True)
+            await self._send(wanted, giving, pieces)
+        except TooLong:
+            late = f"the iterator of get_state() gave nothing for {self.patience:g} s"
+            self._failed(wanted, tuple(giving.taken), late)
+        except Exception as error:  # noqa: BLE001 (as in _ask)
+            self._failed(wanted, tuple(giving.taken), f"the iterator of get_state() raised {_named(error)}")
+            self.broke(error)
         finally:
             del self.givings[wanted.view]
+
+    async def _send(self, wanted: StateWanted, giving: Giving, pieces: AsyncIterator[bytes]) -> None:
+        chunks, size, digest, last = 0, 0, xxh3_64(), b""
+        in_time = _in_time(pieces, self.patience)
+        async with _closing(pieces), aclosing(in_time), aclosing(_cut(in_time, self.config.state_chunk)) as cut:
+            async for piece in cut:
+                if chunks:
+                    self._chunk(wanted.view, giving, last, last=False)
+                last = piece
+                chunks += 1
+                size += len(piece)
+                digest.update(piece)
+                await self._room(giving, chunks)
+                if not giving.taken:
+                    return  # nobody needs it any more
+        for joiner in giving.taken:
+            self._record("state_get", wanted.view, joiner, wanted.digest, size, digest.intdigest())
+        self._chunk(wanted.view, giving, last, last=True)
 
     def _chunk(self, view: ViewId, giving: Giving, data: bytes, *, last: bool) -> None:
         for joiner in giving.taken:
@@ -162,11 +240,17 @@ class States:
 
     def begin(self, view: ViewId, digest: Marks) -> Loading:
         """A state of `view` will come; one that was on its way is forgotten."""
-        if self.loading is not None:
-            self.loading.superseded = True
-            self.loading.ready.set()
-        self.loading = Loading(view, digest)
+        before = self.loading
+        if before is not None:
+            before.supersede()
+        self.loading = Loading(view, digest, again=before is not None)
         return self.loading
+
+    def forget(self) -> None:
+        """The state that this member waits for will not come."""
+        if self.loading is not None:
+            self.loading.supersede()
+            self.loading = None
 
     def on_arrived(self, event: StateArrived) -> None:
         """A part of the state has come."""
@@ -179,18 +263,38 @@ class States:
             loading.ready.set()
 
     async def load(self, loading: Loading) -> None:
-        """Have the application begin with the state, once it is here."""
+        """Have the application begin with the state, once it is here.  Raises what set_state() raised, or StateLost.
+
+        A cancellation here ends only the waiting: the state is set once.
+        """
         await loading.ready.wait()
         if loading.superseded:
             return
+        if loading.none:
+            if loading.is_lost and loading.error is None:
+                loading.error = self.lost = lost()
+                self.log.warning("%s", self.lost)
+            self.loading = None
+        else:
+            if loading.setting is None:
+                loading.setting = self._start(self._set(loading), "sets a state")
+            await asyncio.wait([loading.setting])
+        if loading.error is not None:
+            raise loading.error
+
+    async def _set(self, loading: Loading) -> None:
         assert self.state is not None
-        if not loading.none:
-            data = b"".join(loading.parts)
+        data = b"".join(loading.parts)
+        loading.parts.clear()
+        try:
             await self.state.set_state(data)
-            assert loading.provider is not None
-            sum64 = xxh3_64(data).intdigest()
-            self._record("state_set", loading.view, loading.provider, loading.digest, len(data), sum64)
-        self.loading = None
+        except Exception as error:  # noqa: BLE001 (the application's own code: it is raised where the program reads)
+            loading.error = error
+            return
+        assert loading.provider is not None
+        self._record("state_set", loading.view, loading.provider, loading.digest, len(data), xxh3_64(data).intdigest())
+        if self.loading is loading:
+            self.loading = None
 
     def _record(self, kind: str, view: ViewId, peer: Address, digest: Marks, size: int, sum64: int) -> None:
         fields: dict[str, object] = {
@@ -215,6 +319,29 @@ async def _closing(pieces: AsyncIterator[bytes]) -> AsyncIterator[None]:
     finally:
         if isinstance(pieces, AsyncGenerator):
             await pieces.aclose()
+
+
+class TooLong(Exception):
+    """The application's iterator gave nothing for `state_timeout`."""
+
+
+async def _in_time(pieces: AsyncIterator[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
+    """The same pieces; raises TooLong when one takes longer than `seconds`."""
+    while True:
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                piece = await anext(pieces)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            if limit.expired():
+                raise TooLong from None
+            raise
+        yield piece
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 async def _cut(pieces: AsyncIterator[bytes], size: int) -> AsyncGenerator[bytes, None]:

@@ -27,6 +27,10 @@ class Excluded(Error):
     """The other members went on without this one.  Raised by iteration after the last event, `Left("excluded")`."""
 
 
+class StateLost(Error):
+    """This member waited for the group's state, and no member that could give it is left.  Raised once by iteration."""
+
+
 class ChannelClosed(Error):
     """The channel was used after it left its group, or before it joined."""
 

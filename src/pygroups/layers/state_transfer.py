@@ -20,6 +20,7 @@ from pygroups.core.events import (
     Standing,
     StateArrived,
     StateChunk,
+    StateFailed,
     StateStanding,
     StateTaken,
     StateWanted,
@@ -107,6 +108,8 @@ class StateTransfer(Layer):
     def down_event(self, event: Event) -> None:
         if isinstance(event, StateChunk):
             self._give(event)
+        elif isinstance(event, StateFailed):
+            self.env.count("state not given")
         else:
             self.below.append(event)
 

@@ -1,0 +1,312 @@
+"""A state that is not given, not set, or lost: nobody waits for ever, and the program is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pygroups import Channel, Config, Happening, Left, Message, StateLost, UsageError, View
+from pygroups.channel.log import Log
+from pygroups.channel.states import States, Wanted
+from pygroups.core.address import Address
+from pygroups.core.events import Event, StateFailed, StateWanted
+from pygroups.core.view import ViewId
+from tests.channel_world import Group, in_a_group, until
+
+A, B, C = Address("A", "00"), Address("B", "01"), Address("C", "02")
+VIEW = ViewId(3, A)
+
+
+class App:
+    """An application with a state; a test replaces what it wants otherwise."""
+
+    def __init__(self, state: bytes = b"state") -> None:
+        self.state = state
+        self.sets = 0
+        self.pause = 0.0
+
+    async def get_state(self) -> Any:
+        return self.state
+
+    async def set_state(self, data: bytes) -> None:
+        self.sets += 1
+        await asyncio.sleep(self.pause)
+        self.state = data
+
+
+class Recorder:
+    """Takes the place of the member."""
+
+    def __init__(self) -> None:
+        self.asked: list[Event] = []
+
+    def ask(self, event: Event) -> None:
+        self.asked.append(event)
+
+    def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None:
+        pass
+
+
+def given_by(app: App, read: bool = True) -> tuple[list[Event], Exception | None, list[Exception]]:
+    """What the joiners B and C are told, what the reader of the provider gets at once, and what it gets later."""
+    recorder, later = Recorder(), list[Exception]()
+
+    async def main() -> Exception | None:
+        loop = asyncio.get_running_loop()
+        config = Config(state_timeout=50_000)
+        states = States(cast(Any, app), recorder, config, loop.call_later, later.append, Log("A", "g"))
+        wanted: Wanted = states.want(StateWanted(VIEW, (B, C), {}))
+        error = await states.provide(wanted) if read else None
+        await asyncio.sleep(0.2)
+        assert not states.tasks
+        assert not states.wanted
+        return error
+
+    error = asyncio.run(main())
+    return recorder.asked, error, later
+
+
+def failed(reason: str) -> list[Event]:
+    return [StateFailed(VIEW, B, reason), StateFailed(VIEW, C, reason)]
+
+
+def test_a_get_state_that_raises_is_told_to_the_joiners(caplog: pytest.LogCaptureFixture) -> None:
+    class Raises(App):
+        async def get_state(self) -> bytes:
+            raise ZeroDivisionError("no state today")
+
+    told, error, later = given_by(Raises())
+    assert told == failed("get_state() raised ZeroDivisionError: no state today")
+    assert isinstance(error, ZeroDivisionError)
+    assert later == []
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "gives no state to B, C: get_state() raised ZeroDivisionError" in caplog.text
+
+
+def test_a_get_state_that_does_not_return_is_told_to_the_joiners(caplog: pytest.LogCaptureFixture) -> None:
+    class Hangs(App):
+        async def get_state(self) -> bytes:
+            await asyncio.sleep(1_000)
+            return b""
+
+    told, error, _ = given_by(Hangs())
+    assert told == failed("get_state() did not return within 0.05 s")
+    assert error is None
+    assert "did not return" in caplog.text
+
+
+def test_a_program_that_does_not_come_to_it_gives_no_state_either() -> None:
+    told, _, _ = given_by(App(), read=False)
+    assert told == failed("get_state() was not asked for it, because the program did not read its events within 0.05 s")
+
+
+@pytest.mark.parametrize("fault", ["hangs", "raises"])
+def test_an_iterator_that_goes_wrong_is_told_to_the_joiners(fault: str) -> None:
+    class Broken(App):
+        async def get_state(self) -> Any:
+            return self._pieces()
+
+        async def _pieces(self) -> AsyncIterator[bytes]:
+            yield b"x" * 100
+            if fault == "raises":
+                raise ZeroDivisionError
+            await asyncio.sleep(1_000)
+
+    told, error, later = given_by(Broken())
+    if fault == "raises":
+        assert told == failed("the iterator of get_state() raised ZeroDivisionError")
+        assert [type(one) for one in later] == [ZeroDivisionError]
+    else:
+        assert told == failed("the iterator of get_state() gave nothing for 0.05 s")
+        assert later == []
+    assert error is None
+
+
+def test_reads_that_are_cancelled_do_not_begin_the_state_anew(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        first, app = await group.joined("A", state=App(b"the state")), App()
+        reading = asyncio.create_task(drain(first, []))
+        app.pause = 0.15
+        second = await group.joined("B", state=app)
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(second), 0.02)
+        assert isinstance(await anext(second), View)
+        assert (app.sets, app.state) == (1, b"the state")
+        reading.cancel()
+
+    in_a_group(tmp_path, story)
+
+
+def test_a_member_is_ready_when_its_state_is_set(tmp_path: Path) -> None:
+    """Nobody need read for it; the events follow as always."""
+
+    async def story(group: Group) -> None:
+        first, app = await group.joined("A", state=App(b"the state")), App()
+        await first.ready()
+        assert first.is_coordinator
+        reading = asyncio.create_task(drain(first, []))
+        second = await group.joined("B", state=app)
+        await second.ready()
+        assert app.state == b"the state"
+        assert not second.is_coordinator
+        assert isinstance(await anext(second), View)
+        assert app.sets == 1
+        third = await group.joined("C")
+        await third.ready()
+        reading.cancel()
+
+    in_a_group(tmp_path, story)
+
+
+def test_a_member_is_not_ready_whose_state_cannot_be_set(tmp_path: Path) -> None:
+    class Refuses(App):
+        async def set_state(self, data: bytes) -> None:
+            self.sets += 1
+            raise ZeroDivisionError
+
+    async def story(group: Group) -> None:
+        first, app = await group.joined("A", state=App()), Refuses()
+        reading = asyncio.create_task(drain(first, []))
+        second = await group.joined("B", state=app)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                await second.ready()
+            with pytest.raises(ZeroDivisionError):
+                await anext(second)
+        assert app.sets == 1
+        reading.cancel()
+
+    in_a_group(tmp_path, story)
+
+
+async def drain(channel: Channel, events: list[Happening]) -> None:
+    async for event in channel:
+        events.append(event)
+
+
+async def waiting_joiner(group: Group, name: str) -> tuple[Channel, App]:
+    """A member whose state does not come: the members that have one do not read."""
+    app = App(b"nothing")
+    return await group.joined(name, state=app), app
+
+
+def test_a_joiner_whose_only_provider_dies_is_told_that_the_state_is_lost(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        first = await group.joined("A", state=App())
+        second, app = await waiting_joiner(group, "B")
+        ready = asyncio.create_task(second.ready())
+        await asyncio.sleep(0.02)
+        first._member.crash(AssertionError("dies"))
+        await until(lambda: len(second.view.members) == 1)
+        with pytest.raises(StateLost, match="begins without one"):
+            await anext(second)
+        with pytest.raises(StateLost):
+            await ready
+        with pytest.raises(StateLost):
+            await second.ready()
+        view = await anext(second)
+        assert isinstance(view, View)
+        assert view.joined == view.transitional == (second.address,), "its first view: it joined in it"
+        assert view.left == ()
+        assert app.sets == 0
+        await second.send(b"on")
+        assert isinstance(await anext(second), Message)
+        first._session.crash = None  # type: ignore[union-attr]
+
+    in_a_group(tmp_path, story)
+
+
+def test_the_first_view_of_a_joiner_whose_provider_died_says_that_it_joined(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        first, old = await group.joined("A", state=App()), await group.joined("B", state=App())
+        apps = [asyncio.create_task(drain(channel, [])) for channel in (first, old)]
+        await old.ready()
+        apps[0].cancel()
+        await asyncio.sleep(0)
+        second, app = await waiting_joiner(group, "C")
+        first._member.crash(AssertionError("dies"))
+        view = await anext(second)
+        assert app.sets == 1
+        assert isinstance(view, View)
+        assert view.members == (old.address, second.address)
+        assert (view.joined, view.left) == ((second.address,), ())
+        assert view.transitional == (second.address,)
+        first._session.crash = None  # type: ignore[union-attr]
+        apps[1].cancel()
+
+    in_a_group(tmp_path, story)
+
+
+def test_who_keeps_a_state_in_a_group_that_has_none_begins_without_a_word(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        await group.read("A")
+        second = await group.joined("B", state=App())
+        await second.ready()
+        assert isinstance(await anext(second), View)
+
+    in_a_group(tmp_path, story)
+
+
+def test_what_a_member_sent_before_it_had_its_state_is_unknown_when_it_leaves(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        first = await group.joined("A", state=App())  # does not read: gives no state
+        reader = await group.read("B")
+        second, _ = await waiting_joiner(group, "C")
+        numbers = [await second.send(b"%d" % number) for number in range(50)]
+        await until(lambda: len(reader.payloads) == 50)
+        assert await second.leave() == Left("left", numbers)
+        reading = asyncio.create_task(drain(first, []))
+        await asyncio.sleep(0)
+        reading.cancel()
+
+    in_a_group(tmp_path, story)
+
+
+def test_what_a_member_sent_into_a_state_that_never_came_is_unknown_too(tmp_path: Path) -> None:
+    """Its messages were in the state of the second provider, which it was not given either."""
+
+    async def story(group: Group) -> None:
+        first, other = await group.joined("A", state=App()), await group.joined("B", state=App())
+        apps = [asyncio.create_task(drain(channel, [])) for channel in (first, other)]
+        await other.ready()
+        for task in apps:
+            task.cancel()
+        await asyncio.sleep(0)
+        second, _ = await waiting_joiner(group, "C")
+        numbers = [await second.send(b"%d" % number, until="delivered") for number in range(5)]
+        first._member.crash(AssertionError("dies"))
+        await until(lambda: len(second.view.members) == 2)
+        numbers += [await second.send(b"%d" % number, until="delivered") for number in range(5)]
+        assert await second.leave() == Left("left", numbers)
+        first._session.crash = None  # type: ignore[union-attr]
+
+    in_a_group(tmp_path, story)
+
+
+def both(get: Callable[..., Any], set_: Callable[..., Any]) -> object:
+    return type("S", (), {"get_state": staticmethod(get), "set_state": staticmethod(set_)})()
+
+
+async def asynchronous(*_: object) -> bytes:
+    return b""
+
+
+async def generator() -> AsyncIterator[bytes]:
+    yield b""
+
+
+def test_both_functions_of_a_state_are_coroutine_functions() -> None:
+    Channel("g", state=cast(Any, both(asynchronous, asynchronous)))
+    Channel("g", state=cast(Any, both(generator, asynchronous)))
+    with pytest.raises(UsageError, match="write it as `async def get_state`"):
+        Channel("g", state=cast(Any, both(lambda: b"", asynchronous)))
+    with pytest.raises(UsageError, match="write it as `async def set_state`"):
+        Channel("g", state=cast(Any, both(asynchronous, lambda data: None)))
+    with pytest.raises(UsageError, match="async methods"):
+        Channel("g", state=cast(Any, object()))
