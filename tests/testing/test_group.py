@@ -751,6 +751,22 @@ def test_journals_are_saved_as_members_write_them(tmp_path: Path) -> None:
     assert {"start", "view", "send", "deliver", "fault", "heal", "leave", "stop"} <= {*kinds["all"]}
 
 
+def test_a_life_that_begins_while_a_fault_lasts_has_a_mark_of_its_own(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        group.loss(0.02)
+        group.partition(["B"], ["nobody"])
+        async with Channel("g", name="A") as a:
+            group.heal()
+            async with Channel("g", name="B"):
+                await a.send(b"x", until="stable")
+        group.journal(tmp_path)
+
+    run(story)
+    rows = [row for batch in read_segments(find_segments([tmp_path])) for row in batch.to_pylist()]  # type: ignore[union-attr]
+    marks = [(row["member"], row["index"], row["kind"], row["reason"]) for row in rows if row["kind"] == "fault"]
+    assert marks == [("A", 1, "fault", "weather"), ("A", 2, "fault", "cut")], "B began when all had healed"
+
+
 def test_a_coordinator_without_a_state_is_not_asked_for_one() -> None:
     class Keeper:
         def __init__(self, data: bytes) -> None:

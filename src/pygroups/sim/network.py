@@ -82,9 +82,13 @@ class Network:
 
     def is_disturbed(self, now: int) -> bool:
         """Whether any link is cut, clogged, or longer than usual."""
-        return (
-            any(self.cuts.values()) or any(self.distances.values()) or any(until > now for until in self.clogs.values())
-        )
+        return any(kind != "weather" for kind in self.troubles(now))
+
+    def troubles(self, now: int) -> list[str]:
+        """What lasts now and can make a living process look dead."""
+        lasts = {"weather": self.silences, "cut": any(self.cuts.values()), "far": any(self.distances.values())}
+        lasts["clog"] = any(until > now for until in self.clogs.values())
+        return [kind for kind, does in lasts.items() if does]
 
     def link(self, src: str, dest: str) -> Link:
         """The way from `src` to `dest`."""

@@ -13,6 +13,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks, StateArrived, StateChunk, StateFailed, StateWanted
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.top import checksum
+from pygroups.core.view import ViewId
 
 if TYPE_CHECKING:
     from .member import Member
@@ -37,7 +38,7 @@ class StateKeeper:
         data = msgspec.msgpack.encode([(*origin, mark) for origin, mark in sorted(event.digest.items())])
         member.world.judge.state_given(member.address, event.view, event.digest, data)
         for joiner in event.joiners:
-            self._record("state_get", data, joiner, event.digest)
+            self._record("state_get", event.view, data, joiner, event.digest)
             delay = member.rng.randint(0, 10 * MILLISECOND)
             member.agenda.after(delay, self._give, event, joiner, data)
 
@@ -61,14 +62,14 @@ class StateKeeper:
             data, self.parts = b"".join(self.parts), []
             digest: Marks = {Address(name, life): mark for name, life, mark in msgspec.msgpack.decode(data)}
             self.member.world.judge.state_set(self.member.address, event.view, event.provider, digest, data)
-            self._record("state_set", data, event.provider, digest)
+            self._record("state_set", event.view, data, event.provider, digest)
 
     def begins(self) -> None:
         """The member begins a view with a given state: what had arrived of another one is dropped."""
         self.parts = []
 
-    def _record(self, kind: str, data: bytes, peer: Address, digest: Marks) -> None:
+    def _record(self, kind: str, view: ViewId, data: bytes, peer: Address, digest: Marks) -> None:
+        """The state is that of the start of `view`; the member may have gone on to the next one when it arrives."""
         last = {origin: mark - 1 for origin, mark in digest.items() if mark > 1}
-        self.member.world.mark(
-            self.member, kind, bytes=len(data), checksum=checksum(data), position=0, peer=peer, digest=last
-        )
+        fields = {"bytes": len(data), "checksum": checksum(data), "position": 0, "peer": peer, "digest": last}
+        self.member.world.write(self.member, [(kind, view, fields)])

@@ -123,6 +123,7 @@ class World:
         if self.journals:
             member.journal = MemoryJournal(group_of(self.schedule), name, address.incarnation, self.schedule.profile)
             self.mark(member, "start", gauges={"bound_us": self.schedule.bound, "epsilon_ppm": 0})
+            self._mark_what_lasts(member)
         self.changes += 1
         self.tell(name, f"starts as {address}")
         member.join()
@@ -287,6 +288,15 @@ class World:
         """The same line in the journal of everybody who runs."""
         for member in self.running.values():
             self.mark(member, kind, **fields)
+
+    def _mark_what_lasts(self, newborn: Member) -> None:
+        """A life that begins while a fault lasts has not seen its mark: it gets one of its own."""
+        lasting = self.network.troubles(self.agenda.now)
+        others = self.running.values()
+        lasting += ["pause"] if any(member.paused for member in others) else []
+        lasting += ["slow member"] if any(len(member.delays) > 1 for member in others) else []
+        for kind in lasting:
+            self.mark(newborn, "fault", reason=kind, members=())
 
     # -- the end
 

@@ -72,7 +72,12 @@ class MemoryMachine:
     def journal(self, me: Address, options: Options) -> Journal:
         copy = MemoryJournal(options.group, *me, options.profile.name, host=HOST, boot_id=HOST, version=__version__)
         self.journals.append(copy)
-        return Journals(copy, journal_on_disk(me, options, HOST, HOST), lambda records: self._wrote(me, records))
+        disk = journal_on_disk(me, options, HOST, HOST)
+        return Journals(copy, disk, self._lasting(), lambda records: self._wrote(me, records))
+
+    def _lasting(self) -> list[PlainRecord]:
+        """Marks for a life that begins while a fault lasts: it has not seen those of the fault itself."""
+        return [("fault", None, {"reason": kind}) for kind in self.weather.troubles(self.background.time)]
 
     def _wrote(self, me: Address, records: Sequence[PlainRecord]) -> None:
         self.watches[me].recorded(records)
@@ -148,9 +153,11 @@ class Journals:
         self,
         memory: MemoryJournal,
         disk: JournalWriter | None,
+        marks: list[PlainRecord],
         wrote: Callable[[Sequence[PlainRecord]], None],
     ) -> None:
         self.memory = memory
+        self.marks = marks  # to be written behind the first record
         self.wrote = wrote
         self.disk = disk
         self.next_index = 0
@@ -160,6 +167,8 @@ class Journals:
         return 0 if self.disk is None else self.disk.lost
 
     def write(self, records: Sequence[PlainRecord], time_us: int, mono_us: int) -> None:
+        if self.marks and records:
+            records, self.marks = [records[0], *self.marks, *records[1:]], []
         self.next_index += len(records)
         self.memory.write(records, time_us, mono_us)
         self.wrote(records)
