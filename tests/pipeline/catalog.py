@@ -75,11 +75,31 @@ def _members() -> list[Planted]:
             "late-after-a-death-C", lambda g: s.late_after_a_death(g, "C", "A"), "same-view-delivery virtual-synchrony"
         ),
         _one("outside-at-quiet", s.outside_at_quiet, "view-accuracy liveness"),
+        *(
+            _one(f"two-ids-at-quiet-{at}", lambda g, at=at: s.two_ids_at_quiet(g, at), "view-accuracy liveness")  # type: ignore[misc]
+            for at in "AC"
+        ),
+        *_disturbed(),
         _one("merged", s.merged),
         _one("merged-without-gap", lambda g: s.merged(g, forgets="C"), "fifo"),
         _one("reunited-without-fault", lambda g: s.merged(g, apart=False), "view-accuracy"),
         _one("slow-to-heal", lambda g: s.slow_to_heal(g, 500), "liveness"),
         _one("quick-to-heal", lambda g: s.slow_to_heal(g, 5000)),
+    ]
+
+
+def _disturbed() -> list[Planted]:
+    """Who is lost after a fault, or before any."""
+    return [
+        *(_one(f"newborn-after-a-fault-{at}", lambda g, at=at: s.newborn_after_a_fault(g, at)) for at in "AC"),  # type: ignore[misc]
+        _one("newborns-alone", s.newborns_alone),
+        *(_one(f"bad-weather-{at}", lambda g, at=at: s.bad_weather(g, at)) for at in "AC"),  # type: ignore[misc]
+        *(
+            _one(f"excluded-for-nothing-{at}", lambda g, at=at: s.excluded_for_nothing(g, at), "view-accuracy")  # type: ignore[misc]
+            for at in "AC"
+        ),
+        _one("excluded-without-a-journal", lambda g: s.excluded_for_nothing(g, "C", missing="D")),
+        _one("a-fault-elsewhere", s.a_fault_elsewhere, "view-accuracy"),
     ]
 
 

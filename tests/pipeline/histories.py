@@ -195,6 +195,12 @@ class History:
         life.log("stop", reason="left", gauges={})
         self.alive.remove(life)
 
+    def exclude(self, name: str) -> None:
+        """It is told that the others go on without it, though it lives."""
+        life = self[name]
+        life.log("stop", reason="excluded", gauges={})
+        self.alive.remove(life)
+
     def settle(self, gauges: dict[str, int] | None = None) -> None:
         """All that are alive reach quiet with empty tables."""
         self.mark("heal")

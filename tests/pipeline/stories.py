@@ -100,6 +100,87 @@ def outside_at_quiet(group: str) -> History:
     return history
 
 
+def newborn_after_a_fault(group: str, at: str) -> History:
+    """E begins after the fault that makes `at` look dead, so no mark is in its journal; it goes on without `at`."""
+    history = opened(group)
+    history.mark("fault", reason="isolation", members=[history[at].address])
+    history.start("E")
+    history.view("ABCDE")
+    history.exclude(at)
+    history.view("".join(life.name for life in history.alive))
+    return closed(history)
+
+
+def newborns_alone(group: str) -> History:
+    """Whoever saw the fault leaves; of those that began later one goes on without another."""
+    history = opened(group)
+    history.mark("fault", reason="cut both", members=[])
+    for name in "EFG":
+        history.start(name)
+    history.view("ABCDEFG")
+    for name in "ABCD":
+        history.leave(name)
+    history.view("EFG")
+    history.exclude("F")
+    history.view("EG")
+    return closed(history)
+
+
+def bad_weather(group: str, at: str) -> History:
+    """Frames are lost from the beginning: each life is told so when it begins; `at` looks dead for a while."""
+    history = History(group)
+    for life in history.lives:
+        life.log("fault", reason="weather", members=[])
+    history.view("ABCD")
+    history.multicast("ABCD")
+    history.exclude(at)
+    history.view("".join(life.name for life in history.alive))
+    return closed(history)
+
+
+def excluded_for_nothing(group: str, at: str, missing: str = "") -> History:
+    """`at` is out, though nothing made it look dead; a fault comes later. The journal of `missing` is lost."""
+    history = opened(group)
+    history.exclude(at)
+    history.view("".join(life.name for life in history.alive))
+    history.mark("fault", reason="pause", members=[history["B"].address])
+    history.view("".join(life.name for life in history.alive))
+    for name in missing:
+        history[name].missing = True
+    return closed(history)
+
+
+def a_fault_elsewhere(group: str) -> History:
+    """X and Y used the folder before, and had a fault; A, B and D shut C out for nothing."""
+    history = History(group)
+    for name in "XY":
+        history.start(name)
+    history.view("XY")
+    history.mark("fault", reason="pause", members=[history["X"].address])
+    history.view("XY")
+    for name in "XY":
+        history.leave(name)
+    history.number = 0
+    history.view("ABCD")
+    history.exclude("C")
+    history.view("ABD")
+    return closed(history)
+
+
+def two_ids_at_quiet(group: str, at: str) -> History:
+    """At quiet all have one list of members, and `at` has it under an id of its own."""
+    history = opened(group)
+    history.number += 1
+    before = {life.address: life.view for life in history.alive}
+    for life in history.alive:
+        creator = history["C" if life.name == at == "A" else at if life.name == at else "A"]
+        together = [one.address for one in history.alive if (one is life) or (life.name != at and one.name != at)]
+        view = (history.number, creator.address)
+        history.install(life, view, history.alive, before, transitional=together)
+    history.settle()
+    return history
+
+
 def delivers_before_its_view(group: str, dies: bool) -> History:
     """E delivers what the group does before it is in it; then it comes, or dies."""
     history = History(group)

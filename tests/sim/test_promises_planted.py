@@ -21,6 +21,8 @@ NOT_BUILT = {
     "gap-over-own-C": "gaps are announced by merges, which are not built",
     "behind-a-hole-A": "a journal loses records, a running check hears everything",
     "behind-a-hole-C": "a journal loses records, a running check hears everything",
+    "excluded-without-a-journal": "a journal is missing, a running check hears everything",
+    "a-fault-elsewhere": "two groups used one folder, a judge hears one group",
 }
 DUTIES = ("leave-in-time", "repair-in-time", "stable-in-time", "window-in-time")
 ONLY_RUNNING = {*DUTIES, "progress"}  # the simulator's alone: journals know no links and no applications

@@ -148,7 +148,9 @@ class Telling:
         self.judge.stopped(member, record.fields["reason"], unknown)
 
     def on_fault(self, record: Record, member: Address) -> None:
-        assert record.fields["reason"] == "crash"
+        if record.fields["reason"] != "crash":
+            self.judge.disturbed()
+            return
         for dead in map(parsed, record.fields["members"]):
             if dead not in self.ended:
                 self.ended[dead] = None

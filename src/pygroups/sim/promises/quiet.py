@@ -68,11 +68,14 @@ class Quiet(Check):
 
     def _same_view(self, rest: Rest, rests: list[Rest]) -> None:
         view = self.last[rest.member]
-        here = {other.member: None for other in rests if self.last[other.member].id == view.id}
+        ids = {other.member: self.last[other.member].id for other in rests}
         for member in view.members:
-            if member not in here:
+            if ids.get(member) != view.id:
                 detail = "a view still has a member that is not in it any more"
                 self.broken("view-accuracy", detail, member=rest.member, other=member, view=view.id)
+                if member in ids:
+                    detail = f"one whom its view names is in view {ids[member]}"
+                    self.broken("liveness", detail, member=rest.member, other=member, view=view.id)
 
     def _heard_all(self, rest: Rest, origin: Rest) -> None:
         next_number = self.messages.next.get(rest.member, {}).get(origin.member, 1)
