@@ -83,7 +83,7 @@ def test_a_state_is_written_down_in_the_view_that_it_belongs_to() -> None:
 
     world = SimpleNamespace(judge=Judge([]), write=write, mark=mark)
     agenda, rng = SimpleNamespace(after=lambda *_: None), SimpleNamespace(randint=lambda low, high: low)
-    member: Any = SimpleNamespace(address=A, world=world, agenda=agenda, rng=rng)
+    member: Any = SimpleNamespace(address=A, world=world, agenda=agenda, rng=rng, habits=Habits())
     view, digest = Ballot(2, A), {A: 5}
     StateKeeper(member).wanted(StateWanted(view, (B,), digest))
     data = msgspec.msgpack.encode([(*A, 5)])
