@@ -1,0 +1,59 @@
+"""The program of README.md, as a reader copies it: it works, and whoever is put out of the group is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.group import ROOT, Process, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+class Program(Process):
+    """README's program, with a group of the test's own."""
+
+    def __init__(self, file: Path) -> None:
+        self.said: list[str] = []
+        super().__init__(str(file))
+
+    def heard(self, line: bytes) -> None:
+        self.said.append(line.decode().rstrip("\n"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    group = f"readme-{os.getpid()}"
+    assert PROGRAM.count('"orders"') == 1
+    file = tmp_path / "orders.py"
+    file.write_text(PROGRAM.replace('"orders"', f'"{group}"'))
+    return file
+
+
+def views(program: Program) -> list[list[str]]:
+    """The members in each view that the program has printed."""
+    return [line.split()[4:] for line in program.said if line.startswith("now in the group:")]
+
+
+def test_two_shells_see_each_other_and_a_member_that_was_stopped_is_told(file: Path) -> None:
+    first, second = both = Program(file), Program(file)
+    try:
+        until("both are in one view", lambda: all(views(one) and len(views(one)[-1]) == 2 for one in both))
+        names = views(first)[-1]
+        until("a message of each", lambda: all(any(f"{name} b'sure'" in one.said for one in both) for name in names))
+        second.signal(signal.SIGSTOP)
+        until("the other one goes on alone", lambda: len(views(first)[-1]) == 1)
+        second.signal(signal.SIGCONT)
+        assert second.ended() == 1
+        assert second.said[-1] == "no longer in the group: excluded"
+        assert second.errors.startswith("orders: ")
+        assert second.errors.count("\n") == 1
+        first.signal(signal.SIGKILL)
+    finally:
+        first.end()
+        second.end()
