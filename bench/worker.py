@@ -17,7 +17,8 @@ from typing import Any, cast
 import common  # first: it makes this tree the one that is measured
 from xxhash import xxh3_64
 
-from pygroups import Channel, ChannelClosed, Config, Message, NotSent, View
+from pygroups import Channel, ChannelClosed, Message, NotSent, View
+from pygroups.core.limits import Config
 
 HEAD = struct.Struct(">BxxxI")  # sender, number
 STAMP = struct.Struct(">d")  # when it was to be sent; behind the head

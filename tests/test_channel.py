@@ -406,7 +406,7 @@ def test_a_crashed_member_is_found_dead_by_the_others(tmp_path: Path) -> None:
 
 def test_a_member_that_hangs_is_found_by_its_silence_and_told_when_it_wakes(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
-        quick = Config(heartbeat=50_000, heartbeat_timeout=500_000, verify_timeout=100_000)
+        quick = Config(heartbeat=0.05, heartbeat_timeout=0.5, verify_timeout=0.1)
         first, second, third = [await group.read(name, config=quick) for name in "ABC"]
         await until(lambda: all(len(reader.channel.view.members) == 3 for reader in (first, second, third)))
         hanging = first.channel._member  # it coordinates

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pygroups import Channel, Config, Message, StateLost, UsageError, View
+from pygroups import Channel, Message, StateLost, UsageError, View
+from pygroups.core.limits import Config
 from pygroups.journal.frames import Frame, walk
 from pygroups.journal.schema import FIELDS, PREFIX
 from tests.channel_world import Group, in_a_group, until

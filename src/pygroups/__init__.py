@@ -3,6 +3,7 @@
 from pygroups._version import __version__
 from pygroups.channel import (
     Channel,
+    Config,
     Happening,
     JournalLost,
     Left,
@@ -28,7 +29,6 @@ from pygroups.core.errors import (
     WouldBlock,
     WouldDeadlock,
 )
-from pygroups.core.limits import Config
 from pygroups.core.view import ViewId
 
 __all__ = [

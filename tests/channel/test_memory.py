@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pygroups import Channel, ChannelClosed, Config, Message, UsageError, View, WouldBlock
+from pygroups import Channel, ChannelClosed, Message, UsageError, View, WouldBlock
+from pygroups.core.limits import Config
 from tests.channel_world import Group, in_a_group, until
 
 SMALL = Config(window=256 << 10, run_bytes=16 << 10, stable_bytes=16 << 10, queue_max=1 << 20)

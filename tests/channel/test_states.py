@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from pygroups import Channel, Config, Happening, Left, Message, StateLost, UsageError, View
+from pygroups import Channel, Happening, Left, Message, StateLost, UsageError, View
 from pygroups.channel.log import Log
 from pygroups.channel.states import States, Wanted
 from pygroups.core.address import Address
 from pygroups.core.events import Event, StateFailed, StateWanted
+from pygroups.core.limits import Config
 from pygroups.core.view import ViewId
 from tests.channel_world import Group, in_a_group, until
 

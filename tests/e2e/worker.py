@@ -14,8 +14,9 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
-from pygroups import Channel, ChannelClosed, Config, Left, Message, NotSent, Suspected, View
+from pygroups import Channel, ChannelClosed, Left, Message, NotSent, Suspected, View
 from pygroups.cli.streams import lines_of
+from pygroups.core.limits import Config
 from tests.e2e.steps import NetworkFirst, Steps
 
 PROGRESS_SECONDS: Final = 0.1

@@ -1,12 +1,14 @@
 """What users import: the channel and the events it yields."""
 
 from .channel import Channel
+from .config import Config
 from .happenings import Happening, JournalLost, Left, Message, Suspected, Undelivered, View
 from .outbox import Payload, Until
 from .states import State
 
 __all__ = [
     "Channel",
+    "Config",
     "Happening",
     "JournalLost",
     "Left",

@@ -9,10 +9,12 @@ from typing import Any, Final, Self
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, UsageError
-from pygroups.core.limits import ENTRY_BYTES, Config
+from pygroups.core.limits import ENTRY_BYTES
+from pygroups.core.limits import Config as Limits
 from pygroups.drivers.member import Member
 from pygroups.journal.schema import MARKS
 
+from .config import Config
 from .happenings import Happening, Left, View
 from .inbox import Inbox
 from .options import checked_options, refuse_unbuilt
@@ -61,7 +63,7 @@ class Channel:
         journal_fsync: bool = False,
         state: State | None = None,
         events: str = "all",
-        config: Config | None = None,
+        config: Config | Limits | None = None,
     ) -> None:
         refuse_unbuilt(expect, rejoin, on_merge, secret)
         self._options = checked_options(

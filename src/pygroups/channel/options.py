@@ -12,11 +12,12 @@ from typing import Final, NamedTuple
 
 from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
-from pygroups.core.limits import Config
+from pygroups.core.limits import Config as Limits
 from pygroups.drivers.contacts import advertised, checked_bind
 from pygroups.drivers.directory import Place, parse_discovery
 from pygroups.layers.profiles import Profile, profile_named
 
+from .config import Config
 from .states import State
 
 _TRANSPORTS: Final = ("udp",)  # designed and not built
@@ -38,7 +39,7 @@ class Options(NamedTuple):
     journal_fsync: bool
     state: State | None
     events: str  # "all" or "none"
-    config: Config
+    config: Limits
 
 
 def checked_options(
@@ -56,7 +57,7 @@ def checked_options(
     journal_fsync: bool,
     state: State | None,
     events: str,
-    config: Config | None,
+    config: Config | Limits | None,
 ) -> Options:
     """The options, or UsageError, or NotBuilt for those that are designed and not there yet."""
     chosen = profile_named(profile)
@@ -73,8 +74,6 @@ def checked_options(
         raise UsageError(f"events={events!r} is not known: use 'all', or 'none' for a program that only sends")
     if events == "none" and state is not None:
         raise UsageError("state= needs events: leave out events='none', because a state is given and set while reading")
-    if config is not None and not isinstance(config, Config):
-        raise UsageError("config= needs a pygroups.Config")
     return Options(
         group=group,
         profile=chosen,
@@ -88,7 +87,7 @@ def checked_options(
         journal_fsync=journal_fsync,
         state=state,
         events=events,
-        config=config or Config(),
+        config=_limits(config),
     )
 
 
@@ -113,6 +112,14 @@ def _check_state(state: object) -> None:
             raise UsageError("state= needs an object with async methods get_state() and set_state(data)")
         if not (inspect.iscoroutinefunction(method) or (name == "get_state" and inspect.isasyncgenfunction(method))):
             raise UsageError(f"the {name} of state= must be a coroutine function: write it as `async def {name}`")
+
+
+def _limits(config: Config | Limits | None) -> Limits:
+    if isinstance(config, Config):
+        return config.limits()
+    if config is not None and not isinstance(config, Limits):
+        raise UsageError(f"config= needs a pygroups.Config, not {type(config).__name__}")
+    return config or Limits()
 
 
 def _check_transport(transport: str | None) -> None:

@@ -1,0 +1,80 @@
+"""The limits and time-outs that a program may set.  Sizes are in bytes, times in seconds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from pygroups.core.errors import UsageError
+from pygroups.core.limits import SECOND
+from pygroups.core.limits import Config as Limits
+
+TIMES: Final = (
+    "heartbeat",
+    "heartbeat_timeout",
+    "verify_timeout",
+    "leave_timeout",
+    "state_timeout",
+    "connect_timeout",
+    "stats_period",
+)
+LONGEST: Final = 86_400.0  # seconds; a larger number was meant in another unit
+_DEFAULT: Final = Limits()
+
+
+def _seconds(name: str) -> float:
+    micros: int = getattr(_DEFAULT, name)
+    return micros / SECOND
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits and time-outs of one member.  Sizes are in bytes, times in seconds.
+
+    All members of a group need the same `run_bytes` and `window`; the group refuses a member that has others.
+    `internal`: the limits of the layers and drivers, with times in microseconds; they are no part of the interface and
+    may change with each version.  UsageError for values that cannot be, or do not go together.
+    """
+
+    run_bytes: int = _DEFAULT.run_bytes  # the largest payload
+    window: int = _DEFAULT.window  # own messages that at least one member has not read yet; then `send` waits
+    queue_max: int = _DEFAULT.queue_max  # unread events while the reading task itself sends, before WouldDeadlock
+    link_bytes: int = _DEFAULT.link_bytes  # queued for one connection; the rest is dropped, and sent again later
+    heartbeat: float = _seconds("heartbeat")  # between two signs of life
+    heartbeat_timeout: float = _seconds("heartbeat_timeout")  # without a sign of life, before a member is asked
+    verify_timeout: float = _seconds("verify_timeout")  # for its answer, before it is suspected
+    leave_timeout: float = _seconds("leave_timeout")  # for leaving in good order
+    state_timeout: float = _seconds("state_timeout")  # for get_state(), before another member gives its state
+    connect_timeout: float = _seconds("connect_timeout")  # for a connection to be made and answered
+    stats_period: float = _seconds("stats_period")  # between two `stats` records in the journal
+    internal: Limits = _DEFAULT
+
+    def __post_init__(self) -> None:
+        for name in TIMES:
+            _check_time(name, getattr(self, name))
+        if self.heartbeat >= self.heartbeat_timeout:
+            raise UsageError(
+                f"config heartbeat={self.heartbeat:g} must be less than heartbeat_timeout={self.heartbeat_timeout:g}: "
+                "a member would be suspected between two of its heartbeats"
+            )
+        if not isinstance(self.internal, Limits):
+            raise UsageError("config internal= needs a pygroups.core.limits.Config")
+        limits = self.limits()
+        if limits.link_bytes < limits.window:
+            raise UsageError(f"config link_bytes={self.link_bytes:,} must be at least window={self.window:,}")
+
+    def limits(self) -> Limits:
+        """The same for the layers and drivers: whole microseconds."""
+        sizes = {name: getattr(self, name) for name in ("run_bytes", "window", "queue_max", "link_bytes")}
+        times = {name: round(getattr(self, name) * SECOND) for name in TIMES}
+        return msgspec.structs.replace(self.internal, **sizes, **times)
+
+
+def _check_time(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"config {name}={value!r} must be a number of seconds")
+    if not 1 / SECOND <= value <= LONGEST:
+        raise UsageError(
+            f"config {name}={value!r} must be in seconds, more than 0 and at most {LONGEST:,.0f} (a day); "
+            "for microseconds divide by 1,000,000"
+        )
