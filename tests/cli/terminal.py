@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
 import pty
+import select
 import subprocess
 import sys
 import termios
@@ -14,6 +16,7 @@ import time
 from typing import Final
 
 SECONDS: Final = 30.0
+LOOK_SECONDS: Final = 0.02
 
 
 class Terminal:
@@ -22,6 +25,7 @@ class Terminal:
     def __init__(self, *arguments: str) -> None:
         self.keyboard, theirs = pty.openpty()
         self.screen = ""
+        self.closing = False
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pygroups", *arguments],
             stdin=theirs,
@@ -35,9 +39,11 @@ class Terminal:
         self.reader.start()
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError):  # the process has ended, or the terminal was closed
-            while data := os.read(self.keyboard, 4096):
-                self.screen += data.decode(errors="replace")
+        decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+        with contextlib.suppress(OSError):  # the process has ended
+            while not self.closing:
+                if select.select([self.keyboard], [], [], LOOK_SECONDS)[0]:
+                    self.screen += decode(os.read(self.keyboard, 4096))
 
     def type(self, text: str) -> None:
         os.write(self.keyboard, text.encode())
@@ -55,6 +61,8 @@ class Terminal:
 
     def hang_up(self) -> None:
         """Close the terminal, as a person closes its window."""
+        self.closing = True
+        self.reader.join(SECONDS)  # a terminal that is being read stays open
         os.close(self.keyboard)
         self.keyboard = -1
 
