@@ -16,7 +16,7 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.events import NewView
-from pygroups.core.limits import MILLISECOND
+from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
 from pygroups.core.view import Ballot, View, ViewId
@@ -37,6 +37,10 @@ class History:
         self.sent: dict[str, int] = {}
         self.views: dict[str, ViewId] = {}
         self.places: dict[str, int] = {}
+        self.members: dict[str, str] = {}  # of the view that each is in
+        self.primary: dict[str, bool] = {}  # and whether it was told that it is primary
+        self.hints: dict[ViewId, bool] = {}
+        self.leavers: list[str] = []
 
     def play(self, text: str) -> None:
         if "undisturbed" not in text:
@@ -48,12 +52,12 @@ class History:
 
     def line(self, line: str) -> None:
         if match := re.fullmatch(
-            r"view (\d+)(\w?) (\w+): ([\w ]+?)( \(alone\))?( \(as (.*)\))?( \(from (\d+)\))?", line
+            r"view (\d+)(\w?) (\w+): ([\w ]+?)( \(alone\))?( \(as ([^)]*)\))?( \(from (\d+)\))?( \((told .*)\))?", line
         ):
-            number, by, members, whom, alone, _, digest, _, previous = match.groups()
+            number, by, members, whom, alone, _, digest, _, previous, _, told = match.groups()
             id = Ballot(int(number), ALL[by or members[0]])
             for one in whom.split():
-                self.view(one, id, members, whom.split(), bool(alone), digest, previous)
+                self.view(one, id, members, whom.split(), bool(alone), digest, previous, told or "")
         elif match := re.fullmatch(r"send (\w)( to (\w))?( on (\d))?", line):
             one, _, to, _, connection = match.groups()
             key = one + (to or "")
@@ -76,6 +80,7 @@ class History:
         elif match := re.fullmatch(r"stop (\w) knowing (\d+) to (\d+)", line):
             self.judge.stopped(ALL[match[1]], "left", range(int(match[2]), int(match[3]) + 1))
         elif match := re.fullmatch(r"leave (\w)", line):
+            self.leavers.append(match[1])
             self.judge.leaving(ALL[match[1]])
         elif match := re.fullmatch(r"after (\d+) ms", line):
             self.now += int(match[1]) * MILLISECOND
@@ -83,6 +88,8 @@ class History:
             self.judge.around.lost_at = self.now
         elif match := re.fullmatch(r"trouble", line):
             self.judge.unsettled()
+        elif match := re.fullmatch(r"window (\d+)", line):
+            self.judge.around.config = Config(window=int(match[1]), run_bytes=int(match[1]))
         elif match := re.fullmatch(r"full (\w)", line):
             self.judge.held_up(ALL[match[1]])
         elif match := re.fullmatch(r"read (\w): (.*)", line):
@@ -127,7 +134,15 @@ class History:
             raise ValueError(line)
 
     def view(
-        self, one: str, id: ViewId, members: str, whom: list[str], alone: bool, digest: str | None, previous: str | None
+        self,
+        one: str,
+        id: ViewId,
+        members: str,
+        whom: list[str],
+        alone: bool,
+        digest: str | None,
+        previous: str | None,
+        told: str,
     ) -> None:
         before = self.views.get(one)
         came = Ballot(int(previous), id.leader) if previous else before
@@ -137,10 +152,27 @@ class History:
         self.places[one] = 0
         addresses = tuple(ALL[member] for member in members)
         view = View(id, addresses, tuple(members))
-        event = NewView(view, came, transitional, (), (), True, None if digest is None else marks(digest))
+        of_before = self.members.get(one)
+        self.members[one] = members
+        joined = tuple(ALL[member] for member in members if not of_before or member not in of_before)
+        left = tuple(ALL[member] for member in of_before or () if member not in members)
+        if match := re.search(r"that (\w+) left", told):
+            left = tuple(ALL[member] for member in match[1])
+        if match := re.search(r"that (\w+) joined", told):
+            joined = tuple(ALL[member] for member in match[1])
+        primary = self.is_primary(one, id, members, of_before) is not ("the wrong hint" in told)
+        event = NewView(view, came, transitional, joined, left, primary, None if digest is None else marks(digest))
         self.judge.viewed(ALL[one], event)
         if whom[-1] == one:
             self.views.update(dict.fromkeys(whom, id))
+
+    def is_primary(self, one: str, id: ViewId, members: str, before: str | None) -> bool:
+        """As others who install this view have it, or as it follows from the view before."""
+        agreeing = [member for member in before or "" if member in members or member in self.leavers]
+        half = before is not None and 2 * len(agreeing) == len(before) and before[0] in agreeing
+        more = before is None or half or 2 * len(agreeing) > len(before)
+        self.primary[one] = self.hints.setdefault(id, more and self.primary.get(one, True))
+        return self.primary[one]
 
     def deliver(
         self,
@@ -193,7 +225,26 @@ A1: A B C
 full A
 """
 
+SMALL = """
+window 12
+view 1 ABC: A B C
+send A
+send A
+send A
+A1: A B C
+A2: A B C
+A3: A B C
+read B: A:3
+"""
+
 GOOD = {
+    "a window that the others free": SMALL + "read C: A:4\nsend A\nsend A",
+    "what is as large as the window goes alone": "window 3\nview 1 AB: A B\nsend A\nA1: A B\nread B: A:2\nsend A",
+    "a joiner needs nothing of before": "window 8\nview 1 AB: A B\nsend A\nsend A\nA1: A B\nA2: A B\nread B: A:3\n"
+    "view 2 ABC: A B\nsend A\nview 2 ABC: C (alone) (as A:3)",
+    "who is gone reads nothing": SMALL + "view 2 AB: A B\nsend A",
+    "half with its first is primary": "view 1 ABCD: A B C D\nview 2 AD: A D\nview 3 A: A",
+    "a leaver takes part": "view 1 ABC: A B C\nleave A\nleave B\nview 2 C: C",
     "a leave within a second": "undisturbed\nview 1 AB: A B\nafter 2000 ms\nleave B\nview 2 A: A\nafter 999 ms\n"
     "stop B knowing 1 to 0",
     "a leave just after a view": "undisturbed\nview 1 AB: A B\nafter 200 ms\nleave B\nview 2 A: A\nafter 1500 ms\n"
@@ -311,6 +362,23 @@ PLANTED = [
     ("state-cut", JOINED + "quiet A B C"),
     ("state-cut", JOINED + "state set C 2A by A: A:2\nsend A\nA2: A B C\nstate set C 2A by A: A:2"),
     ("state-cut", JOINED + "state none C 2A"),
+    ("window-bound", SMALL + "read C: A:2\nsend A\nsend A"),
+    ("window-bound", SMALL + "send A"),
+    ("window-bound", "window 8\nview 1 AB: A\nsend A\nsend A\nA1: A\nA2: A\nread A: A:3\nsend A"),
+    (
+        "window-bound",
+        SMALL + "read C: A:4\nview 2 ABCD: A B C\nsend A\nread B: A:5\nread C: A:5\nsend A\nsend A\nsend A",
+    ),
+    ("left-and-joined", "view 1 ABC: A B C\nview 2 AB: A (told that B left)"),
+    ("left-and-joined", "view 1 ABC: A B C\nview 2 A: A (told that CB left)"),
+    ("left-and-joined", "view 1 AB: A B\nview 2 ABC: A B\nview 2 ABC: C (alone) (as ) (told that D left)"),
+    ("left-and-joined", "view 1 AB: A B\nview 2 ABC: A B (told that BC joined)"),
+    ("primary-hint", "view 1 ABC: A B C\nview 2 AB: A B (told the wrong hint)"),
+    ("primary-hint", "view 1 ABC: A B C\nview 2 C: C (told the wrong hint)"),
+    ("primary-hint", "view 1 ABCD: A B C D\nview 2 CD: C (told the wrong hint)"),
+    ("primary-hint", "view 1 ABC: A B C\nview 2 C: C\nview 3 CD: C (told the wrong hint)"),
+    ("primary-hint", "view 1 AB: A B\nview 2 ABC: A B\nview 2 ABC: C (alone) (as ) (told the wrong hint)"),
+    ("primary-hint", "view 1 A: A (told the wrong hint)"),
     (
         "leave-in-time",
         "undisturbed\nview 1 AB: A B\nafter 2000 ms\nleave B\nview 2 A: A\nafter 1001 ms\nstop B knowing 1 to 0",

@@ -25,7 +25,8 @@ NOT_BUILT = {
     "a-fault-elsewhere": "two groups used one folder, a judge hears one group",
 }
 DUTIES = ("leave-in-time", "repair-in-time", "stable-in-time", "window-in-time")
-ONLY_RUNNING = {*DUTIES, "progress"}  # the simulator's alone: journals know no links and no applications
+TOLD = ("left-and-joined", "primary-hint", "window-bound")  # of what an application is told, and reads
+ONLY_RUNNING = {*DUTIES, *TOLD, "progress"}  # journals know no links and no applications
 ALL = {planted.group: planted for planted in all_planted()}
 PLANTED = [planted for group, planted in ALL.items() if group not in NOT_BUILT]
 

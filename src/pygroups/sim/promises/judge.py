@@ -15,6 +15,7 @@ from pygroups.core.view import ViewId
 
 from .broken import Witness
 from .causal import FOLLOWS_FROM, Causal
+from .changes import Changes
 from .duties import Leaves, Repairs, Windows
 from .facts import Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed
 from .messages import Messages
@@ -26,6 +27,7 @@ from .states import States
 from .synchrony import Synchrony
 from .unicasts import Connections, Unicasts
 from .views import TransitionalSet, ViewAccuracy, Views
+from .window import WindowBound
 
 PROFILES: Final = ("fifo", "total")
 WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver"})  # kinds of record that checks are told of
@@ -41,6 +43,7 @@ def checks_of(profile: str) -> list[Check]:
         Views(),
         TransitionalSet(),
         ViewAccuracy(),
+        Changes(),
         States(messages),  # before messages, which takes over what a view begins with
         messages,
         *order,
@@ -50,6 +53,7 @@ def checks_of(profile: str) -> list[Check]:
         Unicasts(),
         Connections(),
         Progress(messages),
+        WindowBound(messages),
         Leaves(),
         Repairs(),
         Windows(),

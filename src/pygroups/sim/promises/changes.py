@@ -1,0 +1,83 @@
+"""What a view says about the change that made it: left-and-joined, primary-hint."""
+
+from __future__ import annotations
+
+from pygroups.core.address import Address
+from pygroups.core.view import ViewId
+
+from .facts import Check, Viewed
+
+
+class Changes(Check):
+    """Whoever comes from a view is told exactly who left and who joined since; and all are told the same of whether a
+    view is primary: it is if the view before was, and more than half of its members, or half with its first, took part.
+    """
+
+    promises = ("left-and-joined", "primary-hint")
+
+    def __init__(self) -> None:
+        self.last: dict[Address, Viewed] = {}
+        self.hints: dict[ViewId, Viewed] = {}  # by view, what was said first
+        self.leavers: dict[Address, None] = {}  # they take part in the change that lets them go
+        self.judged = 0
+        self.hinted = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"left-and-joined": self.judged, "primary-hint": self.hinted}
+
+    def leaving(self, member: Address) -> None:
+        self.leavers[member] = None
+
+    def viewed(self, view: Viewed) -> None:
+        before = self.last.get(view.member)
+        self.last[view.member] = view
+        self._lists(view, before)
+        self._hint(view, before)
+
+    def _lists(self, view: Viewed, before: Viewed | None) -> None:
+        self.judged += 1
+        left, joined = _difference(before.members if before else (), view.members)
+        if view.left != left:
+            detail = f"it says that {_names(view.left)} left, and {_names(left)} did"
+            self.broken("left-and-joined", detail, member=view.member, view=view.id)
+        if before is not None and view.joined != joined:
+            detail = f"it says that {_names(view.joined)} joined, and {_names(joined)} did"
+            self.broken("left-and-joined", detail, member=view.member, view=view.id)
+
+    def _hint(self, view: Viewed, before: Viewed | None) -> None:
+        first = self.hints.setdefault(view.id, view)
+        if first.primary != view.primary:
+            detail = "one is told that the view is primary, another that it is not"
+            self.broken("primary-hint", detail, member=view.member, other=first.member, view=view.id)
+        expected = view.members == (view.member,) or None if before is None else self._expected(view, before)
+        if expected is None:
+            return
+        self.hinted += 1
+        if view.primary != expected:
+            detail = f"it is said to be {'' if view.primary else 'not '}primary"
+            self.broken("primary-hint", detail, member=view.member, view=view.id)
+
+    def _expected(self, view: Viewed, before: Viewed) -> bool | None:
+        """Whether the view is primary; None where that hangs on whether a leaver took part."""
+        together = view.transitional
+        at_most = [member for member in before.members if member in together or member in self.leavers]
+        if not before.primary or not _is_majority(at_most, before):
+            return False
+        return True if _is_majority(together, before) else None
+
+
+def _is_majority(some: list[Address] | tuple[Address, ...], of: Viewed) -> bool:
+    twice, all_members = 2 * len(some), len(of.members)
+    return twice > all_members or (twice == all_members and of.members[0] in some)
+
+
+def _difference(
+    before: tuple[Address, ...], after: tuple[Address, ...]
+) -> tuple[tuple[Address, ...], tuple[Address, ...]]:
+    """Who left and who joined, in their orders."""
+    left = tuple(member for member in before if member not in after)
+    return left, tuple(member for member in after if member not in before)
+
+
+def _names(members: tuple[Address, ...]) -> str:
+    return "[" + " ".join(member.name for member in members) + "]"

@@ -1,0 +1,70 @@
+"""window-bound: of what a member multicasts no more than a window is anywhere that not all others have read."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from pygroups.core.address import Address
+from pygroups.core.events import Marks
+
+from .facts import Check, Viewed
+from .messages import Messages
+
+
+class WindowBound(Check):
+    """Counts what each member's application has handed in and the slowest of the others in its view has not read."""
+
+    promises = ("window-bound",)
+
+    def __init__(self, messages: Messages) -> None:
+        self.messages = messages
+        self.views: dict[Address, Viewed] = {}
+        self.first: dict[Address, int] = {}  # per member, its first message that a joiner of its view needs
+        self.read: dict[Address, Marks] = {}  # per member and origin, the first number it has not read
+        self.unread: dict[Address, deque[tuple[int, int]]] = {}  # per sender: numbers and sizes
+        self.sizes: dict[Address, int] = {}  # and the sum of these
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"window-bound": self.judged}
+
+    def viewed(self, view: Viewed) -> None:
+        member = view.member
+        self.views[member] = view
+        self.first[member] = self.messages.next.get(member, {}).get(member, 1)
+        if view.digest is not None:
+            self.read[member] = dict(view.digest)
+
+    def consumed(self, member: Address, marks: Marks) -> None:
+        read = self.read.setdefault(member, {})
+        for origin, mark in marks.items():
+            read[origin] = max(mark, read.get(origin, 1))
+
+    def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
+        view = self.views.get(member)
+        if to is not None or view is None:
+            return
+        self.judged += 1
+        unread = self.unread.setdefault(member, deque())
+        size = packed_size(len(payload))
+        unread.append((number, size))
+        total = self.sizes.get(member, 0) + size
+        low = min((self._read_by(other, view) for other in view.members if other != member), default=number)
+        while unread and unread[0][0] < low:
+            total -= unread.popleft()[1]
+        self.sizes[member] = total
+        window = self.around.config.window
+        if total > window and len(unread) > 1:
+            detail = f"{total:,} bytes from number {unread[0][0]} on are not read by all, the window is {window:,}"
+            self.broken("window-bound", detail, member=member, message=(member, number), view=view.id)
+
+    def _read_by(self, other: Address, view: Viewed) -> int:
+        """Below which number of the sender of `view` the application of `other` has read everything it gets."""
+        read = self.read.get(other, {}).get(view.member, 1)
+        came = other in view.transitional or other in self.views
+        return read if came else max(read, self.first[view.member])
+
+
+def packed_size(size: int) -> int:
+    """How many bytes of a run's body a payload of this size takes."""
+    return size + (2 if size < 1 << 8 else 3 if size < 1 << 16 else 5)
