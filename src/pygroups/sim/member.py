@@ -287,6 +287,8 @@ class Member:
 
     def ask(self, event: Event) -> None:
         """The application asks its stack for something, in the next turn."""
+        if isinstance(event, Consumed):
+            self.world.judge.consumed(self.address, event.marks)
         self.arrive(lambda: self.stack.asked(event, self.clock()))
 
     def join(self) -> None:
