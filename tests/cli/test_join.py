@@ -230,6 +230,7 @@ def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
         (("--bind", "0.0.0.0:1"), "--bind '0.0.0.0:1' can be reached from other machines"),
         (("--bind", "0.0.0.0:1"), "--insecure"),
         (("--bind", "0.0.0.0:1", "--insecure"), "--advertise"),
+        (("--journal-payloads",), "--journal-payloads needs --journal DIR"),
         (("--journal", "/proc/journal"), "give --journal a folder"),
         (("--discovery", "dns:x:1"), "not built yet"),
         (("--profile", "uniform"), "profile 'uniform' is not built yet"),

@@ -75,7 +75,7 @@ def test_an_event_that_is_newer_than_the_command_has_a_line_too() -> None:
         ("say advertise='host:port' too", "say --advertise 'host:port' too"),
         ("give journal= a folder", "give --journal a folder"),
         ("journal_payloads= needs journal=DIR", "--journal-payloads needs --journal DIR"),
-        ("the window is closed", "the window is closed"),
+        ("there is no profile 'x'; the name 'A' is taken", "there is no profile 'x'; the name 'A' is taken"),
     ],
 )
 def test_the_library_names_arguments_and_the_command_line_flags(library: str, command_line: str) -> None:

@@ -117,6 +117,8 @@ def _check(wishes: Wishes) -> None:
     for name in ("expect", "rejoin", "secret_file", "trace"):
         if getattr(wishes, name) not in (None, False):
             raise NotBuilt(f"--{name.replace('_', '-')} is not built yet: leave it out")
+    if wishes.journal_payloads and wishes.journal is None:
+        raise UsageError("--journal-payloads needs --journal DIR, the folder to write to")
     if wishes.stats is not None and not wishes.stats > 0:
         raise UsageError(f"--stats {wishes.stats} must be a number of seconds above 0")
     if wishes.timeout is not None and not wishes.timeout >= 0:
