@@ -73,9 +73,9 @@ class World:
         self.diary.append(("journal", [kind for kind, _, _ in records]))
 
     # inbox
-    def consumed(self) -> Marks:
+    def consumed(self) -> Consumed | None:
         marks, self.marks = self.marks, {}
-        return marks
+        return Consumed(marks) if marks else None
 
     def arrived(self, events: Sequence[Run | Event]) -> None:
         self.events += events

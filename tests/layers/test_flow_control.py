@@ -19,6 +19,9 @@ from tests.layers.streams_world import Network, World
 A, B = (Address(name, f"{number:016x}") for number, name in enumerate("AB", 1))
 
 
+EMPTY = {"window_bytes": 0, "unicast_bytes": 0}
+
+
 def layer() -> FlowControl:
     return FlowControl(Env(A, 0, random.Random(1), Config()))
 
@@ -39,7 +42,7 @@ def test_runs_leave_the_window_whole_and_in_order() -> None:
         sizes.append(len(run.body))
         flow_control.down(run)
         assert flow_control.below.pop() is run
-    assert flow_control.gauges() == {"window_bytes": sum(sizes)}
+    assert flow_control.gauges() == {"window_bytes": sum(sizes), "unicast_bytes": 0}
     flow_control.up_event(stability(15, 4))
     assert flow_control.above == [stability(15, 4), Freed(sizes[0])]
     flow_control.above.clear()
@@ -49,14 +52,14 @@ def test_runs_leave_the_window_whole_and_in_order() -> None:
     flow_control.up_event(stability(15, 14))
     assert flow_control.above == [stability(15, 14)], "nothing new, nothing said"
     flow_control.up_event(stability(15, 15))
-    assert flow_control.gauges() == {"window_bytes": 0}
+    assert flow_control.gauges() == EMPTY
 
 
 def test_what_was_only_delivered_stays_in_the_window() -> None:
     flow_control = layer()
     flow_control.down(run_of(1, 1))
     flow_control.up_event(stability(2, 1))
-    assert flow_control.gauges() != {"window_bytes": 0}
+    assert flow_control.gauges() != EMPTY
 
 
 def test_unicasts_and_runs_without_payload_are_not_in_it() -> None:
@@ -64,14 +67,14 @@ def test_unicasts_and_runs_without_payload_are_not_in_it() -> None:
     for run in (run_of(1, 1, dest=B), Run(A, None, ("a head of another layer",))):
         flow_control.down(run)
         assert flow_control.below.pop() is run
-    assert flow_control.gauges() == {"window_bytes": 0}
+    assert flow_control.gauges() == EMPTY
 
 
 def test_who_is_out_holds_nothing() -> None:
     flow_control = layer()
     flow_control.down(run_of(1, 1))
     flow_control.up_event(Excluded("left", ""))
-    assert flow_control.gauges() == {"window_bytes": 0}
+    assert flow_control.gauges() == EMPTY
 
 
 # -- with the layers below

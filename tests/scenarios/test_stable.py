@@ -287,7 +287,7 @@ def test_a_run_leaves_the_window_when_its_last_message_was_read(profile: str) ->
         group["B"].sends(100, size=100)
         group.after(1)
         member = group["B"].member
-        (window,) = (layer.window for layer in member.stack.layers if isinstance(layer, FlowControl))
+        (window,) = (layer.multicasts.runs for layer in member.stack.layers if isinstance(layer, FlowControl))
         after_first_run, room = window[0][0], member.top.room()
         assert after_first_run > 2 and room < 200
         group["C"].asks(Consumed({group["B"].address: after_first_run - 1}))

@@ -69,8 +69,8 @@ class Inbox:
         self.drop = drop
         self.queue: deque[Item] = deque()
         self.queue_bytes = 0  # of runs
-        self.pending: core.Marks = {}  # consumed, and not told yet
-        self.told: core.Marks = {}  # consumed, told or pending
+        self.pending = core.Consumed({}, {})  # consumed, and not told yet
+        self.told = core.Consumed({}, {})  # consumed, told or pending
         self.own_unread: deque[tuple[int, int]] = deque()  # own multicasts: the number after the run's last, its bytes
         self.own_read = 0  # bytes of own multicasts that were consumed here
         self.in_state: list[range] = []  # own messages that were dropped here, because the state to come holds them
@@ -105,11 +105,12 @@ class Inbox:
         if item.position >= 0 and item.run.origin == self.me:
             self.own_unread.append((item.run.next, len(item.run.body)))
 
-    def consumed(self) -> core.Marks:
-        """What was consumed since this was asked last; per origin, the number after it."""
+    def consumed(self) -> core.Consumed | None:
+        """What was consumed since this was asked last, if anything."""
         pending = self.pending
-        if pending:
-            self.pending = {}
+        if not pending.marks and not pending.unicasts:
+            return None
+        self.pending = core.Consumed({}, {})
         return pending
 
     def begin_again(self, loading: Loading, view: View) -> None:
@@ -233,8 +234,7 @@ class Inbox:
             self.opened = Opened(item, opened.payloads, at + len(payloads))
         else:
             self.opened = None
-            if item.position >= 0:
-                self.read.append(run)
+            self.read.append(run)
         positions: Iterator[int | None] = count(item.position + at) if item.position >= 0 else repeat(None)
         origin = run.origin
         assert origin is not None
@@ -248,8 +248,7 @@ class Inbox:
         if payloads is not None:
             return Opened(item, payloads, 0)
         self.drop("malformed body")
-        if item.position >= 0:
-            self.read.append(item.run)
+        self.read.append(item.run)
         return None
 
     def _batch(self, pace: Pace) -> Iterator[Happening] | None:
@@ -294,16 +293,19 @@ class Inbox:
     def _consume(self, run: Run) -> None:
         origin = run.origin
         assert origin is not None
-        if run.next > self.told.get(origin, 0):
-            self.told[origin] = self.pending[origin] = run.next
+        if run.stream is None:
+            if run.next > self.told.unicasts.get(origin, 0):
+                self.told.unicasts[origin] = self.pending.unicasts[origin] = run.next
+                self.schedule()
+        elif run.next > self.told.marks.get(origin, 0):
+            self.told.marks[origin] = self.pending.marks[origin] = run.next
             while origin == self.me and self.own_unread and self.own_unread[0][0] <= run.next:
                 self.own_read += self.own_unread.popleft()[1]
             self.schedule()
 
     def _consume_unread(self, item: Delivered) -> None:
         if self.queue_bytes <= self.queue_max:
-            if item.position >= 0:
-                self._consume(item.run)
+            self._consume(item.run)
         elif self.guarded:
             for waiting in self.guarded:
                 if not waiting.done():
@@ -322,7 +324,7 @@ class Inbox:
         """From now on what nobody has read counts as consumed."""
         self.generous += 1
         for item in self.queue:
-            if isinstance(item, Delivered) and item.position >= 0 and self.queue_bytes <= self.queue_max:
+            if isinstance(item, Delivered) and self.queue_bytes <= self.queue_max:
                 self._consume(item.run)
 
     @contextmanager
@@ -338,7 +340,7 @@ class Inbox:
             with self._generosity():
                 for run in self.read:  # nor what the application holds in its hands
                     self._consume(run)
-                if self.opened is not None and self.opened.item.position >= 0:
+                if self.opened is not None:
                     self._consume(self.opened.item.run)
                 yield
         finally:
@@ -349,7 +351,7 @@ class NoInbox(Inbox):
     """The inbox of a program that only sends: what arrives counts as read, and is not kept."""
 
     def put(self, item: Item) -> None:
-        if isinstance(item, Delivered) and item.position >= 0:
+        if isinstance(item, Delivered):
             self._note_own(item)
             self._consume(item.run)
 

@@ -127,7 +127,7 @@ class Session:
 
     # -- the member's inbox
 
-    def consumed(self) -> core.Marks:
+    def consumed(self) -> core.Consumed | None:
         return self.reading.consumed()
 
     def arrived(self, events: Sequence[Run | core.Event]) -> None:

@@ -307,7 +307,7 @@ class Freed(Event):
 class FreedTo(Event):
     """Up, flow_control to top: of the bytes of all own messages to `to` alone so far, this many are out of its window.
 
-    With None all are: `to` has left the view, or this member gave up the connection.
+    With None all are, and counting begins anew: `to` is not in the view.
     """
 
     to: Address

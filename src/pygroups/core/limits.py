@@ -18,6 +18,7 @@ RUNS_PER_FRAME_MAX: Final = 1 << 12  # as small as they may be: a run of no byte
 HEADS_MAX: Final = 32  # on one run
 MEMBERS_MAX: Final = 1_024
 MARKS_MAX: Final = 150_000  # origins in one digest: with the longest names they still fit a frame
+READ_REQUESTS_MAX: Final = 16  # of one sender, for what is to be read; a later one then replaces the last
 SLOWEST_MAX: Final = 4  # of the members that hold up a window, those that its sender is told of
 XMIT_RANGES_MAX: Final = 48  # in one request for missing runs, so that it fits a datagram
 TEXT_MAX: Final = 255  # contacts, reasons, profiles
@@ -34,7 +35,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     # must agree
     run_bytes: int = 64 << 10  # a run is full at this size; also the largest payload
-    window: int = 1 << 20  # own multicasts that not all others have consumed
+    window: int = 1 << 20  # own multicasts that not all others have consumed; to one member, those that it has not
 
     # this member's own
     runs_in_flight: int = 4  # a run stays open while so many own runs are on their way

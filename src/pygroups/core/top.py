@@ -12,7 +12,7 @@ from xxhash import xxh3_64_intdigest
 
 from .address import Address
 from .errors import UsageError
-from .events import Event, Excluded, Freed, Gone, Leave, NewView, Stability, Undelivered
+from .events import Event, Excluded, Freed, FreedTo, Gone, Leave, NewView, Stability, Undelivered
 from .layer import NEVER, Env, Layer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
 from .run import Run, pack, payloads_of
@@ -40,6 +40,13 @@ class OpenRun(msgspec.Struct):
     first: int  # the number of the first payload
     payloads: list[bytes]
     size: int
+
+
+class ToOne(OpenRun):
+    """The same for one member, with what its window holds."""
+
+    cut_bytes: int = 0  # of all runs to it so far
+    freed_bytes: int = 0  # of those that left the window
 
 
 def checksum(body: bytes) -> int:
@@ -79,7 +86,7 @@ class Top(Layer):
         env.waits_for_all = flight_ends == "everywhere"
         self.run_limit = env.config.run_bytes + ENTRY_BYTES  # of the payloads of a run, each with its length
         self.open = OpenRun(1, [], 0)  # multicasts
-        self.unicasts: dict[Address, OpenRun] = {}
+        self.unicasts: dict[Address, ToOne] = {}  # by receiver, also former members: numbers go on
         self.flight: list[Run] = []  # own multicasts on their way, oldest first
         self.cut_bytes = 0  # of all own multicasts so far
         self.freed_bytes = 0  # of those that left the window
@@ -99,7 +106,7 @@ class Top(Layer):
     def accept(self, payload: bytes, to: Address | None = None) -> int:
         """Take a payload, and give it its number; it leaves with this turn or a later one."""
         entry = len(payload) + ENTRY_BYTES
-        opened = self.open if to is None else self.unicasts.setdefault(to, OpenRun(1, [], 0))
+        opened = self.open if to is None else self._to_one(to)
         size = opened.size + entry
         if size > self.run_limit or len(opened.payloads) == RUN_MESSAGES_MAX:
             if entry > self.run_limit:
@@ -113,9 +120,20 @@ class Top(Layer):
         opened.size = size
         return opened.first + len(payloads) - 1
 
-    def room(self) -> int:
-        """How many bytes the window has left: own multicasts that not all others have consumed are in it."""
-        return self.env.config.window - (self.cut_bytes - self.freed_bytes) - self.open.size
+    def _to_one(self, to: Address) -> ToOne:
+        opened = self.unicasts.get(to)
+        if opened is None:
+            opened = self.unicasts[to] = ToOne(1, [], 0)
+        return opened
+
+    def room(self, to: Address | None = None) -> int:
+        """How many bytes the window has left: own multicasts that not all others have consumed are in it.  With `to`
+        that of the messages to this member alone: those that it has not consumed."""
+        if to is None:
+            return self.env.config.window - (self.cut_bytes - self.freed_bytes) - self.open.size
+        opened = self.unicasts.get(to)
+        used = 0 if opened is None else opened.cut_bytes - opened.freed_bytes + opened.size
+        return self.env.config.window - used
 
     def sent_bytes(self) -> int:
         """How many bytes of own multicasts were accepted so far, in the measure of `room`."""
@@ -163,6 +181,8 @@ class Top(Layer):
             self.cut_bytes += len(body)
             if self.env.run_records:
                 self.env.record("send", **_what(run))
+        else:
+            self.unicasts[dest].cut_bytes += len(body)
         self.below.append(run)
 
     # -- receiving
@@ -238,6 +258,9 @@ class Top(Layer):
             self.freed_bytes = event.total_bytes
             self.wake_at(self.env.now)
             return
+        if isinstance(event, FreedTo):
+            self._freed_to(event)
+            return
         if isinstance(event, NewView):
             self._install(event)
         elif isinstance(event, Excluded):
@@ -246,6 +269,16 @@ class Top(Layer):
                 self.wake_at(self.env.now)
             return
         self.above.append(event)
+
+    def _freed_to(self, event: FreedTo) -> None:
+        opened = self.unicasts.get(event.to)
+        if opened is None:
+            return
+        if event.total_bytes is None:
+            opened.cut_bytes = opened.freed_bytes = 0
+        else:
+            opened.freed_bytes = event.total_bytes
+        self.wake_at(self.env.now)
 
     def _stop(self) -> None:
         """The layers below have said what they had to say of the end: write and tell the last of this life."""
@@ -280,6 +313,15 @@ class Top(Layer):
             previous_creator=previous.leader if previous else None,
             digest=None if event.digest is None else {origin: n - 1 for origin, n in event.digest.items() if n > 1},
         )
+
+        self._forget_outsiders(event.view.members)
+
+    def _forget_outsiders(self, members: tuple[Address, ...]) -> None:
+        """Those who are in no view with this member keep their numbers as long as UNICAST2 would know them."""
+        if len(self.unicasts) > self.env.config.unicast_peers_max:
+            outside = [to for to, opened in self.unicasts.items() if to not in members and not opened.payloads]
+            for to in outside[: len(self.unicasts) - self.env.config.unicast_peers_max]:
+                del self.unicasts[to]
 
     def gauges(self) -> dict[str, int]:
         unsent = len(self.open.payloads) + sum(len(opened.payloads) for opened in self.unicasts.values())

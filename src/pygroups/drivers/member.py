@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Announce, Consumed, Contacts, Disconnect, Event, Find, Found, Marks, NewView, Probe
+from pygroups.core.events import Announce, Consumed, Contacts, Disconnect, Event, Find, Found, NewView, Probe
 from pygroups.core.layer import NEVER, Record
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.records import PlainRecord, plain_records
@@ -83,8 +83,8 @@ class Loop(Protocol):
 class Inbox(Protocol):
     """Who gets what a member has for its application."""
 
-    def consumed(self) -> Marks:
-        """What the application has consumed since it was asked last."""
+    def consumed(self) -> Consumed | None:
+        """What the application has consumed since it was asked last; None if nothing."""
 
     def arrived(self, events: Sequence[Run | Event]) -> None: ...
     def turned(self) -> None:
@@ -193,8 +193,8 @@ class Member:
     def _pump(self) -> None:
         stack, now = self.stack, self.clock.now()
         consumed = self.inbox.consumed()
-        if consumed:
-            stack.asked(Consumed(consumed), now)
+        if consumed is not None:
+            stack.asked(consumed, now)
         if stack.wake() <= now:
             stack.advance(now)
         output = stack.end_turn(now)

@@ -1,58 +1,212 @@
 """FLOW_CONTROL: of the bytes that a member multicasts, no more than a window are anywhere that not all others have
-consumed; so every queue of every member is bounded by members x window.
+consumed, and of those that it sends to one member no more than a window that this member has not; so every queue of
+every member is bounded.
 
-The window stands at the origin.  The top asks for room before it cuts a run; this layer says what has left the window.
-It outlives views: who left no longer counts, because nobody waits for its votes.  Note: docs/layers/flow_control.md.
+The windows stand at the origin.  The top asks for room before it cuts a run; this layer says what has left a window.
+They outlive views: a member that left no longer counts, because nobody waits for it.
+Note: docs/layers/flow_control.md.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pygroups.core.events import Event, Excluded, Freed, Stability
-from pygroups.core.layer import Env, Layer
+import msgspec
+from msgspec import Meta
+
+from pygroups.core.address import Address
+from pygroups.core.events import Consumed, Event, Excluded, Freed, FreedTo, Marks, NewView, Stability, Undelivered
+from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.limits import READ_REQUESTS_MAX
 from pygroups.core.run import Run
+
+Number = Annotated[int, Meta(ge=1, le=1 << 62)]
+
+
+class ReadReq(msgspec.Struct, array_like=True, tag=86):
+    """Sender to receiver: say so when your application has read all that I sent you alone below `below`."""
+
+    below: Number
+
+
+class Read(msgspec.Struct, array_like=True, tag=87):
+    """Receiver to sender: it has read all below `below`."""
+
+    below: Number
+
+
+class Sent:
+    """Own runs that are in one window, oldest first."""
+
+    __slots__ = ("asked", "freed_bytes", "runs", "unasked_bytes", "window_bytes")
+
+    def __init__(self) -> None:
+        self.runs: deque[tuple[int, int]] = deque()  # the number after the run's last, and its bytes
+        self.window_bytes = 0
+        self.freed_bytes = 0  # of all own runs so far, those out of the window
+        self.unasked_bytes = 0  # of those in it, those of which the receiver was not asked yet
+
+    def enter(self, run: Run) -> None:
+        size = len(run.body)
+        self.runs.append((run.first + run.count, size))
+        self.window_bytes += size
+        self.unasked_bytes += size
+
+    def free(self, below: int) -> bool:
+        """All below number `below` was consumed: runs leave whole.  Whether any did."""
+        freed = 0
+        while self.runs and self.runs[0][0] <= below:
+            freed += self.runs.popleft()[1]
+        self._freed(freed)
+        return freed > 0
+
+    def give_up(self, numbers: range) -> None:
+        """Nobody will send these again."""
+        self._freed(sum(size for after, size in self.runs if after - 1 in numbers))
+        self.runs = deque(run for run in self.runs if run[0] - 1 not in numbers)
+
+    def _freed(self, size: int) -> None:
+        self.window_bytes -= size
+        self.freed_bytes += size
+        self.unasked_bytes = min(self.unasked_bytes, self.window_bytes)
 
 
 class FlowControl(Layer):
     """See the module."""
 
-    __slots__ = ("freed_bytes", "window", "window_bytes")
+    __slots__ = ("asked", "members", "multicasts", "quantum", "read", "to_one")
 
-    needs: ClassVar[frozenset[str]] = frozenset({"MARKS"})
+    needs: ClassVar[frozenset[str]] = frozenset({"MARKS", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"BOUNDED"})
+    heads: ClassVar[tuple[type, ...]] = (ReadReq, Read)
+    own_heads_only: ClassVar[bool] = True
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        self.window: deque[tuple[int, int]] = deque()  # own multicasts: the number after the run's last, and its bytes
-        self.window_bytes = 0
-        self.freed_bytes = 0  # of all own multicasts so far, those out of the window
+        self.members: tuple[Address, ...] = ()
+        self.multicasts = Sent()
+        self.to_one: dict[Address, Sent] = {}  # members to which something was sent that they have not read
+        self.quantum = min(env.config.stable_bytes, env.config.window // 4)  # bytes between two questions to one member
+        self.read: Marks = {}  # per member, how far the application here has read what it sent to this member alone
+        self.asked: dict[Address, deque[int]] = {}  # the numbers of which they want to hear, ascending
+
+    # -- sending
 
     def down(self, run: Run) -> None:
-        if run.dest is None and run.count:
-            size = len(run.body)
-            self.window.append((run.first + run.count, size))
-            self.window_bytes += size
         self.below.append(run)
+        if not run.count:
+            return
+        if run.dest is None:
+            self.multicasts.enter(run)
+        elif not run.heads:  # else it is another layer's
+            self._to_one(run.dest, run)
+
+    def _to_one(self, dest: Address, run: Run) -> None:
+        if dest not in self.members:
+            self.above.append(FreedTo(dest, None))  # nobody waits for an outsider
+            return
+        sent = self.to_one.get(dest)
+        if sent is None:
+            sent = self.to_one[dest] = Sent()
+        if not sent.unasked_bytes:
+            self.wake_at(self.env.now + self.env.config.stable_period)
+        sent.enter(run)
+        if sent.unasked_bytes >= self.quantum:
+            self._ask(dest, sent)
+
+    def _ask(self, dest: Address, sent: Sent) -> None:
+        sent.unasked_bytes = 0
+        if dest != self.env.me:
+            self.tell(dest, ReadReq(sent.runs[-1][0]))
+
+    def timer(self) -> None:
+        """Ask for the rest, of which there is too little to wait for."""
+        self.wake = NEVER
+        for dest, sent in self.to_one.items():
+            if sent.unasked_bytes:
+                self._ask(dest, sent)
+
+    # -- receiving
+
+    def up(self, run: Run) -> None:
+        head = run.head
+        if isinstance(head, ReadReq):
+            self.on_read_req(head, run.src)
+        elif isinstance(head, Read):
+            self.on_read(head, run.src)
+        else:
+            self.above.append(run)
+
+    def on_read_req(self, req: ReadReq, sender: Address) -> None:
+        asked = self.asked.get(sender)
+        if asked is None:
+            if len(self.asked) >= self.env.config.unicast_peers_max:
+                self.env.drop("too many who ask what was read")
+                return
+            asked = self.asked[sender] = deque()
+        if len(asked) >= READ_REQUESTS_MAX:
+            asked.pop()  # the later one says it too
+        asked.append(req.below)
+        self._answer(sender)
+
+    def _answer(self, sender: Address) -> None:
+        asked, read = self.asked.get(sender), self.read.get(sender, 1)
+        if not asked or asked[0] > read:
+            return
+        while asked and asked[0] <= read:
+            asked.popleft()
+        self.tell(sender, Read(read))
+
+    def on_read(self, read: Read, receiver: Address) -> None:
+        sent = self.to_one.get(receiver)
+        if sent is not None and sent.free(read.below):
+            self._freed_to(receiver, sent)
+
+    def _freed_to(self, receiver: Address, sent: Sent) -> None:
+        self.above.append(FreedTo(receiver, sent.freed_bytes))
+
+    # -- what the others and the application have consumed
+
+    def down_event(self, event: Event) -> None:
+        self.below.append(event)
+        if isinstance(event, Consumed):
+            for sender, mark in event.unicasts.items():
+                self._consumed(sender, mark)
+
+    def _consumed(self, sender: Address, mark: int) -> None:
+        if sender == self.env.me:
+            self.on_read(Read(mark), sender)
+        elif sender in self.members or (not self.members and len(self.read) < self.env.config.unicast_peers_max):
+            self.read[sender] = max(mark, self.read.get(sender, 1))
+            self._answer(sender)
 
     def up_event(self, event: Event) -> None:
         self.above.append(event)
         if isinstance(event, Stability):
-            self._free(event.consumed)
+            if self.multicasts.free(event.consumed):
+                self.above.append(Freed(self.multicasts.freed_bytes))
+        elif isinstance(event, Undelivered):
+            sent = self.to_one.get(event.to)
+            if sent is not None:
+                sent.give_up(event.numbers)
+                self._freed_to(event.to, sent)
+        elif isinstance(event, NewView):
+            self._install(event.view.members)
         elif isinstance(event, Excluded):
-            self.window.clear()
-            self.window_bytes = 0
+            self.multicasts, self.to_one, self.asked = Sent(), {}, {}
+            self.wake = NEVER
 
-    def _free(self, consumed: int) -> None:
-        """Everybody else has consumed all below number `consumed`."""
-        freed = 0
-        while self.window and self.window[0][0] <= consumed:
-            freed += self.window.popleft()[1]
-        if freed:
-            self.window_bytes -= freed
-            self.freed_bytes += freed
-            self.above.append(Freed(self.freed_bytes))
+    def _install(self, members: tuple[Address, ...]) -> None:
+        self.members = members
+        self.read = {sender: mark for sender, mark in self.read.items() if sender in members}
+        self.asked = {sender: asked for sender, asked in self.asked.items() if sender in members}
+        for receiver in [receiver for receiver in self.to_one if receiver not in members]:
+            del self.to_one[receiver]
+            self.above.append(FreedTo(receiver, None))
 
     def gauges(self) -> dict[str, int]:
-        return {"window_bytes": self.window_bytes}
+        return {
+            "window_bytes": self.multicasts.window_bytes,
+            "unicast_bytes": sum(sent.window_bytes for sent in self.to_one.values()),
+        }

@@ -251,7 +251,7 @@ class Member:
                 world.send(self, dest, batch)
         for command in commands:
             world.command(self, command)
-        if self.app.unread and self._reads_at == NEVER and not self.ended:
+        if self.app.has_unread() and self._reads_at == NEVER and not self.ended:
             self._will_read()
 
     def _delivered(self, event: Delivered) -> None:
@@ -259,8 +259,7 @@ class Member:
         if world.story is not None:
             world.tell(self.address.name, event)
         world.judge.delivered(self.address, event)
-        if event.position >= 0:
-            self.app.given(event)
+        self.app.given(event)
 
     def _on_event(self, event: Event) -> None:
         world = self.world

@@ -25,7 +25,7 @@ class Order(msgspec.Struct):
 class Application:
     """Sends and reads for one life."""
 
-    __slots__ = ("_rng", "made", "me", "orders", "reads_after", "top", "unread")
+    __slots__ = ("_rng", "made", "me", "orders", "reads_after", "top", "unread", "unread_unicasts")
 
     def __init__(self, me: Address, top: Top, reads_after: int, rng: Random) -> None:
         self.me = me
@@ -34,6 +34,7 @@ class Application:
         self.orders: deque[Order] = deque()
         self.made = 0  # payloads so far
         self.unread: Marks = {}  # what was given and not consumed yet, per origin
+        self.unread_unicasts: Marks = {}  # the same of what each origin sent to this member alone
         self._rng = rng
 
     # -- sending
@@ -48,7 +49,7 @@ class Application:
 
     def _fits(self, order: Order) -> bool:
         size = min(order.size + ENTRY_BYTES, self.top.env.config.window)  # what is as large as the window goes alone
-        return order.to is not None or self.top.room() >= size
+        return self.top.room(order.to) >= size
 
     def payload(self, size: int) -> bytes:
         """A payload that nobody else sends, of `size` bytes unless that is too short to say so."""
@@ -70,10 +71,10 @@ class Application:
     # -- reading
 
     def given(self, delivered: Delivered) -> None:
-        """A run of multicasts lies in the queue."""
+        """A run lies in the queue."""
         run = delivered.run
         assert run.origin is not None
-        self.unread[run.origin] = run.next
+        (self.unread if delivered.position >= 0 else self.unread_unicasts)[run.origin] = run.next
 
     def reading_time(self) -> int | None:
         """How long until it reads what it has; None if it does not."""
@@ -81,5 +82,10 @@ class Application:
 
     def read(self) -> Consumed:
         """Take everything that lies there."""
-        marks, self.unread = self.unread, {}
-        return Consumed(marks)
+        consumed = Consumed(self.unread, self.unread_unicasts)
+        self.unread, self.unread_unicasts = {}, {}
+        return consumed
+
+    def has_unread(self) -> bool:
+        """Whether anything lies there."""
+        return bool(self.unread or self.unread_unicasts)

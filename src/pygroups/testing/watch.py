@@ -8,7 +8,7 @@ from typing import Any, Final
 from pygroups.channel.outbox import Top
 from pygroups.channel.session import Session
 from pygroups.core.address import Address, parse_address
-from pygroups.core.events import Block, Event, Excluded, Marks, NewView, StateArrived, StateWanted, Undelivered
+from pygroups.core.events import Block, Consumed, Event, Excluded, NewView, StateArrived, StateWanted, Undelivered
 from pygroups.core.layer import Env, Record
 from pygroups.core.records import PlainRecord
 from pygroups.core.run import Run
@@ -41,7 +41,7 @@ class Watch:
 
     # -- the member's inbox
 
-    def consumed(self) -> Marks:
+    def consumed(self) -> Consumed | None:
         if self.session.leaving and not self.leaving and not self.over:  # a turn begins that will ask the others
             self.leaving = True
             self._tell(self.judge.leaving, self.me)
