@@ -124,6 +124,8 @@ class Channel:
     def _opened(self) -> Session:
         if self._session is None:
             raise ChannelClosed(NOT_JOINED)
+        if self._session.elsewhere is not None:
+            raise ChannelClosed(self._session.elsewhere)
         return self._session
 
     # -- sending
@@ -200,6 +202,8 @@ class Channel:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._session is not None and self._session.elsewhere is not None:
+            return  # the process that opened it leaves
         session = self._opened()
         await session.leave()
         if session.crash is not None and error is None:

@@ -17,7 +17,7 @@ import msgspec
 
 from pygroups.core import events as core
 from pygroups.core.address import Address
-from pygroups.core.errors import StateLost, UsageError, WouldDeadlock
+from pygroups.core.errors import ChannelClosed, StateLost, UsageError, WouldDeadlock
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run, payloads_of
 from pygroups.core.top import Delivered
@@ -135,6 +135,11 @@ class Inbox:
     def _own_queued(self) -> list[range]:
         runs = [item.run for item in self.queue if isinstance(item, Delivered) and item.position >= 0]
         return [range(run.first, run.next) for run in runs if run.origin == self.me]
+
+    def forked(self, why: str) -> None:
+        """This is a child of the process that reads: a reader here is told so."""
+        self.queue.clear()
+        self.queue.append(Raised(ChannelClosed(why), final=True))
 
     def _replace(self, *items: Item) -> None:
         """These, in place of what a state holds, and then what none does."""

@@ -268,6 +268,10 @@ class Outbox:
             if not woken.done():
                 woken.set_exception(_because(NotSent(f"{why}: the message was not sent"), self.cause))
 
+    def forked(self, why: str) -> None:
+        """This is a child of the process that sends: nothing is accepted here, and nobody here was waiting."""
+        self.closed, self.ended, self.credit = why, why, SHUT
+
     def give_up(self, why: str, cause: BaseException | None = None) -> None:
         """Nothing arrives any more, because of a fault perhaps."""
         self.close(why, cause)

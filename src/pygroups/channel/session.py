@@ -13,6 +13,7 @@ from pygroups.core.layer import Env
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Reached, Top
+from pygroups.drivers.forks import watched
 from pygroups.drivers.member import Member
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
@@ -47,6 +48,7 @@ class Session:
         self.joined: asyncio.Future[None] = loop.create_future()
         self.left: asyncio.Future[Left] = loop.create_future()
         self.closing: asyncio.Task[Left] | None = None
+        self.elsewhere: str | None = None  # why it cannot be used here: this is a child of the process that opened it
         config = options.config
         self.network = here.network(me, options)
         self.directory = here.meeting(me, options)
@@ -62,6 +64,7 @@ class Session:
         self.sending = Outbox(
             _top(stack), self.member.schedule, self.reading.guard, self._members, lambda: self.reading.own_read
         )
+        watched(self)
         here.ready(self)
 
     def _stack(self, *, journaling: bool) -> Stack:
@@ -164,6 +167,15 @@ class Session:
             self.joined.set_exception(error)
         if not self.left.done():
             self.left.set_result(Left("crashed", unknown))
+
+    def forked(self) -> None:
+        """In a child the channel is the parent's: whatever is asked of it here raises."""
+        self.elsewhere = (
+            "this is another process: the channel belongs to the process that opened it; "
+            "open a channel of its own after the fork"
+        )
+        self.sending.forked(self.elsewhere)
+        self.reading.forked(self.elsewhere)
 
     def _broke(self, error: Exception) -> None:
         self.reading.put(Raised(error, final=False))

@@ -28,6 +28,8 @@ from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.events import Event, Found
 from pygroups.core.limits import SECOND, TEXT_MAX, Config
 
+from .forks import watched
+
 ENTRY_MAX: Final = 1_024  # bytes of an entry; what is longer was not written by us
 LOCK_NAME: Final = "lock"  # no entry can have this name: there is no @ in it
 _FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW
@@ -84,6 +86,7 @@ class Directory:
         self.founding = -1  # the group's lock, while this process holds it
         self.said = Entry(member=False, contact="")
         self.retry: asyncio.TimerHandle | None = None
+        watched(self)
 
     def open(self, contact: str) -> None:
         """Write the entry.  UsageError when the folder cannot be used, or belongs to somebody else."""
@@ -106,6 +109,14 @@ class Directory:
                 self.path.unlink()
             os.close(self.entry)
             self.entry = -1
+
+    def forked(self) -> None:
+        """In a child the entry and the locks are the parent's: let go of the copies, and remove nothing."""
+        for file in (self.entry, self.founding):
+            if file >= 0:
+                os.close(file)
+        self.entry = self.founding = -1
+        self.said = Entry(member=False, contact="")
 
     # -- the own entry
 

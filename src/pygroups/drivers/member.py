@@ -24,6 +24,7 @@ from pygroups.core.view import ViewId
 from pygroups.journal.writer import JournalError
 
 from .book import Source
+from .forks import watched
 
 
 class Network(Protocol):
@@ -132,6 +133,7 @@ class Member:
         self.timer_at = NEVER
         self.stats_timer: Timer | None = None
         self.closed = False
+        watched(self)
 
     # -- what comes in
 
@@ -281,6 +283,12 @@ class Member:
                 self.close()
             finally:
                 self.inbox.crashed(error)
+
+    def forked(self) -> None:
+        """In a child nothing of this member goes on; its parent's connections, entry and journal are left alone."""
+        self.closed = True
+        if self.journal is not None:
+            self.journal.close()
 
     def close(self) -> None:
         """Stop at once: no more turns, no connections, no entry, no journal."""

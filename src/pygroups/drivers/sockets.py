@@ -10,6 +10,7 @@ from typing import Final
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 
 from .contacts import Contact
+from .forks import closed_in_children
 
 KEEPALIVE_PROBES: Final = 3
 
@@ -19,6 +20,7 @@ def prepared(sock: socket.socket, config: Config) -> socket.socket:
 
     What stays without an acknowledgement for twice the time in which a silent member is put out ends the connection.
     """
+    closed_in_children(sock)
     patience = 2 * (config.heartbeat_timeout + config.verify_timeout)
     probing = max(1, patience // (KEEPALIVE_PROBES + 1) // SECOND)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

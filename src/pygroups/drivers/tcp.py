@@ -19,6 +19,7 @@ from pygroups.wire.frame import VERSION
 from .book import Book, Reach, Source
 from .contacts import Contact, advertised, checked_bind
 from .door import LOGGER, Door
+from .forks import closed_in_children
 from .hello import LENGTH, Hello
 from .link import Link
 from .seldom import Seldom
@@ -66,7 +67,7 @@ class TcpNetwork:
     def _listening(self) -> socket.socket:
         try:
             (family, _, _, _, place), *_ = socket.getaddrinfo(*self.bind, type=socket.SOCK_STREAM)
-            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock = closed_in_children(socket.socket(family, socket.SOCK_STREAM))
             try:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 sock.bind(place)
