@@ -13,7 +13,8 @@ import sys
 import termios
 import threading
 import time
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Self
 
 SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 0.02
@@ -23,11 +24,21 @@ class Terminal:
     """`python -m pygroups ...` as the foreground process of a new terminal."""
 
     def __init__(self, *arguments: str) -> None:
+        self._start([sys.executable, "-m", "pygroups", *arguments])
+
+    @classmethod
+    def of(cls, *command: str) -> Self:
+        """Another command."""
+        terminal = cls.__new__(cls)
+        terminal._start(command)
+        return terminal
+
+    def _start(self, command: Sequence[str]) -> None:
         self.keyboard, theirs = pty.openpty()
         self.screen = ""
         self.closing = False
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pygroups", *arguments],
+            command,
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -85,6 +86,22 @@ def test_a_closed_window_is_a_leave_and_not_a_death(terminal: Open) -> None:
     assert bob.process.wait(30) == 0
     ada.shows("-- Bob left; members: Ada")
     assert "does not answer" not in ada.screen
+
+
+def test_in_the_background_of_a_shell_it_reads_nothing_and_stays(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m pygroups join g --name A --discovery dir:{tmp_path} & echo pid $!.; wait"
+    shell = Terminal.of("bash", "-c", f"set -m; {command}")
+    try:
+        shell.shows("-- you are A in group g, alone so far")
+        other = joined(tmp_path)
+        shell.shows("joined; members: A, ")
+        other.kill()
+        other.communicate()
+        shell.shows("left; members: A")
+    finally:
+        os.kill(int(re.findall(r"pid (\d+)\.", shell.screen)[0]), signal.SIGTERM)
+        assert shell.ended() == 0
+        shell.close()
 
 
 def joined(folder: Path, *, ignore_hangup: bool = False) -> subprocess.Popen[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -37,7 +38,7 @@ class Shell:
         self.last = 0  # the number of the last message to everyone
         self.joined = False
         self.stop = asyncio.Event()
-        self.typed = _is_terminal(sys.stdin)
+        self.typed = _is_terminal(sys.stdin) and _in_foreground()
         self.for_people = _is_terminal(sys.stdout) and not wish.json
 
     async def run(self) -> int:
@@ -85,7 +86,7 @@ class Shell:
 
     async def _feed(self) -> None:
         """Send line after line.  Returns when the member is to leave: at Ctrl-D, or as --leave-at-eof says."""
-        if sys.stdin is not None:
+        if self.typed or not (sys.stdin is None or sys.stdin.isatty()):
             async for lines in lines_of(sys.stdin.fileno(), self.channel.stats()["payload_max"]):
                 await self._send(lines)
         if self.wish.leave_at_eof and self.last:
@@ -162,3 +163,11 @@ class Shell:
 
 def _is_terminal(stream: Any) -> bool:
     return stream is not None and stream.isatty()
+
+
+def _in_foreground() -> bool:
+    """Whether this process may read from its terminal; `pygroups join g &` would be stopped if it tried."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:  # it is not the terminal of this session, so nobody controls it
+        return True
