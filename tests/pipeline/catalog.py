@@ -33,6 +33,11 @@ def _ordinary() -> list[Planted]:
         *variants("forged", p.forged, "integrity virtual-synchrony fifo", "integrity fifo"),
         *variants("unsent", p.unsent, "integrity", "integrity"),
         *variants("altered", p.altered, "run-identity integrity", "run-identity integrity"),
+        *variants("altered-twice", p.altered_twice, "run-identity integrity", "run-identity integrity"),
+        *variants("unplaced", p.unplaced, "total-order", "total-order"),
+        *variants(
+            "skipped-with-a-gap", p.skipped_with_a_gap, "fifo gap-free-prefix virtual-synchrony", "fifo gap-free-prefix"
+        ),
         *variants("resized", p.resized, "run-identity integrity", "run-identity integrity"),
         *variants("lacking", p.lacking_at_the_end, "fifo virtual-synchrony", ""),
         *variants(
@@ -81,6 +86,12 @@ def _members() -> list[Planted]:
         ),
         *_disturbed(),
         _one("merged", s.merged),
+        _one("merged-in-uniform", lambda g: s.merged(g, profile="uniform"), "fifo"),
+        *(
+            _one(f"gap-over-the-dead-{profile}", lambda g, profile=profile: s.gap_over_the_dead(g, profile), "fifo")  # type: ignore[misc]
+            for profile in ("fifo", "total", "uniform")
+        ),
+        *(_one(f"knocked-{at}", lambda g, at=at: s.knocked(g, at), "total-order") for at in "AC"),  # type: ignore[misc]
         _one("merged-without-gap", lambda g: s.merged(g, forgets="C"), "fifo"),
         _one("reunited-without-fault", lambda g: s.merged(g, apart=False), "view-accuracy"),
         _one("slow-to-heal", lambda g: s.slow_to_heal(g, 500), "liveness"),
@@ -117,7 +128,7 @@ def _endings() -> list[Planted]:
             for at in "AC"
         ),  # type: ignore[misc]
         *(_one(f"full-at-quiet-{at}", lambda g, at=at: s.full_at_quiet(g, at), "buffers-drain") for at in "ABCD"),  # type: ignore[misc]
-        *(_one(f"gap-over-own-{at}", lambda g, at=at: s.gap_over_own(g, at), "self-delivery") for at in "AC"),  # type: ignore[misc]
+        *(_one(f"gap-over-own-{at}", lambda g, at=at: s.gap_over_own(g, at), "self-delivery fifo") for at in "AC"),  # type: ignore[misc]
         _one("left-unlisted", lambda g: s.left_without_report(g, listed=False), "multicast-reported"),
         _one("left-listed", lambda g: s.left_without_report(g, listed=True)),
     ]

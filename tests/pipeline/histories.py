@@ -69,6 +69,7 @@ class Life:
     seq: int = 0
     next_number: int = 1
     marks: dict[str, int] = field(default_factory=dict)
+    profile: str | None = None  # another than the group's
     missing: bool = False  # its journal is not written
     hole_at: int | None = None  # this record is lost
 
@@ -177,6 +178,13 @@ class History:
         fields = fields_of(run) | {"peer": self[to].address, "connection": connection}
         self[at or to].log("unicast_deliver", **(fields | changes))
 
+    def gap(self, names: str, run: Run) -> None:
+        """Each of `names` is told that it will never have the run."""
+        for name in names:
+            origin = run.origin
+            label = {"origin": origin.name, "origin_incarnation": origin.incarnation}
+            self[name].log("gap", **label, first=run.first, count=run.count)
+
     def mark(self, kind: str, **fields: object) -> None:
         """A mark in every journal that runs."""
         for life in self.alive:
@@ -219,7 +227,8 @@ class History:
                 self._save(root, life)
 
     def _save(self, root: Path, life: Life) -> None:
-        writer = JournalWriter(root, self.group, life.name, life.incarnation, self.profile, host="here", boot_id="boot")
+        profile = life.profile or self.profile
+        writer = JournalWriter(root, self.group, life.name, life.incarnation, profile, host="here", boot_id="boot")
         for at, record in enumerate(life.records):
             if at == life.hole_at:
                 writer._encoder.index += 1  # as when a full disk swallowed it

@@ -137,6 +137,31 @@ def altered(history: History, at: str) -> None:
     history.deliver(run, at, checksum=run.checksum + 1)
 
 
+def altered_twice(history: History, at: str) -> None:
+    """Two have another body than the origin sent, the same one."""
+    for _ in range(12):
+        run = history.send("B")
+        history.deliver(run, "".join(name for name in others(history, at) if name != "D"))
+        history.deliver(run, at + "D", checksum=run.checksum + 1)
+
+
+def unplaced(history: History, at: str) -> None:
+    """One does not say at which place of the view's order it delivered a run, and has it before another."""
+    first, second = history.send("B"), history.send("D")
+    history.deliver(first, others(history, at))
+    history.deliver(second, others(history, at))
+    history.deliver(second, at, position=None)
+    history.deliver(first, at)
+
+
+def skipped_with_a_gap(history: History, at: str) -> None:
+    """A run is announced to one as missing, in a view that is no merge."""
+    run = history.send("B", 2)
+    history.deliver(run, others(history, at))
+    history.gap(at, run)
+    history.multicast("BD")
+
+
 def resized(history: History, at: str) -> None:
     run = history.send("B")
     history.deliver(run, others(history, at))

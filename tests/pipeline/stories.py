@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.pipeline.histories import History
-from tests.pipeline.planted import closed, opened, others
+from tests.pipeline.planted import closed, opened, others, swapped
 
 
 def ahead_and_resent(group: str, profile: str, at: str) -> History:
@@ -306,9 +306,26 @@ def claims_less(group: str, giver: str) -> History:
     return closed(history)
 
 
-def merged(group: str, forgets: str = "", apart: bool = True) -> History:
+def gap_over_the_dead(group: str, profile: str) -> History:
+    """What the dead B sent last is announced to all as missing, though nothing was merged."""
+    history = opened(group, profile)
+    run = history.send("B", 2)
+    history.crash("B")
+    history.gap("ACD", run)
+    return closed(history)
+
+
+def knocked(group: str, at: str) -> History:
+    """A member of another profile asks to join and is refused; `at` delivers two runs in the wrong order."""
+    history = opened(group)
+    history.start("E").profile = "fifo"
+    swapped(history, at)
+    return closed(history)
+
+
+def merged(group: str, forgets: str = "", apart: bool = True, profile: str = "total") -> History:
     """AB and CD are two views and become one; what the other side had is announced as gaps, but not at `forgets`."""
-    history = History(group)
+    history = History(group, profile)
     if not apart:
         history.view("ABCD")
     history.view("AB")

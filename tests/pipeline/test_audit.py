@@ -48,7 +48,8 @@ def test_json_tables_and_exit_code_of_a_broken_promise(
     answer = capfd.readouterr()
     assert code == 1
     told = json.loads(answer.out)
-    assert list(told) == ["promises", "files", "rows", "quarantined"]
+    assert list(told) == ["promises", "unjudged", "files", "rows", "quarantined"]
+    assert told["unjudged"] == ["causal", "merge-agreement", "merge-announced"]
     assert (told["files"], told["quarantined"]) == (9, 1)
     assert answer.err.startswith(f"warning: {damaged} at byte ") and answer.err.count("\n") == 1
     promises = {promise["name"]: promise for promise in told["promises"]}
@@ -81,6 +82,7 @@ def test_a_clean_history_ends_with_0_and_a_table(
     assert answer.err == ""
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["total-order", "held", "33,703", "0"] in lines
+    assert "not judged, as no rule is there yet: causal, merge-agreement, merge-announced\n" in answer.out
     assert answer.out.endswith("1 group, 5 files, 131 records\n")
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pygroups.pipeline.promises import RULES
+from pygroups.pipeline.promises import RULES, WITHOUT_RULE, unjudged
 from pygroups.pipeline.report import words
 from pygroups.pipeline.report.figures import scale, svg
 from pygroups.pipeline.report.figures.series import latency, throughput
@@ -120,8 +120,23 @@ def test_a_restart_shows_as_a_life_more_than_members() -> None:
     assert words.headline(4, 5, 10, 2, "x") == "4 members in 5 lives, 10 messages, 2 crashes: x."
 
 
-def test_every_rule_has_a_plain_sentence() -> None:
-    assert [rule.promise for rule in RULES if not words.meaning(rule.promise)] == []
+def test_every_promise_has_a_plain_sentence_and_a_rule_or_is_known_to_have_none() -> None:
+    assert [*words.PROMISES] == sorted([*(rule.promise for rule in RULES), *WITHOUT_RULE], key=[*words.PROMISES].index)
+
+
+def test_promises_without_a_rule_are_named_by_the_profiles_that_make_them() -> None:
+    assert unjudged(["fifo"]) == ["merge-agreement", "merge-announced"]
+    assert unjudged(["total"]) == ["causal", "merge-agreement", "merge-announced"]
+    assert unjudged(["uniform"]) == ["primary-chain", "causal", "total-order-global", "uniform-agreement"]
+    assert unjudged(["gossip", "unicast"]) == ["gap-announced", "epsilon"]
+
+
+def test_the_page_says_which_promises_no_rule_judged() -> None:
+    held = Verdict("fifo", "orders", "held", 5, 0, "")
+    told = page_of(findings(held, unjudged=["causal", "merge-agreement"]))
+    assert "2 more promises made here, not judged: no rule is there yet" in told
+    assert "<li>causal: An answer never arrives before the question.</li>" in told
+    assert "no rule is there yet" not in page_of(findings(held))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,20 @@ NOT_BUILT = {
     "gap-over-own-C": "gaps are announced by merges, which are not built",
     "behind-a-hole-A": "a journal loses records, a running check hears everything",
     "behind-a-hole-C": "a journal loses records, a running check hears everything",
+    "merged-in-uniform": "merging is not built",
+    **{
+        f"{name}-{at}-{ends}": reason
+        for name, reason in {
+            "unplaced": "a journal may lack a position, an event has one",
+            "skipped-with-a-gap": "gaps are announced by merges, which are not built",
+        }.items()
+        for at in "AC"
+        for ends in ("living", "dead")
+    },
+    **{
+        f"gap-over-the-dead-{profile}": "gaps are announced by merges, which are not built"
+        for profile in ("fifo", "total", "uniform")
+    },
     "excluded-without-a-journal": "a journal is missing, a running check hears everything",
     "a-fault-elsewhere": "two groups used one folder, a judge hears one group",
 }

@@ -151,6 +151,7 @@ def as_object(result: AuditResult) -> dict[str, Any]:
     ]
     return {
         "promises": promises,
+        "unjudged": result.unjudged,
         "files": result.files,
         "rows": result.rows,
         "quarantined": len(result.quarantined),
@@ -169,6 +170,8 @@ def show(result: AuditResult, report: Path | None) -> None:
             console.print(in_words(violation), markup=False)
         if verdict.broken > SHOWN:
             console.print(f"{verdict.promise}: {verdict.broken} violations in all", markup=False)
+    if result.unjudged:
+        console.print(f"not judged, as no rule is there yet: {', '.join(result.unjudged)}", markup=False)
     groups = "group" if len(result.groups) == 1 else "groups"
     console.print(f"{len(result.groups)} {groups}, {result.files} files, {result.rows} records", markup=False)
     if report is not None:

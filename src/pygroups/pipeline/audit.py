@@ -6,7 +6,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pygroups.journal.reader import find_segments
@@ -16,8 +16,8 @@ from pygroups.pipeline.findings import Rule, collapsed
 from pygroups.pipeline.journals import journals_of
 from pygroups.pipeline.linked import linked_of
 from pygroups.pipeline.order import blocks_of
-from pygroups.pipeline.promises import RULES
-from pygroups.pipeline.runs import irregular_of, runs_of
+from pygroups.pipeline.promises import RULES, unjudged
+from pygroups.pipeline.runs import irregular_of, one_body, runs_of
 from pygroups.pipeline.session import SMALL_BYTES, is_local, make_session
 from pygroups.pipeline.source import GroupsDataSource, joined_paths
 from pygroups.pipeline.store import Store
@@ -54,7 +54,8 @@ def audit(
     progress("preparing the tables")
     tables = prepare(bronze, store)
     progress(f"judging {len(RULES)} promises")
-    gold = store.keep("gold/findings", judge(tables, with_occasion(bronze, RULES)))
+    profiles, kinds = seen_in(bronze)
+    gold = store.keep("gold/findings", judge(tables, with_occasion(profiles, kinds, RULES)))
     records = bronze.where("damage is null").select(*COLUMNS)
     quarantined = bronze.where("damage is not null")
     if out is not None:
@@ -71,6 +72,7 @@ def audit(
         ],
         records=records,
         session=session,
+        unjudged=unjudged(profiles),
     )
 
 
@@ -110,20 +112,29 @@ def prepare(bronze: DataFrame, store: Store) -> Tables:
 
 
 def suspicious_in(tables: Tables) -> frozenset[str]:
-    """Where a rule has to look closely. Three flags come to the driver, so that a clean history gets a short plan."""
-    flags = {
-        "blocks": tables.blocks.agg(F.max("differs").alias("flag")),
-        "irregular": tables.irregular.agg((F.count(F.lit(1)) > 0).alias("flag")),
-        "views": tables.runs.agg(F.max(F.expr("low_view <> high_view")).alias("flag")),
-    }
-    named = [flag.select(F.lit(name).alias("name"), "flag") for name, flag in flags.items()]
-    return frozenset(row["name"] for row in reduce(DataFrame.unionAll, named).where("flag").collect())
+    """Where a rule has to look closely. A few flags come to the driver, so that a clean history gets a short plan."""
+    flags: list[tuple[DataFrame, dict[str, Column]]] = [
+        (tables.blocks, {"blocks": F.col("differs"), "places": F.col("block").isNull()}),
+        (tables.irregular, {"irregular": F.lit(True)}),
+        (tables.events, {"gaps": F.col("kind") == "gap"}),
+        (tables.runs, {"views": F.expr("low_view <> high_view"), "bodies": F.expr("sends = 0") | ~one_body()}),
+    ]
+    rows = [
+        frame.agg(F.array(*(F.when(F.max(flag), name) for name, flag in named.items())).alias("names"))
+        for frame, named in flags
+    ]
+    found = reduce(DataFrame.unionAll, rows).collect()
+    return frozenset(name for row in found for name in row["names"] if name is not None)
 
 
-def with_occasion(bronze: DataFrame, rules: Sequence[Rule]) -> list[Rule]:
-    """The rules that some profile in these journals promises, and whose kinds of record occur in them."""
+def seen_in(bronze: DataFrame) -> tuple[set[str], set[str]]:
+    """The profiles of these journals, and the kinds of record that occur in them."""
     seen = bronze.where("damage is null").select("profile", "kind").distinct().collect()
-    profiles, kinds = {row["profile"] for row in seen}, {row["kind"] for row in seen}
+    return {row["profile"] for row in seen}, {row["kind"] for row in seen}
+
+
+def with_occasion(profiles: set[str], kinds: set[str], rules: Sequence[Rule]) -> list[Rule]:
+    """The rules that one of these profiles promises, and that one of these kinds of record gives an occasion."""
     return [rule for rule in rules if rule.profiles & profiles and (not rule.needs or rule.needs & kinds)]
 
 

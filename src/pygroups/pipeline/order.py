@@ -5,12 +5,15 @@ in the view end, so a crashed member's last block has a counterpart of the same 
 digests differ the deliveries themselves are compared, member by member.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.findings import ORDERED
+
+if TYPE_CHECKING:
+    from pygroups.pipeline.tables import Tables
 
 BLOCK: Final = 4096  # messages; a run belongs to the block of its first position
 _DIGEST: Final = ("runs", "bits", "low_sum", "high_sum")
@@ -19,7 +22,8 @@ _DIGEST: Final = ("runs", "bits", "low_sum", "high_sum")
 def blocks_of(deliveries: DataFrame) -> DataFrame:
     """One row per (view, block, slot): how many members have it, how many messages in all, whether they differ.
 
-    `since` is the first position in it; `judged` counts messages at members, where at least two can be compared.
+    `since` is the first position in it; `messages` counts messages at members. What was delivered without a position is
+    in a block without a number.
     """
     ordered = deliveries.where(F.col("profile").isin(*sorted(ORDERED)) & F.col("view").isNotNull())
     cut = _cut(ordered, _ends(ordered))
@@ -68,15 +72,23 @@ def _cut(ordered: DataFrame, ends: DataFrame) -> DataFrame:
     return placed.join(F.broadcast(ends), ["view", "block"], "left").withColumn("slot", slots)
 
 
-def compared(deliveries: DataFrame, blocks: DataFrame) -> DataFrame:
+def unplaced(deliveries: DataFrame) -> DataFrame:
+    """What was delivered in a view without a position, though the profile orders messages."""
+    return deliveries.where(F.col("profile").isin(*sorted(ORDERED)) & F.expr("view is not null and position is null"))
+
+
+def compared(tables: "Tables") -> DataFrame:
     """The exact step: every run from the first block that differs, at every member, against every other member.
+    Left out is, in a view, who delivered anything there without a position.
 
     One row per (view, member, other, run that the member delivered), with `position` at the member and `theirs` at the
     other (null if the other has not delivered it in this view), `known` (the last position at the member of anything
     that both delivered) and `passed` (the greatest position at the other of anything the member delivered before).
     """
-    suspects = blocks.where("differs").groupBy("view").agg(F.min("since").alias("since"))
-    rows = deliveries.join(F.broadcast(suspects), "view").where("position >= since")
+    suspects = tables.blocks.where("differs").groupBy("view").agg(F.min("since").alias("since"))
+    rows = tables.deliveries.join(F.broadcast(suspects), "view").where("position >= since")
+    if "places" in tables.suspicious:
+        rows = rows.join(unplaced(tables.deliveries).select("view", "life").distinct(), ["view", "life"], "left_anti")
     rows = rows.groupBy("group", "history", "view", "life", "address", "run").agg(
         F.min("position").alias("position"),
         *(F.min(name).alias(name) for name in ("view_number", "view_creator", "origin", "origin_incarnation", "first")),

@@ -1,6 +1,6 @@
 """What anybody said of each run, and the deliveries that do not continue their sender's numbers."""
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.keys import life_key_of
@@ -41,6 +41,11 @@ def runs_of(messages: DataFrame, deliveries: DataFrame, connections: DataFrame, 
         F.max("in_view").alias("high_view"),
     )
     return runs.join(F.broadcast(histories.distinct()), "history_key", "left")
+
+
+def one_body() -> Column:
+    """Of a row of `runs`: every journal that speaks of the run gives it one label."""
+    return F.expr("low_count = high_count and low_bytes = high_bytes and low_checksum = high_checksum")
 
 
 def irregular_of(deliveries: DataFrame, events: DataFrame, views: DataFrame) -> DataFrame:

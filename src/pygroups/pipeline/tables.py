@@ -31,8 +31,9 @@ class Tables:
     - irregular: the deliveries and gaps that do not continue their sender's numbers (`runs.py`)
     - blocks: the order in a view, as digests of blocks, compared between its members (`order.py`)
     - linked: which lives belong together (`linked.py`)
-    - suspicious: of "blocks", "irregular", "views" (runs delivered in several) those that have anything to look at
-      closely; a rule leaves its exact step out of the plan where there is nothing
+    - suspicious: of "blocks", "places" (missing in an order), "irregular", "gaps", "views" (runs delivered in several),
+      "bodies" (of runs that differ, or were not sent) those that have anything to look at closely; a rule leaves its
+      exact step out of the plan where there is nothing
     """
 
     journals: DataFrame

@@ -68,7 +68,10 @@ class Quarantined:
 
 @dataclass
 class AuditResult:
-    """Everything one audit found. `records` is the cached bronze table; `session` lives until the caller stops it."""
+    """Everything one audit found. `records` is the cached bronze table; `session` lives until the caller stops it.
+
+    `unjudged` names the promises that profiles in these journals make and that no rule judges yet.
+    """
 
     groups: list[str]
     verdicts: list[Verdict]
@@ -77,6 +80,7 @@ class AuditResult:
     quarantined: list[Quarantined]
     records: "DataFrame"
     session: "SparkSession"
+    unjudged: list[str] = field(default_factory=list)
 
     def summary(self) -> list[Verdict]:
         """One verdict per promise, the worst of all groups and histories, counts added up."""

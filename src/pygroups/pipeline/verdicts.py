@@ -29,7 +29,7 @@ class _Tally:
 
 @dataclass(frozen=True)
 class _Group:
-    profile: str
+    profiles: frozenset[str]  # several if somebody of another profile knocked
     lost: dict[str, int]
 
 
@@ -50,9 +50,9 @@ def verdicts_of(gold: DataFrame, journals: DataFrame, rules: Sequence[Rule]) -> 
 
 
 def _groups(journals: DataFrame) -> dict[str, _Group]:
-    sums = journals.groupBy("group").agg(F.min("profile").alias("profile"), *map(F.sum, _LOST.values()))
+    sums = journals.groupBy("group").agg(F.collect_set("profile").alias("profiles"), *map(F.sum, _LOST.values()))
     return {
-        row["group"]: _Group(row["profile"], {unit: row[f"sum({name})"] for unit, name in _LOST.items()})
+        row["group"]: _Group(frozenset(row["profiles"]), {unit: row[f"sum({name})"] for unit, name in _LOST.items()})
         for row in sums.collect()
     }
 
@@ -72,8 +72,8 @@ def _witnesses(gold: DataFrame) -> list[Any]:
 
 def _of_rule(rule: Rule, group: str, groups: dict[str, _Group], tallies: dict[Key, _Tally]) -> Iterable[Verdict]:
     known = groups[group]
-    if known.profile not in rule.profiles:
-        reason = f"the profile {known.profile} does not promise it"
+    if not known.profiles & rule.profiles:
+        reason = f"the profile {', '.join(sorted(known.profiles))} does not promise it"
         return [Verdict(rule.promise, group, "not judged", 0, 0, reason, excused=True)]
     keys = [key for key in tallies if key[:2] == (rule.promise, group)] or [(rule.promise, group, None)]
     lost = known.lost[rule.unit]

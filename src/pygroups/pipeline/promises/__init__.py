@@ -1,8 +1,9 @@
 """One rule per promise, one file per rule: tables in, findings out (`findings.py` says what those are)."""
 
+from collections.abc import Collection
 from typing import Final
 
-from pygroups.pipeline.findings import Rule
+from pygroups.pipeline.findings import ORDERED, UNIFORM, VIRTUAL_SYNCHRONY, Rule
 from pygroups.pipeline.promises import (
     agreement,
     buffers_drain,
@@ -56,3 +57,21 @@ RULES: Final[tuple[Rule, ...]] = (
     state_cut.RULE,
     liveness.RULE,
 )
+
+WITHOUT_RULE: Final[dict[str, frozenset[str]]] = {
+    "primary-chain": frozenset({"uniform"}),
+    "causal": ORDERED,
+    "total-order-global": frozenset({"uniform"}),
+    "uniform-agreement": UNIFORM,
+    "merge-agreement": VIRTUAL_SYNCHRONY - UNIFORM,
+    "merge-announced": VIRTUAL_SYNCHRONY - UNIFORM,
+    "gap-announced": frozenset({"gossip"}),
+    "epsilon": frozenset({"gossip"}),
+}
+"""Promises that no rule judges yet, and the profiles that make them: an audit names them, so that nobody takes
+"all held" for more than it says."""
+
+
+def unjudged(profiles: Collection[str]) -> list[str]:
+    """The promises of these profiles that no rule judges yet."""
+    return [promise for promise, promised_by in WITHOUT_RULE.items() if promised_by.intersection(profiles)]

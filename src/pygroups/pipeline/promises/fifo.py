@@ -3,7 +3,17 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Rule, facts, findings, sender_name, view_name, words
+from pygroups.pipeline.findings import (
+    GROUPS,
+    UNIFORM,
+    VIRTUAL_SYNCHRONY,
+    Rule,
+    facts,
+    findings,
+    sender_name,
+    view_name,
+    words,
+)
 from pygroups.pipeline.tables import Tables
 
 
@@ -25,7 +35,24 @@ def judge(tables: Tables) -> DataFrame:
             " was next",
         ),
     )
-    return facts(tables.deliveries).unionAll(wrong)
+    found = facts(tables.deliveries).unionAll(wrong)
+    return found.unionAll(_gaps_outside_merges(tables)) if "gaps" in tables.suspicious else found
+
+
+def _gaps_outside_merges(tables: Tables) -> DataFrame:
+    """Gaps where there are none: with virtual synchrony only a merge skips anything, and `uniform` never merges."""
+    merges = tables.views.where(F.col("subgroups").isNotNull() & (F.size("subgroups") > 0))
+    merges = merges.where(~F.col("profile").isin(*sorted(UNIFORM))).select("life", "view")
+    gaps = tables.events.where((F.col("kind") == "gap") & F.col("profile").isin(*sorted(VIRTUAL_SYNCHRONY)))
+    return findings(
+        gaps.join(F.broadcast(merges), ["life", "view"], "left_anti"),
+        broken=F.lit(True),
+        view=view_name(),
+        member=F.col("address"),
+        origin=sender_name(),
+        first=F.col("first"),
+        detail=words("a gap over ", F.col("count"), " messages was announced in a view that is no merge"),
+    )
 
 
 RULE = Rule("fifo", GROUPS, "messages", "nothing was delivered", judge)

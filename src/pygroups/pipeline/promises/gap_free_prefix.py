@@ -10,11 +10,17 @@ from pygroups.pipeline.tables import Tables
 
 def judge(tables: Tables) -> DataFrame:
     """A fact is one message at one member, compared by blocks."""
-    blocks = findings(tables.blocks.where("members > 1"), judged=F.col("messages"))
+    placed = F.col("block").isNotNull()
+    blocks = findings(
+        tables.blocks.where(~placed | (F.col("members") > 1)),
+        judged=F.when(placed, F.col("messages")),
+        skipped=F.when(~placed, F.col("messages")),
+        reason="delivered without a place in the order of its view",
+    )
     if "blocks" not in tables.suspicious:
         return blocks
     lacking = findings(
-        compared(tables.deliveries, tables.blocks),
+        compared(tables),
         broken=F.expr("theirs is null and position < known"),
         view=view_name(),
         member=F.col("other"),

@@ -4,18 +4,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.findings import ALL, Rule, findings, sender_name, words
+from pygroups.pipeline.runs import one_body
 from pygroups.pipeline.tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:
     """A fact is one message as one member sent or delivered it."""
     runs = tables.runs
-    differs = F.expr("low_count <> high_count or low_bytes <> high_bytes or low_checksum <> high_checksum")
     total = runs.groupBy("group", "history").agg(F.sum("said").alias("said"))
     lives = tables.journals.select("life", "address")
     low = lives.select(F.col("life").alias("low_life"), F.col("address").alias("low"))
     high = lives.select(F.col("life").alias("high_life"), F.col("address").alias("high"))
-    odd = runs.where(differs).join(F.broadcast(low), "low_life", "left").join(F.broadcast(high), "high_life", "left")
+    odd = (
+        runs.where(~one_body()).join(F.broadcast(low), "low_life", "left").join(F.broadcast(high), "high_life", "left")
+    )
     broken = findings(
         odd,
         broken=F.lit(True),

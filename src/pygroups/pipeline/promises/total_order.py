@@ -4,16 +4,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.findings import ORDERED, Rule, findings, sender_name, view_name, words
-from pygroups.pipeline.order import compared
+from pygroups.pipeline.order import compared, unplaced
 from pygroups.pipeline.tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:
     """A fact is one message at one member, compared by blocks; a member may be ahead of others, not across them."""
-    blocks = findings(tables.blocks.where("members > 1"), judged=F.col("messages"))
+    blocks = findings(tables.blocks.where("members > 1 and block is not null"), judged=F.col("messages"))
+    if "places" in tables.suspicious:
+        blocks = blocks.unionAll(_without_place(tables))
     if "blocks" not in tables.suspicious:
         return blocks
-    pairs = compared(tables.deliveries, tables.blocks).where(F.col("address") < F.col("other"))
+    pairs = compared(tables).where(F.col("address") < F.col("other"))
     crossed = findings(
         pairs,
         broken=F.col("theirs") < F.col("passed"),
@@ -28,6 +30,20 @@ def judge(tables: Tables) -> DataFrame:
         ),
     )
     return blocks.unionAll(crossed)
+
+
+def _without_place(tables: Tables) -> DataFrame:
+    """Deliveries whose place in the order of their view is not told: nobody can compare them."""
+    return findings(
+        unplaced(tables.deliveries),
+        judged=F.col("count"),
+        broken=F.lit(True),
+        view=view_name(),
+        member=F.col("address"),
+        origin=sender_name(),
+        first=F.col("first"),
+        detail=words("delivered without a place in the order of its view"),
+    )
 
 
 RULE = Rule("total-order", ORDERED, "messages", "no two members delivered anything in one view", judge)

@@ -265,7 +265,10 @@ class Diagram:
 
 @dataclass(frozen=True)
 class Findings:
-    """The whole report. `summary` has one verdict per promise, `verdicts` one per promise, group and history."""
+    """The whole report. `summary` has one verdict per promise, `verdicts` one per promise, group and history.
+
+    `unjudged` names the promises that no rule judges yet.
+    """
 
     summary: Sequence[Verdict]
     verdicts: Sequence[Verdict]
@@ -275,3 +278,4 @@ class Findings:
     rows: int
     quarantined: Sequence[Quarantined] = ()
     diagrams: Sequence[Diagram] = ()
+    unjudged: Sequence[str] = ()

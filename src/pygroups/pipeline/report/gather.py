@@ -80,6 +80,7 @@ def findings_of(audit: AuditResult) -> Findings:
         rows=audit.rows,
         quarantined=audit.quarantined,
         diagrams=diagrams(audit.records, audit.verdicts),
+        unjudged=audit.unjudged,
     )
 
 
