@@ -13,6 +13,7 @@ import pytest
 import pygroups
 from pygroups import Channel, Config, Message, NotBuilt, UsageError
 from pygroups.channel.options import default_name
+from pygroups.drivers import places
 from tests.channel_world import Group, in_a_group, until
 from tests.test_channel_state import records
 
@@ -94,7 +95,7 @@ def test_names_by_default_differ_and_are_names() -> None:
 
 
 def test_members_find_each_other_without_any_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(places, "MEETING_ROOT", tmp_path)
 
     async def main() -> None:
         async with Channel("orders") as first, Channel("orders") as second:

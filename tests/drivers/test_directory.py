@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +22,8 @@ from pygroups.core.address import Address
 from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.events import Found
 from pygroups.core.limits import Config
-from pygroups.drivers.directory import Directory, Place, default_place, parse_discovery
+from pygroups.drivers.directory import Directory
+from pygroups.drivers.places import Place, default_place, parse_discovery
 from tests.drivers.tiny import A, B, C
 
 ONE_PROCESS = """
@@ -26,7 +31,8 @@ import asyncio, sys
 from pathlib import Path
 from pygroups.core.address import Address
 from pygroups.core.limits import Config
-from pygroups.drivers.directory import Directory, Place
+from pygroups.drivers.directory import Directory
+from pygroups.drivers.places import Place
 
 async def main():
     directory = Directory(Place(Path(sys.argv[1]), False), "g", Address(sys.argv[2], sys.argv[3]), Config())
@@ -50,11 +56,21 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path / "groups", private=False)
 
 
-def opened(place: Place, me: Address, contact: str = "127.0.0.1:1") -> tuple[Directory, list[Found]]:
-    directory = Directory(place, "g", me, Config(lock_retry=1_000))
+counts: Counter[str] = Counter()
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted() -> None:
+    counts.clear()
+
+
+def opened(
+    place: Place, me: Address, contact: str = "127.0.0.1:1", loop: asyncio.AbstractEventLoop | None = None
+) -> tuple[Directory, list[Found]]:
+    directory = Directory(place, "g", me, Config(lock_retry=1_000, directory_period=1_000), loop)
     found: list[Found] = []
     directory.happened = found.append  # type: ignore[assignment]
-    directory.count = lambda what: None
+    directory.count = lambda what: counts.update([what])
     directory.open(contact)
     return directory, found
 
@@ -267,6 +283,148 @@ def test_links_and_other_files_are_nobody(place: Place) -> None:
     second.close()
 
 
+# -- the file system does what it wants
+
+
+def test_a_folder_that_somebody_removed_comes_back_before_it_is_looked_for(place: Place) -> None:
+    async def main() -> None:
+        member, _ = opened(place, A, loop=asyncio.get_running_loop())
+        member.announce(True)
+        shutil.rmtree(place.root)
+        await until(member.path.exists)
+        newcomer, found = opened(place, B)
+        newcomer.find()
+        assert found == [Found({A: "127.0.0.1:1"}, False)]
+        assert counts["directory entries that somebody removed"] == 1
+        member.close()
+        newcomer.close()
+        assert os.listdir(member.folder) == []
+
+    asyncio.run(main())
+
+
+def test_an_announcement_is_seen_though_the_folder_was_removed(place: Place) -> None:
+    founder, found = opened(place, A)
+    founder.find()
+    assert found == [Found({}, True)]
+    shutil.rmtree(place.root)
+    founder.announce(True)
+    newcomer, found = opened(place, B)
+    newcomer.find()
+    assert found == [Found({A: "127.0.0.1:1"}, False)]
+    founder.close()
+    newcomer.close()
+
+
+def test_an_entry_that_was_replaced_by_a_copy_is_written_anew(place: Place) -> None:
+    first, _ = opened(place, A)
+    second, _ = opened(place, B)
+    first.announce(True)
+    text = first.path.read_bytes()
+    first.path.unlink()
+    first.path.write_bytes(text)  # as a restored backup does: nobody holds a lock on it
+    first.refresh()
+    assert list(second.members()) == [A]
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("name", [str(C), str(Address("D", "d" * 16))])
+def test_a_folder_named_like_an_entry_is_nobody(place: Place, name: str) -> None:
+    first, found = opened(place, A)
+    (first.folder / name).mkdir()
+    first.find()
+    assert found == [Found({}, True)]
+    assert (first.folder / name).is_dir()
+    first.close()
+
+
+@pytest.mark.parametrize("call", ["pwrite", "utime", "open", "listdir"])
+def test_what_the_file_system_refuses_is_counted_and_tried_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, call: str
+) -> None:
+    async def main() -> None:
+        member, found = opened(place, A, loop=asyncio.get_running_loop())
+        other, _ = opened(place, B)
+
+        def refuses(*values: object, **more: object) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, refuses)
+            member.find()
+            member.announce(True)
+            member.refresh()
+            member.look_for_another_group()
+            await asyncio.sleep(0.01)
+            if call in ("open", "listdir"):
+                assert found == []
+        assert counts.total() > 0
+        assert "Input/output error" in caplog.text
+        await until(lambda: list(other.members()) == [A])
+        if call in ("open", "listdir"):
+            await until(lambda: found)
+        member.close()
+        other.close()
+
+    asyncio.run(main())
+
+
+def test_whoever_cannot_open_entries_founds_no_group(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        member, _ = opened(place, A)
+        member.announce(True)
+        newcomer, found = opened(place, B)
+        real = os.open
+
+        def full(path: Path, *more: int) -> int:
+            if str(path).endswith(str(A)):
+                raise OSError(errno.EMFILE, "Too many open files")
+            return real(path, *more)
+
+        monkeypatch.setattr(os, "open", full)
+        newcomer.find()
+        await asyncio.sleep(0.01)
+        assert found == []
+        assert counts["looks into the directory that failed"] >= 1
+        monkeypatch.undo()
+        await until(lambda: found)
+        assert found == [Found({A: "127.0.0.1:1"}, False)]
+        member.close()
+        newcomer.close()
+
+    asyncio.run(main())
+
+
+def test_members_of_a_second_group_of_this_name_are_told_of(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    first, _ = opened(place, A)
+    second, _ = opened(place, B)
+    third, _ = opened(place, C)
+    for member in (first, second, third):
+        member.announce(True)
+    first.installed((A, B))
+    first.look_for_another_group()
+    assert not counts  # it may be about to come into the view
+    first.look_for_another_group()
+    assert counts["looks that met members of another group of this name"] == 1
+    assert f"there is a second group named g in {first.folder}: {C} " in caplog.text
+    third.close()
+    first.look_for_another_group()
+    first.look_for_another_group()
+    assert counts["looks that met members of another group of this name"] == 1
+    for member in (first, second):
+        member.close()
+
+
+def test_where_a_process_looks_for_others_is_logged(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "pygroups"):
+        directory, _ = opened(place, A)
+        directory.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{A} looks for members of group g in {directory.folder}"
+    ]
+
+
 def test_a_folder_that_others_may_use_is_refused(place: Place) -> None:
     (place.root / "g").mkdir(parents=True)
     (place.root / "g").chmod(0o770)
@@ -296,20 +454,22 @@ def test_a_private_root_is_looked_at_too(tmp_path: Path) -> None:
         opened(Place(root, private=True), A)
 
 
-def test_where_groups_are_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    name = f"pygroups-{os.geteuid()}"
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    assert default_place() == Place(tmp_path / name, private=True)
-    for unusable in ("", "relative", str(tmp_path / "missing")):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", unusable)
-        assert default_place().root.name == name
-        assert default_place().root.parent != tmp_path
+@pytest.mark.parametrize("name", ["XDG_RUNTIME_DIR", "TMPDIR", "HOME", "TEMP"])
+def test_where_groups_are_does_not_depend_on_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    before = default_place()
+    monkeypatch.setenv(name, str(tmp_path))
+    assert default_place() == before == Place(Path(f"/tmp/pygroups-{os.geteuid()}"), private=True)
 
 
 def test_what_discovery_may_be() -> None:
     assert parse_discovery("dir:/x/y") == Place(Path("/x/y"), private=False)
     with pytest.raises(UsageError, match="names no folder"):
         parse_discovery("dir:")
+    with pytest.raises(UsageError, match="is no text"):
+        parse_discovery(5)  # type: ignore[arg-type]
     for text in ("10.0.0.1:1,10.0.0.2:1", "dns:name:1", "udp:239.1.2.3:4", "carrier pigeon"):
         with pytest.raises(NotBuilt, match="not built yet"):
             parse_discovery(text)

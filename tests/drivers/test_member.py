@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,6 +62,9 @@ class World:
 
     def announce(self, member: bool, invited: bool = False) -> None:
         self.diary.append(("announce", member))
+
+    def installed(self, members: Collection[Address]) -> None:
+        self.diary.append(("installed", len(members)))
 
     def refresh(self) -> None:
         self.diary.append("refresh")

@@ -93,7 +93,7 @@ class ThisMachine:
         return TcpNetwork(me, options.group, options.config, bind=bind, advertise=advertise, insecure=options.insecure)
 
     def meeting(self, me: Address, options: Options) -> Meeting:
-        return Directory(options.place, options.group, me, options.config)
+        return Directory(options.place, options.group, me, options.config, asyncio.get_running_loop())
 
     def journal(self, me: Address, options: Options) -> Journal | None:
         return journal_on_disk(me, options, socket.gethostname(), boot_id())

@@ -14,7 +14,7 @@ from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.limits import Config as Limits
 from pygroups.drivers.contacts import advertised, checked_bind
-from pygroups.drivers.directory import Place, parse_discovery
+from pygroups.drivers.places import Place, parse_discovery
 from pygroups.layers.profiles import Profile, profile_named
 
 from .config import Config

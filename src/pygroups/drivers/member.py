@@ -8,7 +8,7 @@ sends leaves, and before the application sees anything of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -43,6 +43,9 @@ class Discovery(Protocol):
     def find(self) -> None: ...
     def announce(self, member: bool, invited: bool = False) -> None: ...
     def refresh(self) -> None: ...
+    def installed(self, members: Collection[Address]) -> None:
+        """These are the members of the view: whoever else is a member there is one of another group."""
+
     def close(self) -> None: ...
 
 
@@ -208,6 +211,7 @@ class Member:
         for event in output.events:
             if isinstance(event, NewView):
                 self.network.learn(dict(zip(event.view.members, event.view.contacts, strict=True)), Source.VIEW)
+                self.discovery.installed(event.view.members)
         if output.frames:
             self.network.send(output.frames)
         for command in output.commands:

@@ -5,7 +5,7 @@ What may happen to a frame is the simulator's network; what the end of a process
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pygroups.core.address import Address
 from pygroups.core.events import Answered, Dead, Ended, Event
@@ -160,3 +160,6 @@ class Meeting:
 
     def refresh(self) -> None:
         """An entry in memory does not get old."""
+
+    def installed(self, members: Collection[Address]) -> None:
+        """There is one group in memory."""

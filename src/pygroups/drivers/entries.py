@@ -1,0 +1,150 @@
+"""The files of a group's folder: one entry a process, and a lock on it that the kernel keeps as long as it lives."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import time
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from pygroups.core.address import Address, parse_address
+from pygroups.core.errors import UsageError
+from pygroups.core.limits import TEXT_MAX
+
+ENTRY_MAX: Final = 1_024  # bytes of an entry; what is longer was not written by us
+LOCK_NAME: Final = "lock"  # no entry can have this name: there is no @ in it
+NO_ENTRY: Final = (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EACCES)  # gone, a link, a socket, not for us
+_FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Entry(msgspec.Struct):
+    """What a process says of itself."""
+
+    member: bool
+    contact: Annotated[str, Meta(max_length=TEXT_MAX)]
+    invited: bool = False  # a group is taking it in: it may be a member before it says so
+
+
+def text_of(entry: Entry) -> bytes:
+    """Of the same length for members and others, so that one write replaces all of it."""
+    longest = msgspec.json.encode(Entry(member=False, contact=entry.contact))
+    return msgspec.json.encode(entry).ljust(len(longest))
+
+
+def address_of(name: str) -> Address | None:
+    """Whose entry has this name, if it is one's."""
+    try:
+        return parse_address(name)
+    except UsageError:
+        return None
+
+
+def written(folder: Path, me: Address, entry: Entry) -> int:
+    """The open file of a new entry, locked before it has its name: nobody sees it without a lock."""
+    nameless = folder / f".{me}"
+    file = _made_and_locked(nameless)
+    try:
+        os.write(file, text_of(entry))
+        nameless.rename(folder / str(me))
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
+def living(path: Path, invitation_s: float) -> Entry | None:
+    """What the living process says whose entry this is; what a dead one left is removed.
+
+    An invitation that is older than `invitation_s` is not believed: its process stands still.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _FLAGS)
+    except OSError as error:
+        if error.errno in NO_ENTRY:
+            return None
+        raise  # whoever cannot look does not know that nobody is there
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return None
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        entry = _entry(os.read(file, ENTRY_MAX))
+        if entry is not None and entry.invited and time.time() - os.fstat(file).st_mtime > invitation_s:
+            entry.invited = False
+        return entry
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        return None
+    finally:
+        os.close(file)
+
+
+def is_at(file: int, path: Path) -> bool:
+    """Whether the open `file` is the one that stands at `path`."""
+    try:
+        there = path.lstat()
+    except OSError:
+        return False
+    return os.path.samestat(there, os.fstat(file))
+
+
+def founders_lock(folder: Path) -> int | None:
+    """The open lock file of the group, or None while another process holds it."""
+    path = folder / LOCK_NAME
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if is_at(lock, path):  # or else it was removed meanwhile, and another process may hold the next one
+            return lock
+    except BlockingIOError:
+        pass
+    except OSError:
+        os.close(lock)
+        raise
+    os.close(lock)
+    return None
+
+
+def own_folder(path: Path) -> None:
+    """Make `path` if it is not there; OSError when it is a link, another user's, or open to others."""
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(0o700)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "it is no folder")
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, f"{path} belongs to another user")
+    if found.st_mode & _OTHERS:
+        raise PermissionError(errno.EPERM, f"other users may use {path}; chmod 700 closes it")
+
+
+def _made_and_locked(path: Path) -> int:
+    """A new open file of this name, and its lock.
+
+    Whoever sees it before it is locked takes it for a dead one's, holds it for a moment, and removes it: then another
+    one is made.  Nobody is waited for, because whoever holds it may have been stopped just then.
+    """
+    while True:
+        path.unlink(missing_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file).st_nlink:
+                return file
+        os.close(file)
+
+
+def _entry(text: bytes) -> Entry | None:
+    try:
+        return msgspec.json.decode(text, type=Entry)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
