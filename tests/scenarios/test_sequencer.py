@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
 from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.sim.scenario_apps import Acting, messages_of
-from pygroups.sim.scenarios import scenario
+from pygroups.sim.scenarios import Group, scenario
 from pygroups.sim.schedule import Habits
+
+from .common import QUICK
 
 
 def test_SEQ_01() -> None:
@@ -166,3 +169,52 @@ def test_SEQ_14() -> None:
             assert sorted(group[name].texts) == sorted(f"{origin}{n}" for origin in "ABC" for n in range(1, 21))
         assert group["C"].received_from("B") == list(range(1, 11))
         assert group["C"].drops["repeated run"] > 0
+
+
+def late_coordinator(group: Group, before: Callable[[], None]) -> None:
+    """A leaves; C is in the next view 40 ms before B, which orders there; `before` happens in between."""
+    group["C"].sends(1)
+    group.after(0.1)
+    lost = group.drop("Install", dest="B")
+    group.leave("A")
+    group.until(lambda: group["C"].view == ("B", "C"), within=5, step=0.0005)
+    before()
+    lost.stop()
+    group.until(lambda: group["B"].view == ("B", "C"), within=10)
+
+
+@pytest.mark.parametrize("last", [0, 300])
+def test_forwards_that_the_next_coordinator_cannot_keep_come_again(last: int) -> None:
+    """C sends more than B keeps for a view that it has not installed; B asks for the rest, in order, whether or not
+    something comes later that shows the gap."""
+    with scenario("A B C", run_bytes=1 << 10, future_runs_max=40, **QUICK) as group:
+
+        def more() -> None:
+            group["C"].sends(200, size=900)
+            group.after(0.25)
+            assert group["B"].gauges["sequencer.early"] == 10
+            group["C"].sends(last, every=0.0001)
+
+        late_coordinator(group, more)
+        group["B"].sends(5)
+        group.settles(within=5)
+        assert group["B"].delivered_from("C") == group["C"].delivered_from("C") == list(range(1, 202 + last))
+        assert group["B"].drops["too many early forwards"] > 100
+
+
+def test_early_forwards_are_bounded_in_bytes_and_per_sender() -> None:
+    """C and D both send before B has the view: neither takes the other's share, and everything comes."""
+    with scenario("A B C D", future_bytes=80 << 10, run_bytes=8 << 10, **QUICK) as group:
+        group["C"].sends(1)
+        group.after(0.1)
+        lost = group.drop("Install", dest="B")
+        group.leave("A")
+        group.until(lambda: group["D"].view == group["C"].view == ("B", "C", "D"), within=5, step=0.0005)
+        group["C"].sends(100, size=4_000)
+        group.after(0.1)
+        group["D"].sends(3, size=4_000)
+        group.after(0.1)
+        assert 4 <= group["B"].gauges["sequencer.early"] <= 5
+        lost.stop()
+        group.settles(within=10)
+        assert len(group["B"].delivered) == 104

@@ -65,7 +65,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     stable_period: int = 200 * MILLISECOND  # at most, and half of it at least, between two votes that nothing makes so
     stable_backoff_max: int = 1 * SECOND  # between two votes that repeat what was said
     stable_suspend_max: int = 60 * SECOND  # a suspension ends by itself
-    future_runs_max: int = 4_096  # runs of a view that is not installed yet
+    future_runs_max: int = 4_096  # runs of a view that is not installed yet; of one sender to be ordered, a quarter
+    future_bytes: int = 16 << 20  # of those that wait to be ordered; of one sender a quarter
     join_retry: int = 300 * MILLISECOND
     batch: int = 20 * MILLISECOND  # joins and leaves that come within this make one view
     views_per_second: int = 2  # for joins and leaves; a proven suspicion waits for nothing

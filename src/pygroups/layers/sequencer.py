@@ -14,6 +14,7 @@ import msgspec
 from pygroups.core.address import Address
 from pygroups.core.events import Block, Event, Excluded, Gone, Marks, NewView
 from pygroups.core.layer import Env, Layer
+from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.view import View, ViewId
 
@@ -30,6 +31,47 @@ class Data(msgspec.Struct, array_like=True, tag=81):
     """Coordinator to all: the run's origin sent it, its place in this stream is its place in the order."""
 
 
+class Again(msgspec.Struct, array_like=True, tag=82):
+    """Coordinator to member: I could not keep all that you forwarded before I had this view; send your table again."""
+
+    view: ViewId
+
+
+class Early:
+    """Forwards of views that are not installed here yet, bounded in all, and per sender to a quarter of that; what is
+    refused is asked for again."""
+
+    __slots__ = ("bytes", "bytes_max", "count", "refused", "runs", "runs_max", "sizes")
+
+    def __init__(self, runs_max: int, bytes_max: int) -> None:
+        self.runs_max = runs_max
+        self.bytes_max = bytes_max
+        self.runs: dict[Address, list[Run]] = {}  # by sender
+        self.sizes: dict[Address, int] = {}  # their bytes
+        self.count = 0
+        self.bytes = 0
+        self.refused: dict[Address, None] = {}  # senders of whom something was refused, and so all that came later
+
+    def keep(self, run: Run) -> bool:
+        """Keep it, or refuse it and all that its sender sends after it."""
+        sender, size = run.src, len(run.body)
+        kept, share = self.runs.get(sender, []), self.sizes.get(sender, 0) + size
+        full = self.count >= self.runs_max or self.bytes + size > self.bytes_max
+        if sender in self.refused or full or 4 * len(kept) >= self.runs_max or 4 * share > self.bytes_max:
+            self.refuse(sender)
+            return False
+        kept.append(run)
+        self.runs[sender], self.sizes[sender] = kept, share
+        self.count += 1
+        self.bytes += size
+        return True
+
+    def refuse(self, sender: Address) -> None:
+        """A Forward of `sender` was not taken."""
+        if len(self.refused) < MEMBERS_MAX:
+            self.refused[sender] = None
+
+
 class Sequencer(Layer):
     """One order for all members of a view."""
 
@@ -37,7 +79,7 @@ class Sequencer(Layer):
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "VIRTUAL_SYNCHRONY"})
     gives: ClassVar[frozenset[str]] = frozenset({"TOTAL"})
-    heads: ClassVar[tuple[type, ...]] = (Forward, Data)
+    heads: ClassVar[tuple[type, ...]] = (Forward, Data, Again)
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -46,7 +88,7 @@ class Sequencer(Layer):
         self.forward_table: dict[int, Run] = {}  # own runs not yet delivered here, by first number, oldest first
         self.received: Marks = {}  # per origin, also of former members, the next number not yet delivered
         self.queues: dict[Address, deque[Run]] = {}  # at the coordinator: what waits to be ordered, by origin
-        self.early: list[Run] = []  # Forwards of views that are not installed here yet
+        self.early = self._no_early()
 
     # -- sending
 
@@ -64,6 +106,19 @@ class Sequencer(Layer):
             self._queue(run)
         else:
             self.below.append(run.readdressed(me, view.coordinator).push(Forward(view.id)))
+
+    def on_again(self, again: Again, src: Address) -> None:
+        """What follows a refused Forward was ordered before it, and dropped by all: all of it comes again, in order."""
+        view = self.view
+        if view is None or again.view != view.id or src != view.coordinator or self.blocked:
+            self.env.drop("forwards wanted for another view")
+        else:
+            self.env.count("forwarded again")
+            self._ask_all(view)
+
+    def _ask_all(self, view: View) -> None:
+        for run in self.forward_table.values():
+            self._ask(view, run)
 
     # -- ordering, at the coordinator
 
@@ -96,6 +151,8 @@ class Sequencer(Layer):
                 self._deliver(run.pop())
         elif isinstance(head, Forward):
             self._on_forward(head, run)
+        elif isinstance(head, Again):
+            self.on_again(head, run.src)
         else:
             self.above.append(run)
 
@@ -106,7 +163,7 @@ class Sequencer(Layer):
             self.env.drop("ordered twice")  # the last coordinator ordered it already
             return
         if run.first > expected:
-            self.env.drop("hole in an origin's order")  # no honest coordinator leaves one; everybody drops the same
+            self.env.drop("hole in an origin's order")  # behind a Forward that was refused; everybody drops the same
             return
         self.received[run.origin] = run.next
         if run.origin == self.env.me:
@@ -117,11 +174,10 @@ class Sequencer(Layer):
         view = self.view
         if view is not None and head.view > view.id and not self.blocked:
             self.env.drop("forward of a view that does not follow")  # for one that does, this member was asked to stop
+            self.early.refuse(run.src)
         elif view is None or head.view > view.id:
-            if len(self.early) < self.env.config.future_runs_max:
-                self.early.append(run)  # to drop it would let the sender's next one overtake
-            else:
-                self.env.drop("too many early forwards")
+            if not self.early.keep(run):
+                self.env.drop("too many early forwards")  # asked for again when that view is installed
         elif head.view < view.id or self.blocked:
             self.env.drop("forward of an old view")  # its sender sends it again in the next view
         elif view.coordinator != self.env.me:
@@ -154,17 +210,24 @@ class Sequencer(Layer):
         if event.digest is not None:
             self.received = dict(event.digest)
         forget_outside(self.received, event.view.members, self.env.config.marks_max)
-        for run in self.forward_table.values():
-            self._ask(event.view, run)
-        early, self.early = self.early, []
-        for run in early:
-            head = run.head
-            assert isinstance(head, Forward)
-            self._on_forward(head, run)
+        self._ask_all(event.view)
+        early, self.early = self.early, self._no_early()
+        for runs in early.runs.values():
+            for run in runs:
+                head = run.head
+                assert isinstance(head, Forward)
+                self._on_forward(head, run)
+        if event.view.coordinator == self.env.me:
+            for sender in early.refused:
+                if sender in event.view.members and sender != self.env.me:
+                    self.tell(sender, Again(event.view.id))
+
+    def _no_early(self) -> Early:
+        return Early(self.env.config.future_runs_max, self.env.config.future_bytes)
 
     def gauges(self) -> dict[str, int]:
         return {
             "forward_table": len(self.forward_table),
             "queued": sum(len(queue) for queue in self.queues.values()),
-            "early": len(self.early),
+            "early": self.early.count,
         }
