@@ -304,7 +304,7 @@ def test_statistics_are_plain_and_bounded(tmp_path: Path) -> None:
         stats = json.loads(json.dumps(reader.channel.stats()))
         assert stats["address"] == str(reader.channel.address)
         assert stats["members"] == 1
-        assert stats["window"] == {"size": 1 << 20, "free": 1 << 20}
+        assert stats["window"] == {"size": 1 << 20, "free": 1 << 20, "waits_for": []}
         assert stats["journal"]["lost"] == 0
         assert stats["journal"]["records"] > 0
         assert stats["memory_bound"] >= 4 << 20

@@ -16,6 +16,7 @@ from pygroups.channel.channel import Batches
 from pygroups.channel.inbox import Inbox
 from pygroups.channel.states import States
 from pygroups.core.address import Address
+from pygroups.core.events import Consumed
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
@@ -115,11 +116,11 @@ def test_a_run_is_consumed_when_its_last_message_was_applied() -> None:
         inbox = queued(clock, runs=1, messages=100)
         seen = 0
         while seen < 100:
-            assert inbox.consumed() == {}
+            assert inbox.consumption.take() is None
             seen += len(list(await inbox.next(whole=False)))
         reading = asyncio.create_task(inbox.next(whole=False))
         await asyncio.sleep(0)
-        assert inbox.consumed() == {A: 101}
+        assert inbox.consumption.take() == Consumed({A: 101})
         reading.cancel()
 
     asyncio.run(story())

@@ -2,7 +2,7 @@
 
 from .channel import Channel
 from .config import Config
-from .happenings import Happening, JournalLost, Left, Message, Suspected, Undelivered, View
+from .happenings import Happening, JournalLost, Left, Message, Slow, Suspected, Undelivered, View
 from .outbox import Payload, Until
 from .states import State
 
@@ -14,6 +14,7 @@ __all__ = [
     "Left",
     "Message",
     "Payload",
+    "Slow",
     "State",
     "Suspected",
     "Undelivered",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from pygroups.core import events as core
 from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
@@ -49,6 +50,16 @@ class Suspected(Happening, frozen=True):
     member: Address
 
 
+class Slow(Happening, frozen=True):
+    """`member` has read nothing for `seconds`, and this member's window is full of messages that it has not read.
+
+    Told after 5 seconds, and again each time that it has lasted twice as long.
+    """
+
+    member: Address
+    seconds: float
+
+
 class Undelivered(Happening, frozen=True):
     """These messages to `to` were not acknowledged, and nobody will send them again; it may have had them."""
 
@@ -71,3 +82,25 @@ class Left(Happening, frozen=True):
 
     reason: str
     unknown: list[int]
+
+
+def first_view(me: Address, skipped: list[View], view: View) -> View:
+    """The first view that the application is given, after some that it was not given."""
+    if not skipped:
+        return view
+    joined = {member for other in (*skipped, view) for member in other.joined}
+    return msgspec.structs.replace(
+        view, joined=tuple([member for member in view.members if member in joined]), left=(), transitional=(me,)
+    )
+
+
+def translated(event: object) -> Happening | None:
+    """A core event as the application sees it; None for what it does not see."""
+    if isinstance(event, core.NewView):
+        members = event.view.members
+        return View(event.view.id, members, members[0], event.primary, event.joined, event.left, event.transitional)
+    if isinstance(event, core.Suspect):
+        return Suspected(event.member)
+    if isinstance(event, core.Undelivered):
+        return Undelivered(event.to, event.numbers)
+    return None

@@ -10,23 +10,32 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import count, repeat
 from typing import Final, NamedTuple
 
-import msgspec
-
-from pygroups.core import events as core
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, StateLost, UsageError, WouldDeadlock
-from pygroups.core.limits import MILLISECOND
-from pygroups.core.run import Run, payloads_of
+from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.run import payloads_of
 from pygroups.core.top import Delivered
 
-from .happenings import Happening, JournalLost, Left, Message, Suspected, Undelivered, View
+from .consumption import Consumption
+from .happenings import Happening, JournalLost, Left, Message, Undelivered, View, first_view
 from .loading import Loading
 from .pace import Pace
 from .states import States, Wanted
 
+# in the context of the task that reads, and so in that of every task that it starts: the inbox that it reads
+READS: ContextVar[object] = ContextVar("pygroups_reads", default=None)
+
+DEADLOCK: Final = 10 * SECOND  # the reading task reads nothing, and a send that it started waits, for so long
+ANSWERING: Final = (
+    "the message was not sent, because members would wait for each other: the task that reads the events started this "
+    f"send (with gather, wait_for or a TaskGroup) and has read nothing for {DEADLOCK // SECOND} s, while the send "
+    "waits for room in the window; as long as nobody reads, no window empties.  Call send in the reading task itself, "
+    "or in a task that the reading task does not wait for"
+)
 SLICE_MESSAGES: Final = 512  # iteration looks at the clock at least so often
 BATCH_MESSAGES: Final = 8_192  # in a batch at most
 BATCH_TARGET: Final = 200 * MILLISECOND  # batches shrink for a program that blocks the loop longer than this with one
@@ -65,14 +74,10 @@ class Inbox:
         self.me = me
         self.states = states
         self.queue_max = queue_max
-        self.schedule = schedule
+        self.consumption = Consumption(me, schedule)
         self.drop = drop
         self.queue: deque[Item] = deque()
         self.queue_bytes = 0  # of runs
-        self.pending = core.Consumed({}, {})  # consumed, and not told yet
-        self.told = core.Consumed({}, {})  # consumed, told or pending
-        self.own_unread: deque[tuple[int, int]] = deque()  # own multicasts: the number after the run's last, its bytes
-        self.own_read = 0  # bytes of own multicasts that were consumed here
         self.in_state: list[range] = []  # own messages that were dropped here, because the state to come holds them
         self.began = False  # the application was given a view
         self.arrival: asyncio.Future[None] | None = None  # the reader waits for anything to come
@@ -82,9 +87,10 @@ class Inbox:
         self.batches = Pace(now, BATCH_MESSAGES, BATCH_TARGET)
         self.loop_ran = True  # since the application was given its last batch
         self.opened: Opened | None = None  # the run whose messages are being given
-        self.read: list[Run] = []  # given to the application, which has not asked for the next event
+        self.read: list[Delivered] = []  # given to the application, which has not asked for the next event
         self.generous = 0  # how many reasons there are to count as consumed what nobody has read
         self.guarded: list[asyncio.Future[None]] = []  # what the reading task itself waits for in `send`
+        self.answers: dict[asyncio.Future[None], int] = {}  # what tasks that it started wait for there, and since when
         self.ended = False  # the last event was read
         self.why_ended: BaseException | None = None  # what is raised after the last event; None: iteration just ends
 
@@ -95,23 +101,11 @@ class Inbox:
         self.queue.append(item)
         if isinstance(item, Delivered):
             self.queue_bytes += len(item.run.body)
-            self._note_own(item)
+            self.consumption.arrived(item)
             if self.generous:
                 self._consume_unread(item)
         if self.arrival is not None and not self.arrival.done():
             self.arrival.set_result(None)
-
-    def _note_own(self, item: Delivered) -> None:
-        if item.position >= 0 and item.run.origin == self.me:
-            self.own_unread.append((item.run.next, len(item.run.body)))
-
-    def consumed(self) -> core.Consumed | None:
-        """What was consumed since this was asked last, if anything."""
-        pending = self.pending
-        if not pending.marks and not pending.unicasts:
-            return None
-        self.pending = core.Consumed({}, {})
-        return pending
 
     def begin_again(self, loading: Loading, view: View) -> None:
         """A joiner will get its state as of `view`: what it was not given yet is part of that state."""
@@ -119,7 +113,7 @@ class Inbox:
         self.in_state += self._own_queued()
         for item in self.queue:
             if isinstance(item, Delivered) and item.position >= 0:
-                self._consume(item.run)
+                self.consumption.consume(item)
         self._replace(loading, view if self.began else first_view(self.me, skipped, view))
 
     def forget_state(self) -> list[int]:
@@ -139,6 +133,7 @@ class Inbox:
     def forked(self, why: str) -> None:
         """This is a child of the process that reads: a reader here is told so."""
         self.queue.clear()
+        self.opened = None
         self.queue.append(Raised(ChannelClosed(why), final=True))
 
     def _replace(self, *items: Item) -> None:
@@ -160,7 +155,10 @@ class Inbox:
         if self.reading:
             raise UsageError("another task reads this channel's events: let one task read them and hand them on")
         self._applied()
-        self.reader, self.reading = asyncio.current_task(), True
+        if self.reader is not (task := asyncio.current_task()):
+            self.reader = task
+            READS.set(self)
+        self.reading = True
         pace = self.batches if whole else self.events
         try:
             await self._let_the_loop_run(pace, whole)
@@ -239,7 +237,7 @@ class Inbox:
             self.opened = Opened(item, opened.payloads, at + len(payloads))
         else:
             self.opened = None
-            self.read.append(run)
+            self.read.append(item)
         positions: Iterator[int | None] = count(item.position + at) if item.position >= 0 else repeat(None)
         origin = run.origin
         assert origin is not None
@@ -253,7 +251,7 @@ class Inbox:
         if payloads is not None:
             return Opened(item, payloads, 0)
         self.drop("malformed body")
-        self.read.append(item.run)
+        self.read.append(item)
         return None
 
     def _batch(self, pace: Pace) -> Iterator[Happening] | None:
@@ -291,26 +289,13 @@ class Inbox:
 
     def _applied(self) -> None:
         """The application asks for the next event: it has done with those before."""
-        for run in self.read:
-            self._consume(run)
+        for item in self.read:
+            self.consumption.consume(item)
         self.read.clear()
-
-    def _consume(self, run: Run) -> None:
-        origin = run.origin
-        assert origin is not None
-        if run.stream is None:
-            if run.next > self.told.unicasts.get(origin, 0):
-                self.told.unicasts[origin] = self.pending.unicasts[origin] = run.next
-                self.schedule()
-        elif run.next > self.told.marks.get(origin, 0):
-            self.told.marks[origin] = self.pending.marks[origin] = run.next
-            while origin == self.me and self.own_unread and self.own_unread[0][0] <= run.next:
-                self.own_read += self.own_unread.popleft()[1]
-            self.schedule()
 
     def _consume_unread(self, item: Delivered) -> None:
         if self.queue_bytes <= self.queue_max:
-            self._consume(item.run)
+            self.consumption.consume(item)
         elif self.guarded:
             for waiting in self.guarded:
                 if not waiting.done():
@@ -330,26 +315,48 @@ class Inbox:
         self.generous += 1
         for item in self.queue:
             if isinstance(item, Delivered) and self.queue_bytes <= self.queue_max:
-                self._consume(item.run)
+                self.consumption.consume(item)
 
     @contextmanager
     def guard(self, waiting: asyncio.Future[None]) -> Iterator[None]:
         """A task waits in `send`.  If it is the one that reads, others must not wait for it: it cannot read now."""
         if asyncio.current_task() is not self.reader:
-            yield
+            with self._noted(waiting):
+                yield
             return
         if self.queue_bytes > self.queue_max:
             raise _deadlock(self.queue_max)
         self.guarded.append(waiting)
         try:
             with self._generosity():
-                for run in self.read:  # nor what the application holds in its hands
-                    self._consume(run)
+                for item in self.read:  # nor what the application is working on
+                    self.consumption.consume(item)
                 if self.opened is not None:
-                    self._consume(self.opened.item.run)
+                    self.consumption.consume(self.opened.item)
                 yield
         finally:
             self.guarded.remove(waiting)
+
+    @contextmanager
+    def _noted(self, waiting: asyncio.Future[None]) -> Iterator[None]:
+        """A task waits in `send` that does not read; perhaps the one that reads started it, and waits for it."""
+        if READS.get() is not self:
+            yield
+            return
+        self.answers[waiting] = self.events.now()
+        try:
+            yield
+        finally:
+            del self.answers[waiting]
+
+    def end_deadlocks(self, now: int) -> None:
+        """Raise WouldDeadlock in each send that the reading task started and, by all signs, waits for."""
+        given_at = max(self.events.given_at, self.batches.given_at)
+        if self.reading or not self.has_unread or now - given_at < DEADLOCK:
+            return
+        for waiting, since in list(self.answers.items()):
+            if now - since >= DEADLOCK and not waiting.done():
+                waiting.set_exception(WouldDeadlock(ANSWERING))
 
 
 class NoInbox(Inbox):
@@ -357,8 +364,8 @@ class NoInbox(Inbox):
 
     def put(self, item: Item) -> None:
         if isinstance(item, Delivered):
-            self._note_own(item)
-            self._consume(item.run)
+            self.consumption.arrived(item)
+            self.consumption.consume(item)
 
     async def next(self, *, whole: bool) -> Iterator[Happening]:
         raise UsageError("this channel keeps no events, because it was opened with events='none': leave that out")
@@ -376,25 +383,3 @@ def _outlives_a_state(item: Item) -> bool:
     if isinstance(item, Delivered):
         return item.position < 0
     return isinstance(item, JournalLost | Undelivered | Raised)
-
-
-def first_view(me: Address, skipped: list[View], view: View) -> View:
-    """The first view that the application is given, after some that it was not given."""
-    if not skipped:
-        return view
-    joined = {member for other in (*skipped, view) for member in other.joined}
-    return msgspec.structs.replace(
-        view, joined=tuple([member for member in view.members if member in joined]), left=(), transitional=(me,)
-    )
-
-
-def translated(event: object) -> Happening | None:
-    """A core event as the application sees it; None for what it does not see."""
-    if isinstance(event, core.NewView):
-        members = event.view.members
-        return View(event.view.id, members, members[0], event.primary, event.joined, event.left, event.transitional)
-    if isinstance(event, core.Suspect):
-        return Suspected(event.member)
-    if isinstance(event, core.Undelivered):
-        return Undelivered(event.to, event.numbers)
-    return None

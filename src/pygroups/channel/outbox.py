@@ -31,6 +31,7 @@ class Top(Protocol):
     def room(self) -> int: ...
     def sent_bytes(self) -> int: ...
     def unknown(self) -> range: ...
+    def waits_for(self) -> tuple[Address, ...]: ...
 
 
 class Waiting(NamedTuple):
@@ -212,6 +213,13 @@ class Outbox:
     def room(self) -> int:
         """How many bytes the window has left: a message is in it until every member has read it, this one included."""
         return min(self.top.room(), self.window - (self.top.sent_bytes() - self.own_read()))
+
+    def holders(self) -> tuple[Address, ...]:
+        """Who holds the window shut: the members that have read least of it; nobody while it is open."""
+        if self.room() >= self.quarter:
+            return ()
+        others, unread = self.top.room(), self.window - (self.top.sent_bytes() - self.own_read())
+        return (self.top.env.me,) if unread <= others else self.top.waits_for()
 
     def _wake(self, room: int) -> int:
         """Wake those in line for whom there is room, once a quarter of the window is free."""

@@ -10,6 +10,7 @@ from pygroups.core import events as core
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, Excluded, NameTaken, Refused
 from pygroups.core.layer import Env
+from pygroups.core.limits import SECOND
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Reached, Top
@@ -18,13 +19,14 @@ from pygroups.drivers.member import Member
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 
-from .happenings import JournalLost, Left, View
-from .inbox import Inbox, NoInbox, Raised, translated
+from .happenings import JournalLost, Left, Slow, View, translated
+from .inbox import Inbox, NoInbox, Raised
 from .log import Log
 from .machine import machine
 from .options import Options
 from .outbox import Outbox
 from .states import States
+from .watchdog import Watchdog
 
 DRAIN_SECONDS: Final = 0.5  # for the last frames to reach the kernel
 EXCLUDED: Final = (
@@ -62,8 +64,17 @@ class Session:
         inbox = Inbox if options.events == "all" else NoInbox
         self.reading = inbox(me, self.states, config.queue_max, self.member.schedule, stack.env.drop, here.clock.now)
         self.sending = Outbox(
-            _top(stack), self.member.schedule, self.reading.guard, self._members, lambda: self.reading.own_read
+            _top(stack),
+            self.member.schedule,
+            self.reading.guard,
+            self._members,
+            lambda: self.reading.consumption.own_read,
         )
+        self.watchdog = Watchdog(self, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
+        self.found: tuple[Address, ...] = ()  # members that the join is waiting for
+        self.suspected: dict[Address, None] = {}
+        self.changing = False  # a change of the view is under way
+        self.left_window = -1  # bytes that have left the window, at the last look
         watched(self)
         here.ready(self)
 
@@ -76,8 +87,13 @@ class Session:
     def _connect(self) -> None:
         member, network, directory = self.member, self.network, self.directory
         network.receive, network.happened, network.crashed = member.receive, member.happened, member.crash
-        directory.happened = member.happened
+        directory.happened = self._found
         network.count = directory.count = member.stack.env.count
+
+    def _found(self, event: core.Event) -> None:
+        if isinstance(event, core.Found):
+            self.found = tuple(event.members)
+        self.member.happened(event)
 
     def _members(self) -> tuple[Address, ...]:
         return () if self.view is None else self.view.members
@@ -92,9 +108,11 @@ class Session:
             self.member.stack.env.contact = self.network.contact
             self.member.stack.env.keeps_state = self.options.state is not None
             self.member.begin()
+            self.watchdog.start()
             self.member.ask(core.Join())
             await self.joined
         except BaseException:
+            self.watchdog.stop()
             self.member.close()
             self._end("left")
             raise
@@ -122,6 +140,7 @@ class Session:
             if not self.member.closed:
                 await self.network.drain(DRAIN_SECONDS)
         finally:
+            self.watchdog.stop()
             self.states.stop()
             self.member.close()
             self._end("left")
@@ -131,7 +150,7 @@ class Session:
     # -- the member's inbox
 
     def consumed(self) -> core.Consumed | None:
-        return self.reading.consumed()
+        return self.reading.consumption.take()
 
     def arrived(self, events: Sequence[Run | core.Event]) -> None:
         for event in events:
@@ -149,17 +168,31 @@ class Session:
                 self.states.on_arrived(event)
             elif isinstance(event, core.Excluded):
                 self._on_excluded(event)
-            elif (happening := translated(event)) is not None:
-                self.reading.put(happening)
+            else:
+                self._on_news(event)
+
+    def _on_news(self, event: Run | core.Event) -> None:
+        """What concerns others: suspicions, the beginning of a view change, messages that nobody acknowledged."""
+        if isinstance(event, core.Block):
+            self.changing = True
+        elif isinstance(event, core.Suspect):
+            self.log.info("%s is suspected", event.member)
+            self.suspected[event.member] = None
+        elif isinstance(event, core.Unsuspect):
+            self.suspected.pop(event.member, None)
+        if (happening := translated(event)) is not None:
+            self.reading.put(happening)
 
     def turned(self) -> None:
         self.sending.turned()
 
     def journal_lost(self, reason: str) -> None:
+        self.log.warning("the journal cannot be written: %s", reason)
         self.reading.put(JournalLost(reason))
 
     def crashed(self, error: BaseException) -> None:
         self.crash = error
+        self.watchdog.stop()
         self.sending.give_up(f"the member crashed ({type(error).__name__})", error)
         unknown = [*self.reading.forget_state(), *self.sending.top.unknown()]
         self.reading.put(Raised(error, final=True))
@@ -184,6 +217,10 @@ class Session:
         view = translated(event)
         assert isinstance(view, View)
         self.view = view
+        self.changing, self.suspected = False, {}
+        self.reading.consumption.forget_outside(view.members)
+        verb = "view" if self.joined.done() else "joined, view"
+        self.log.info("%s %d: %s", verb, view.id.number, ", ".join([str(member) for member in view.members]))
         if self.options.state is not None and event.digest is not None:
             self.reading.begin_again(self.states.begin(view.id, event.digest), view)
         else:
@@ -219,6 +256,52 @@ class Session:
         self.sending.give_up(f"the channel left its group ({reason})")
         self.reading.put(left)
         self.left.set_result(left)
+        if reason == "left":
+            self.log.info("left")
+        else:
+            self.log.warning("%s", EXCLUDED)
+
+    # -- what the watchdog looks at
+
+    def waits_to_join(self) -> str | None:
+        if self.joined.done():
+            return None
+        if not self.found:
+            return "waits to join: no member has been found, and another process may be founding the group"
+        return f"waits to join: waiting for {', '.join([str(member) for member in self.found])} to answer"
+
+    def changes_view(self) -> str | None:
+        if not self.changing or self.left.done():
+            return None
+        names = ", ".join([str(member) for member in self.suspected]) or "nobody"
+        return f"waits for a change of the view, in which nothing is sent; suspected: {names}"
+
+    def holders(self) -> Sequence[Address]:
+        left = self.sending.room() + self.sending.top.sent_bytes()
+        moved, self.left_window = left != self.left_window, left
+        return () if moved or self.left.done() else self.sending.holders()
+
+    def is_slow(self, member: Address, seconds: float) -> None:
+        size = self.options.config.window
+        if member == self.me:
+            self.log.warning(
+                "this program has read none of its events for %.0f s, and its window (%d bytes) is full of messages of "
+                "its own, so that send waits: read the events, or open the channel with events='none'",
+                seconds,
+                size,
+            )
+            return
+        self.log.warning(
+            "%s has read nothing for %.0f s, and this member's window (%d bytes) is full of messages that it has not "
+            "read, so that send waits",
+            member,
+            seconds,
+            size,
+        )
+        self.reading.put(Slow(member, seconds))
+
+    def answers(self, now: int) -> None:
+        self.reading.end_deadlocks(now)
 
 
 def _top(stack: Stack) -> Top:

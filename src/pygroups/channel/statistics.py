@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pygroups.core.limits import SECOND
+
 from .session import Session
 
 
@@ -24,10 +26,15 @@ def statistics(session: Session) -> dict[str, Any]:
         "counters": dict(env.counters),
         "gauges": member.stack.gauges(),
         "payload_max": options.config.run_bytes,
-        "window": {"size": options.config.window, "free": session.sending.room()},
+        "window": {
+            "size": options.config.window,
+            "free": session.sending.room(),
+            "waits_for": [str(member) for member in session.sending.holders()],
+        },
         "unread": {"items": len(reading.queue), "bytes": reading.queue_bytes},
         "unsent_bytes": session.network.waiting_bytes(),
         "journal": None if journal is None else {"records": journal.next_index, "lost": journal.lost},
+        "loop": {"stalls": session.watchdog.stalls, "longest_stall_s": session.watchdog.longest_stall / SECOND},
         "memory_bound": memory_bound(session),
     }
 

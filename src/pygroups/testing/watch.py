@@ -169,6 +169,7 @@ class WatchedTop:
         self.watch = watch
         self.room = top.room
         self.sent_bytes = top.sent_bytes
+        self.waits_for = top.waits_for
         self.unknown = top.unknown
 
     def accept(self, payload: bytes, to: Address | None = None) -> int:

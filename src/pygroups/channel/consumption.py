@@ -1,0 +1,61 @@
+"""What the application has consumed, for the windows of those who sent it: told to the stack once a turn."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container
+
+from pygroups.core.address import Address
+from pygroups.core.events import Consumed, Marks
+from pygroups.core.top import Delivered
+
+
+class Consumption:
+    """Marks of what was consumed, per origin: of multicasts, and of what was sent to this member alone."""
+
+    def __init__(self, me: Address, schedule: Callable[[], None]) -> None:
+        self.me = me
+        self.schedule = schedule
+        self.own_read = 0  # bytes of own multicasts that were consumed here
+        self._own_unread: deque[tuple[int, int]] = deque()  # the number after the last message of a run, its bytes
+        self._multicasts: Marks = {}  # consumed, and not told yet
+        self._unicasts: Marks = {}
+        self._had_multicasts: Marks = {}  # consumed, told or not
+        self._had_unicasts: Marks = {}
+
+    def arrived(self, item: Delivered) -> None:
+        """A run was delivered, and is unread."""
+        if item.position >= 0 and item.run.origin == self.me:
+            self._own_unread.append((item.run.next, len(item.run.body)))
+
+    def consume(self, item: Delivered) -> None:
+        """The application has done with this run, and with all before it of the same origin."""
+        if item.position >= 0:
+            self._mark(item, self._multicasts, self._had_multicasts)
+        else:
+            self._mark(item, self._unicasts, self._had_unicasts)
+
+    def _mark(self, item: Delivered, pending: Marks, had: Marks) -> None:
+        origin, mark = item.run.origin, item.run.next
+        assert origin is not None
+        if mark <= had.get(origin, 0):
+            return
+        had[origin] = pending[origin] = mark
+        if origin == self.me and item.position >= 0:
+            unread = self._own_unread
+            while unread and unread[0][0] <= mark:
+                self.own_read += unread.popleft()[1]
+        self.schedule()
+
+    def take(self) -> Consumed | None:
+        """What was consumed since this was asked last."""
+        if not self._multicasts and not self._unicasts:
+            return None
+        consumed = Consumed(self._multicasts, self._unicasts)
+        self._multicasts, self._unicasts = {}, {}
+        return consumed
+
+    def forget_outside(self, members: Container[Address]) -> None:
+        """Nothing more comes from those who are no members."""
+        self._had_multicasts = {origin: mark for origin, mark in self._had_multicasts.items() if origin in members}
+        self._had_unicasts = {origin: mark for origin, mark in self._had_unicasts.items() if origin in members}
