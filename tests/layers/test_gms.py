@@ -15,7 +15,23 @@ from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot, View
 from pygroups.layers.gms import decide
-from pygroups.layers.gms.heads import Elsewhere, InstallAck, Join, Proposal, Ready, ReadyRsp, Refuse, Stuck
+from pygroups.layers.gms.heads import (
+    Accuse,
+    Collect,
+    Elsewhere,
+    Excluded,
+    Install,
+    InstallAck,
+    Join,
+    LeaveReq,
+    Proposal,
+    Propose,
+    Ready,
+    ReadyRsp,
+    Refuse,
+    Stuck,
+    ViewReq,
+)
 from pygroups.layers.gms.machine import Gms
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
@@ -121,7 +137,7 @@ def test_a_sign_of_life_from_before_the_end_refuses_nobody() -> None:
     gms.up_event(events.LifeVerified(B))
     told(gms)
     gms.up_event(events.Suspect(B, proven=True))
-    ((_, ready), (to, _)) = told(gms)
+    ((_, ready), (to, _)) = [(dest, head) for dest, head in told(gms) if isinstance(head, Ready)]
     assert isinstance(ready, Ready) and to == SECOND_B
 
 
@@ -130,7 +146,7 @@ def test_a_dead_members_name_is_taken_over_in_the_same_view() -> None:
     gms = leader_of_two()
     gms.up(Run(SECOND_B, A, (Join(SECOND_B, "there", ""),)))
     gms.up_event(events.Suspect(B, proven=True))
-    ((_, ready), (to, _)) = told(gms)
+    ((_, ready), (to, _)) = [(dest, head) for dest, head in told(gms) if isinstance(head, Ready)]
     assert isinstance(ready, Ready) and to == SECOND_B
     gms.up(Run(SECOND_B, A, (ReadyRsp(ready.ballot, None, None, False),)))
     gms.down_event(events.Bound(Ballot(3, A), {A: 4, B: 2}, {}))
@@ -162,6 +178,140 @@ def test_a_joiner_hands_on_nothing_and_a_member_hands_a_join_on_once() -> None:
     assert [(dest, type(head)) for dest, head in told(gms)] == [(A, Join)]
 
 
+def member_of_three(name: Address) -> Gms:
+    """`name`, in a view of A, B and C, told by A."""
+    env = Env(name, 0, random.Random(1), Config())
+    env.contact = name.name
+    gms = Gms(env)
+    gms.down_event(events.Join())
+    gms.install(Proposal(VIEW.id, Ballot(1, A), VIEW, (A,), {}, {}, True), {})
+    told(gms)
+    gms.above = []
+    return gms
+
+
+def test_a_request_to_leave_is_handed_on_once_by_a_member_that_does_not_lead() -> None:
+    gms = member_of_three(B)
+    gms.up(Run(C, B, (LeaveReq(VIEW.id, C),)))
+    assert told(gms) == [(A, LeaveReq(VIEW.id, C))]
+    gms.up(Run(A, B, (LeaveReq(VIEW.id, C),)))
+    assert told(gms) == []
+
+
+def test_suspicions_are_told_to_the_view_and_taken_back() -> None:
+    gms = member_of_three(C)
+    for event, accused in [
+        (events.Suspect(B, proven=False), {B: False}),
+        (events.Suspect(B, proven=True), {B: True}),
+        (events.Unsuspect(B), {}),
+    ]:
+        gms.up_event(event)
+        accusations = [(dest, head.suspects) for dest, head in told(gms) if isinstance(head, Accuse)]
+        assert accusations == [(A, accused), (B, accused)]
+
+
+def test_a_leader_that_is_told_of_a_proof_looks_itself_and_asks_ready() -> None:
+    gms = member_of_three(A)
+    gms.up(Run(C, A, (Accuse(VIEW.id, {B: True}),)))
+    assert events.VerifyLife(B) in gms.below
+    assert [dest for dest, head in told(gms) if isinstance(head, Ready)] == [B, C]
+    gms.up(Run(D, A, (Accuse(VIEW.id, {B: True}),)))
+    assert gms.env.counters["drop suspicion of a stranger"] == 1
+
+
+def test_who_is_next_in_rank_looks_after_a_leader_that_others_take_for_dead_and_asks_nothing() -> None:
+    gms = member_of_three(B)
+    gms.up(Run(C, B, (Accuse(VIEW.id, {A: True}),)))
+    assert gms.below == [events.VerifyLife(A)]
+    gms = member_of_three(B)
+    gms.up(Run(A, B, (Accuse(VIEW.id, {C: True}),)))
+    assert gms.below == [], "A leads and knows"
+
+
+def test_an_exclusion_is_taken_from_members_of_the_view_alone() -> None:
+    gms = member_of_three(C)
+    next_view = View(Ballot(8, A), (A, B), ("a", "b"))
+    install = Install(Proposal(next_view.id, VIEW.id, next_view, (A, B), {}, {}, True), None)
+    gms.up(Run(D, C, (install,)))
+    assert gms.above == []
+    gms.up(Run(B, C, (install,)))
+    assert isinstance(gms.above[-1], events.Excluded)
+
+
+def test_a_view_that_a_member_asks_for_has_the_same_members() -> None:
+    """Its provider gives no state: the view that follows chooses another one."""
+    gms = member_of_three(C)
+    gms.down_event(events.ViewWanted())
+    assert told(gms) == [(A, ViewReq(VIEW.id, C))]
+    leader = leader_of_two()
+    assert leader.view is not None
+    leader.up(Run(B, A, (ViewReq(leader.view.id, B),)))
+    leader.env.now += leader.env.config.batch
+    leader.timer()
+    ((to, ready),) = told(leader)
+    assert to == B and isinstance(ready, Ready)
+    leader.up(Run(B, A, (ReadyRsp(ready.ballot, leader.view.id, None, False),)))
+    assert [type(head) for _, head in told(leader)] == [Collect]
+
+
+def test_an_accepted_ballot_is_remembered_for_each_leader_and_not_for_each_attempt() -> None:
+    gms = member_of_three(C)
+    for number in range(8, 108):
+        ballot = Ballot(number, A)
+        gms.up(Run(A, C, (Collect(ballot, VIEW.id),)))
+        gms.up(Run(A, C, (Propose(Proposal(ballot, VIEW.id, VIEW, (A, B, C), {}, {}, True)),)))
+        gms.down_event(events.Fetched(ballot))
+    assert gms.part.accepted == {A: Ballot(107, A)}
+
+
+def test_who_was_left_behind_many_views_ago_is_still_told_so() -> None:
+    """It must not take the others for gone, and go on alone."""
+    gms = leader_of_two()
+    assert gms.view is not None
+    shared = gms.view.id
+    for number in range(3, 600):
+        assert gms.view is not None
+        view = View(Ballot(number, A), (A,), ("a",))
+        gms.install(Proposal(view.id, gms.view.id, view, (A,), {A: 0}, {A: A}, True), None)
+    told(gms)
+    gms.up_event(events.HeartbeatOf(B, shared))
+    assert told(gms) == [(B, Excluded(shared))]
+    gms.up_event(events.HeartbeatOf(B, Ballot(2, B)))
+    assert told(gms) == [(B, Elsewhere(Ballot(599, A), Ballot(2, B)))], "in a view that this member was never in"
+
+
+def test_a_collect_of_a_view_that_is_on_its_way_waits_for_it() -> None:
+    gms = member_of_three(C)
+    gms.part.accepted[B] = Ballot(8, B)
+    gms.up(Run(B, C, (Collect(Ballot(9, B), Ballot(8, B)),)))
+    assert told(gms) == [(B, Stuck(Ballot(8, B), VIEW.id))]
+    view = View(Ballot(8, B), (B, C), ("b", "c"))
+    gms.up(Run(B, C, (Install(Proposal(view.id, VIEW.id, view, (B, C), {A: 0}, {A: B}, True), None),)))
+    assert gms.part.bound == Ballot(9, B)
+    assert gms.later == {}
+
+
+def test_the_suspected_do_not_count_in_the_rank_of_a_pause() -> None:
+    assert [decide.rank(VIEW, (), member) for member in VIEW.members] == [0, 1, 2]
+    assert decide.rank(VIEW, (A, B), C) == 0
+
+
+@pytest.mark.parametrize(
+    ("pairs", "out"),
+    [
+        ([], []),
+        ([(B, C)], [C]),
+        ([(B, C), (B, D)], [B]),
+        ([(B, C), (C, D)], [C]),
+        ([(B, C), (A, D)], [D, C]),
+    ],
+)
+def test_of_a_pair_that_cannot_reach_each_other_one_goes(
+    pairs: list[tuple[Address, Address]], out: list[Address]
+) -> None:
+    assert decide.left_out(pairs, (A, B, C, D)) == out
+
+
 def test_a_joiner_that_was_invited_founds_only_when_nothing_comes_of_it() -> None:
     """Whoever invited it may have died, and others may have the view that it is in."""
     env = Env(B, 0, random.Random(1), Config())
@@ -186,7 +336,7 @@ def test_more_than_a_view_can_hold_are_not_taken_in() -> None:
     for number in range(MEMBERS_MAX):
         joiner = Address(f"j{number}", "0" * 16)
         gms.up(Run(joiner, A, (Join(joiner, "there", ""),)))
-    assert len(gms.leader.joiners) == MEMBERS_MAX - 2
+    assert len(gms.leader.admission.joiners) == MEMBERS_MAX - 2
     assert gms.env.counters["drop too many joiners"] == 2
 
 
@@ -221,7 +371,7 @@ def test_who_is_on_its_way_to_a_view_is_not_elsewhere() -> None:
     """A has accepted what B has installed and asks about: it lacks the installation, and says so."""
     gms = leader_of_two()
     assert gms.view is not None
-    gms.part.accepted[Ballot(3, B)] = None
+    gms.part.accepted[B] = Ballot(3, B)
     gms.up(Run(B, A, (Stuck(Ballot(4, B), Ballot(3, B)),)))
     assert told(gms) == [(B, Stuck(Ballot(3, B), gms.view.id))]
     gms.up(Run(B, A, (Stuck(Ballot(6, B), Ballot(5, B)),)))

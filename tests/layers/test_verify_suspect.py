@@ -63,7 +63,7 @@ class World:
                 asked = when + TIMEOUT
             elif what == "heard":
                 asked = NEVER
-                if state == "suspected":
+                if state in ("suspected", "dead"):
                     said.append((when, Unsuspect(member)))
                     state = "alive"
             elif what == "proven" and state != "dead":

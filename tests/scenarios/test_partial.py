@@ -1,9 +1,67 @@
-"""Faults that last and hit only a part of the group: one pair, one direction, one wrong proof, one joiner."""
+"""Faults that last and hit only a part of the group: one direction, one pair, a wrong proof, a joiner, slow answers."""
 
 from __future__ import annotations
 
-from pygroups.sim import scenario
-from tests.scenarios.common import BOTH
+import pytest
+
+from pygroups.core.events import Dead, Probe, Silent
+from pygroups.core.limits import MILLISECOND
+from pygroups.sim import Group, scenario
+from pygroups.sim.schedule import Weather
+from tests.scenarios.common import BOTH, QUICK
+
+
+def agree(group: Group, names: str, within: float) -> None:
+    """Soon exactly these are in a view, in this order."""
+    wanted = tuple(names.split())
+    group.until(lambda: all(group[name].view == wanted for name in wanted), within)
+
+
+# -- one direction of one link
+
+
+@BOTH
+def test_a_member_that_does_not_hear_its_leader_holds_up_no_view_change(profile: str) -> None:
+    """D does not hear A, which leads; everybody hears D.  C dies: the next view comes without C and without D."""
+    with scenario("A B C D", profile=profile, window=64 << 10, run_bytes=16 << 10) as group:
+        group.cut("A", "D", way="out")
+        group.after(0.5)
+        group["B"].sends(2_000, every=0.001, size=100)
+        group.after(0.2)
+        group.crash("C")
+        agree(group, "A B", within=1.2)
+        group.after(4)
+        assert group["B"].landed == 2_000
+        group.mend("A", "D")
+
+
+@BOTH
+def test_a_member_that_hears_nobody_before_it_accuses_its_leader_and_goes(profile: str) -> None:
+    """Nobody died: C does not hear A.  C says so, A asks Ready, and nobody waits for C's answer for long."""
+    with scenario("A B C", profile=profile, **QUICK) as group:
+        group.cut("A", "C", way="out")
+        agree(group, "A B", within=2)
+        group.mend("A", "C")
+        assert group["C"].member.ended == "excluded" or group["C"].view == ("A", "B", "C")
+        group.settles(20)
+
+
+@BOTH
+@pytest.mark.parametrize("hangs", ["A", "B", "D"])
+def test_a_member_that_hangs_while_another_dies_delays_the_next_view_by_less_than_a_second(
+    profile: str, hangs: str
+) -> None:
+    """With default settings; A leads, and is suspected by its own silence only after six seconds."""
+    with scenario("A B C D", profile=profile) as group:
+        group.after(2)
+        group.pause(hangs)
+        group.crash("C")
+        agree(group, " ".join(name for name in "ABD" if name != hangs), within=1)
+        group.resume(hangs)
+        group.settles()
+
+
+# -- a pair
 
 
 @BOTH
@@ -19,3 +77,119 @@ def test_a_pair_that_is_cut_off_does_not_hold_up_a_join(profile: str) -> None:
         group.mend("B", "C")
         group.settles()
         assert group["B"].delivered_from("C") == list(range(1, 151))
+
+
+@BOTH
+@pytest.mark.parametrize("way", ["both", "out"])
+def test_of_two_that_cannot_reach_each_other_the_lower_ranked_goes(profile: str, way: str) -> None:
+    """The leader reaches both: it hears from one of them, or both, that they are apart."""
+    with scenario("A B C D", profile=profile, **QUICK) as group:
+        group.cut("B", "C", way=way)  # type: ignore[arg-type]
+        agree(group, "A B D", within=3)
+        group.mend("B", "C", way=way)  # type: ignore[arg-type]
+        group.settles(20)
+
+
+@BOTH
+def test_a_member_that_reaches_only_the_leader_goes_and_not_those_that_reach_each_other(profile: str) -> None:
+    with scenario("A B C D E", profile=profile, **QUICK) as group:
+        group.cut("B", "C D E")
+        agree(group, "A C D E", within=3)
+        assert group["A"].views[-2:] == [tuple("ABCDE"), tuple("ACDE")], "B alone went, at once"
+        group.mend("B", "C D E")
+        group.settles(20)
+
+
+@BOTH
+def test_a_pair_that_is_apart_for_a_moment_stays(profile: str) -> None:
+    with scenario("A B C", profile=profile, **QUICK) as group:
+        group.cut("B", "C")
+        group.until(lambda: group["A"].counters.get("Ready left unanswered", 0) == 0, within=1)
+        group.after(0.62)
+        group.mend("B", "C")
+        group.after(3)
+        assert all(group[name].views[-1] == ("A", "B", "C") for name in "ABC")
+
+
+# -- a wrong proof
+
+
+@BOTH
+def test_a_proof_that_one_member_has_is_looked_into_by_the_leader(profile: str) -> None:
+    """B dies; only C's connection shows it, the others would find out after a heartbeat time-out."""
+    with scenario("A B C D", profile=profile) as group:
+        group.isolate("B")
+        group.after(0.1)
+        group.crash("B")
+        group.after(0.1)
+        group.mend("B")
+        before = group.now
+        group["C"].hears(Dead(group["B"].address))
+        agree(group, "A C D", within=2)
+        assert group.now - before < 1.5
+
+
+@BOTH
+def test_a_member_that_takes_its_leader_for_dead_can_leave(profile: str) -> None:
+    """C hears no heartbeat of A, says so, and asks B to let it go; B does not lead, and hands that on."""
+    with scenario("A B C D", profile=profile) as group:
+        group.drop("Heartbeat", "IAmAlive", src="A", dest="C")
+        group["C"].hears(Silent(group["A"].address))
+        group.after(1.1)
+        group.leave("C")
+        agree(group, "A B D", within=1)
+        group.settles()
+
+
+def test_a_silent_member_is_asked_over_a_fresh_connection() -> None:
+    """The question on the connection that there is goes nowhere; a new connection shows that the member lives."""
+    with scenario("A B", **QUICK) as group:
+        asked: list[object] = []
+        world = group.world
+        command = world.command
+
+        def watched(member: object, event: object) -> None:
+            asked.append(event)
+            command(member, event)  # type: ignore[arg-type]
+
+        world.command = watched  # type: ignore[assignment,method-assign]
+        group.drop("Heartbeat", "AreYouAlive", "IAmAlive", src="B", dest="A")
+        group.after(3)
+        assert Probe(group["B"].address) in asked
+        assert group["A"].view == ("A", "B")
+
+
+# -- joiners, and slow answers
+
+
+def test_a_joiner_that_cannot_be_reached_delays_no_other() -> None:
+    """X asks to join and hears nothing.  Nobody is asked Ready because of it, and D joins as fast as ever."""
+    with scenario("A B C") as group:
+        group.start("X")
+        group.cut("X", way="in")
+        group.after(5)
+        ready = group.watch("Ready", src="A", dest="B")
+        group.after(5)
+        assert not ready.hits
+        before = group.now
+        group.start("D")
+        group.until(lambda: "D" in group["A"].view, within=5)
+        assert group.now - before < 0.1
+        group.mend("X", way="in")
+        agree(group, "A B C D X", within=5)
+
+
+@BOTH
+@pytest.mark.parametrize("delay", [700, 1_500])
+def test_where_answers_take_longer_than_every_time_out_views_still_change(profile: str, delay: int) -> None:
+    """A round trip of 1.4 or 3 seconds: the patience grows, and a late answer is one."""
+    weather = Weather(delay=delay * MILLISECOND, jitter=0)
+    with scenario("A B", profile=profile, weather=weather, formed=False) as group:
+        group.start("A")
+        group.after(3)
+        group.start("B")
+        group.until(lambda: group["A"].view == group["B"].view == ("A", "B"), within=60)
+        group.start("C")
+        agree(group, "A B C", within=90)
+        group.after(5)
+        assert not any(group[name].member.blocked for name in "ABC")

@@ -100,13 +100,13 @@ class Silent(Event):
 
 
 class Proven(Event):
-    """Up, failure to verify_suspect: `member`'s process is proven to have ended."""
+    """Up, failure to verify_suspect: `member`'s process is taken to have ended; Heard takes this back, too."""
 
     member: Address
 
 
 class Heard(Event):
-    """Up, failure to verify_suspect: `member`, which was silent, was heard."""
+    """Up, failure to verify_suspect: `member`, which was silent or taken to have ended, was heard."""
 
     member: Address
 
@@ -115,7 +115,7 @@ class Suspect(Event):
     """Up, verify_suspect to gms and all above: `member` is taken to be gone."""
 
     member: Address
-    proven: bool  # the process ended; nothing takes this back
+    proven: bool  # a new connection was refused; an Unsuspect follows if the same incarnation is heard again
 
 
 class Unsuspect(Event):

@@ -70,8 +70,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     join_retry: int = 300 * MILLISECOND
     batch: int = 20 * MILLISECOND  # joins and leaves that come within this make one view
     views_per_second: int = 2  # for joins and leaves; a proven suspicion waits for nothing
-    ready_timeout: int = 500 * MILLISECOND
-    flush_timeout: int = 1 * SECOND
+    ready_timeout: int = 400 * MILLISECOND  # for an answer to Ready while somebody is suspected; asked twice
+    flush_timeout: int = 1 * SECOND  # for any other answer in a view change; doubles with each that came too late
+    patience_max: int = 30 * SECOND  # the longest that flush_timeout grows to
     leave_timeout: int = 5 * SECOND
     marks_max: int = 100_000  # origins outside the view that are remembered
     state_chunk: int = 48 << 10  # one piece of a state on the wire

@@ -1,7 +1,8 @@
 """FAILURE: which members are heard of, and whose process is proven to have ended.
 
 Any run of a member is a sign of its life; heartbeats are for those that have nothing to say.  Evidence comes before
-timers: the driver tells of connections that ended and were refused.  Note: docs/layers/failure.md.
+timers: the driver tells of connections that ended and were refused.  A refusal proves nothing of a member that is heard
+afterwards.  Note: docs/layers/failure.md.
 """
 
 from __future__ import annotations
@@ -38,10 +39,17 @@ class Heartbeat(msgspec.Struct, array_like=True, tag=1):
     view: ViewId  # the sender's: whoever is in another one learns that somebody missed something
 
 
+class Doubt(msgspec.Struct):
+    """A member was heard although a connection to it was refused: a firewall refuses, or the run was on its way."""
+
+    times: int = 0
+    probe_at: int = NEVER  # when to connect again, if nothing is heard of it until then
+
+
 class Failure(Layer):
     """Tells who falls silent, who is heard again, and who is proven dead.  It decides about nobody."""
 
-    __slots__ = ("asked", "beat_at", "heard", "leaving", "silent", "view")
+    __slots__ = ("asked", "beat_at", "doubted", "heard", "leaving", "silent", "view")
 
     needs: ClassVar[frozenset[str]] = frozenset({"UNICAST", "MULTICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"HEARTBEAT", "ENDS"})
@@ -51,7 +59,8 @@ class Failure(Layer):
         super().__init__(env)
         self.view: ViewId | None = None
         self.heard: dict[Address, int] = {}  # the other members of the view, and when each was heard last
-        self.silent: dict[Address, None] = {}  # those of them that were reported and not heard since
+        self.silent: dict[Address, bool] = {}  # those reported and not heard since; True: reported as proven
+        self.doubted: dict[Address, Doubt] = {}  # members that were heard after a proof
         self.asked: dict[Address, None] = {}  # whose life gms wants to know of, and has no answer yet
         self.leaving: dict[Address, int] = {}  # who left the view, and when its connection may go
         self.beat_at = NEVER
@@ -72,9 +81,33 @@ class Failure(Layer):
             self.above.append(run)
 
     def _hear(self, peer: Address) -> None:
-        if peer in self.silent:
-            del self.silent[peer]
-            self.above.append(Heard(peer))
+        if peer not in self.silent:
+            return
+        if self.silent.pop(peer):
+            self.env.count("heard after a proof")
+            self.doubted.setdefault(peer, Doubt()).times += 1
+            self._probe_when_silent(peer)
+        self.above.append(Heard(peer))
+
+    # -- doubt: a refused connection was no proof
+
+    def _doubt_time(self, doubt: Doubt) -> int:
+        """How long nothing must be heard before a refusal is believed again: longer each time, up to two heartbeats."""
+        return min(self.env.config.lateness << min(doubt.times, 10), 2 * self.env.config.heartbeat)
+
+    def _probe_when_silent(self, peer: Address) -> None:
+        doubt = self.doubted[peer]
+        doubt.probe_at = self.heard[peer] + self._doubt_time(doubt)
+        self.wake_at(doubt.probe_at)
+
+    def _look_at_doubts(self) -> None:
+        for peer, doubt in self.doubted.items():
+            if doubt.probe_at <= self.env.now:
+                if self.heard[peer] + self._doubt_time(doubt) > self.env.now:
+                    self._probe_when_silent(peer)
+                else:
+                    doubt.probe_at = NEVER
+                    self.below.append(Probe(peer))
 
     # -- evidence, from the driver
 
@@ -93,7 +126,14 @@ class Failure(Layer):
         if peer not in self.heard and peer not in self.asked:
             self.env.drop("end of a stranger")  # it left politely while the probe ran
             return
+        doubt = self.doubted.get(peer)
+        if doubt is not None and self.heard[peer] + self._doubt_time(doubt) > self.env.now:
+            self.env.drop("proof of a member that is heard")
+            self._probe_when_silent(peer)
+            return
         self.asked.pop(peer, None)
+        if peer in self.heard:
+            self.silent[peer] = True
         self.above.append(Proven(peer))
 
     def _on_answered(self, peer: Address) -> None:
@@ -101,6 +141,7 @@ class Failure(Layer):
         if peer in self.heard:
             self.heard[peer] = self.env.now
             self._hear(peer)
+            self.doubted.pop(peer, None)
         if peer in self.asked:
             del self.asked[peer]
             self.above.append(LifeVerified(peer))
@@ -115,7 +156,7 @@ class Failure(Layer):
         if isinstance(event, NewView):
             self._watch(event)
         elif isinstance(event, Gone):
-            self.view, self.heard, self.silent, self.asked, self.leaving = None, {}, {}, {}, {}
+            self.view, self.heard, self.silent, self.doubted, self.asked, self.leaving = None, {}, {}, {}, {}, {}
             self.beat_at = self.wake = NEVER
 
     def _ask(self, peer: Address) -> None:
@@ -129,7 +170,8 @@ class Failure(Layer):
         env, members = self.env, event.view.members
         self.view = event.view.id
         self.heard = {member: self.heard.get(member, env.now) for member in members if member != env.me}
-        self.silent = {member: None for member in self.silent if member in self.heard}
+        self.silent = {member: proven for member, proven in self.silent.items() if member in self.heard}
+        self.doubted = {member: doubt for member, doubt in self.doubted.items() if member in self.heard}
         self.leaving = {peer: when for peer, when in self.leaving.items() if peer not in self.heard}
         for peer in event.left:
             self.leaving[peer] = env.now + env.config.leave_timeout  # its last messages, and ours, get through
@@ -143,6 +185,7 @@ class Failure(Layer):
         now = self.env.now
         self._stretch(now - self.wake)
         self._accuse(now - self.env.config.heartbeat_timeout)
+        self._look_at_doubts()
         if now >= self.beat_at:
             assert self.view is not None, "heartbeats without a view"
             self.tell(None, Heartbeat(self.view))
@@ -165,12 +208,15 @@ class Failure(Layer):
             self.heard[member] = now if fresh else min(now, when + 2 * late)
 
     def _accuse(self, heard_by: int) -> None:
+        """Who is silent is looked for over a fresh connection, too: the one there is may be backing off."""
         for member, when in self.heard.items():
             if when <= heard_by and member not in self.silent:
-                self.silent[member] = None
+                self.silent[member] = False
                 self.above.append(Silent(member))
+                self.below.append(Probe(member))
 
     def _set_wake(self) -> None:
         timeout = self.env.config.heartbeat_timeout
         deadlines = [when + timeout for member, when in self.heard.items() if member not in self.silent]
-        self.wake = min([self.beat_at, *self.leaving.values(), *deadlines])
+        probes = [doubt.probe_at for doubt in self.doubted.values()]
+        self.wake = min([self.beat_at, *self.leaving.values(), *deadlines, *probes])

@@ -1,6 +1,7 @@
 """VERIFY_SUSPECT: nobody is suspected who is only quiet, and nobody stays suspected who is heard again.
 
-A silent member is asked first; one whose process is proven to have ended is suspected at once.
+A silent member is asked first; one whose process is proven to have ended is suspected at once.  Either suspicion is
+taken back when the same incarnation is heard again: a refused connection is no proof then.
 Note: docs/layers/verify_suspect.md.
 """
 
@@ -70,8 +71,7 @@ class VerifySuspect(Layer):
 
     def _on_heard(self, member: Address) -> None:
         self.asked.pop(member, None)
-        if self.suspected.get(member) is False:
-            del self.suspected[member]
+        if self.suspected.pop(member, None) is not None:
             self.env.record("unsuspect", peer=member)
             self.above.append(Unsuspect(member))
 

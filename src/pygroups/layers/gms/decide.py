@@ -17,6 +17,28 @@ def leader(view: View, suspects: Container[Address]) -> Address | None:
     return next((member for member in view.members if member not in suspects), None)
 
 
+def leader_without(view: View, suspects: Container[Address], member: Address) -> Address | None:
+    """Who would lead if `member` were suspected, too."""
+    return next((m for m in view.members if m != member and m not in suspects), None)
+
+
+def rank(view: View, suspects: Container[Address], me: Address) -> int:
+    """How many members that are not suspected stand before `me`."""
+    return sum(1 for member in view.members[: view.members.index(me)] if member not in suspects)
+
+
+def left_out(pairs: Sequence[tuple[Address, Address]], members: Sequence[Address]) -> list[Address]:
+    """Of each pair that cannot reach each other one member goes: who is in most pairs, of equals the lower ranked."""
+    out: list[Address] = []
+    left = list(pairs)
+    while left:
+        involved = [member for pair in left for member in pair]
+        goes = max(members, key=lambda member: (involved.count(member), members.index(member)))
+        out.append(goes)
+        left = [pair for pair in left if goes not in pair]
+    return out
+
+
 def cannot_follow(view: View, id: ViewId) -> bool:
     """Whether no member of `view` can be on its way to the view `id`: ids rise, and only members lead to the next."""
     return id < view.id or id.leader not in view.members

@@ -25,6 +25,8 @@ class Handover:
         self.proposal = proposal
         self.acked: dict[Address, None] = {}
         self.welcomed = False  # the joiners were told
+        self.overdue = False  # some who go on have not acknowledged for too long, and are not waited for
+        self.since = gms.env.now  # when the last acknowledgement came
 
     @property
     def view(self) -> ViewId:
@@ -38,29 +40,48 @@ class Handover:
     def go_on(self) -> bool:
         """Do what can be done now; True when this member has nothing more to do for this view."""
         gms = self.gms
-        if any(member not in gms.suspects for member in self._silent(self.proposal.transitional)):
+        if self._is_waited_for():
             return False
         if gms.view is None or self.view != gms.view.id:
             self.gms.env.count("leader left with its view")
             # This leader leaves with the view it decided, and all who go on have it.
             gms.left("left", "", self.proposal.cut)
             return True
-        if gms.kept is None:
+        if gms.elsewhere.kept is None:
             return True  # somebody else has handed it over to all, and said so
         joiners = tuple(m for m in self.proposal.view.members if m not in self.proposal.transitional)
         if not self.welcomed:
             self.welcomed = True
-            assert gms.kept.digest is not None
+            assert gms.elsewhere.kept.digest is not None
             for joiner in joiners:
                 if joiner != gms.env.me:
-                    gms.tell(joiner, gms.kept)
-        if any(not gms.suspects.get(member, False) for member in self._silent(gms.view.members)):
+                    gms.tell(joiner, gms.elsewhere.kept)
+        if any(not gms.suspicions.may_be_forgotten(member) for member in self._silent(gms.view.members)):
             return False  # who is only suspected may be there, and come to lack what nobody keeps any more
-        gms.kept = None
+        gms.elsewhere.kept = None
         for member in gms.view.members:
             if member != gms.env.me:
                 gms.tell(member, Done(self.view))
         return True
+
+    def _is_waited_for(self) -> bool:
+        """Whether somebody who goes on may still acknowledge; who does not for too long is asked Ready instead."""
+        gms, config = self.gms, self.gms.env.config
+        silent = self._silent(self.proposal.transitional)
+        missing = tuple(member for member in silent if member not in gms.suspicions)
+        if not missing or self.overdue:
+            return False
+        until = self.since + max(gms.leader.patience(missing), config.heartbeat_timeout + config.verify_timeout)
+        if gms.env.now >= until:
+            gms.env.count("installation left unanswered", len(missing))
+            self.overdue = True
+            gms.leader.verify_at = gms.env.now
+        else:
+            gms.wake_at(until)
+        return not self.overdue
+
+    def acknowledged(self, member: Address) -> None:
+        self.acked[member], self.since = None, self.gms.env.now
 
     def _silent(self, members: tuple[Address, ...]) -> list[Address]:
         """The others of these who have not said that they have the view."""

@@ -36,9 +36,10 @@ class Refuse(msgspec.Struct, array_like=True, tag=31):
 
 
 class LeaveReq(msgspec.Struct, array_like=True, tag=32):
-    """Member to leader: decide on a view without me."""
+    """Member to leader, or handed on to it by another member: decide on a view without `member`."""
 
     view: ViewId
+    member: Address
 
 
 class Ready(msgspec.Struct, array_like=True, tag=33):
@@ -145,6 +146,20 @@ class Excluded(msgspec.Struct, array_like=True, tag=45):
     view: ViewId  # the receiver's
 
 
+class Accuse(msgspec.Struct, array_like=True, tag=46):
+    """Member to all of its view: these are all that I suspect by my own evidence; none, when I take it back."""
+
+    view: ViewId
+    suspects: Annotated[dict[Address, bool], Meta(max_length=MEMBERS_MAX)]  # True: with a proof
+
+
+class ViewReq(msgspec.Struct, array_like=True, tag=47):
+    """Member to leader, or handed on to it: a view with the same members, and another provider for `member`."""
+
+    view: ViewId
+    member: Address
+
+
 HEADS = (
     Join,
     Refuse,
@@ -162,4 +177,6 @@ HEADS = (
     Stuck,
     Elsewhere,
     Excluded,
+    Accuse,
+    ViewReq,
 )

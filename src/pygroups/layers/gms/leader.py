@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Contacts, VerifyLife
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.events import VerifyLife
+from pygroups.core.layer import NEVER
 from pygroups.core.view import Ballot, ViewId
 
 from . import decide
+from .admission import Admission
 from .handover import Handover
 from .heads import (
     Accept,
@@ -24,15 +25,13 @@ from .heads import (
     Elsewhere,
     Install,
     InstallAck,
-    Join,
     Low,
     Proposal,
     Propose,
-    Ready,
     ReadyRsp,
-    Refuse,
     Stuck,
 )
+from .roll import AnswerTimes, RollCall
 
 if TYPE_CHECKING:
     from .machine import Gms
@@ -51,9 +50,9 @@ class Attempt(msgspec.Struct):
 
     ballot: Ballot
     stage: Stage
-    since: int  # when the stage began
+    since: int  # when the stage began, or an answer came in it
     joiners: dict[Address, str]
-    ready: dict[Address, ReadyRsp] = {}
+    roll: RollCall
     asked: tuple[Address, ...] = ()  # who was sent Collect
     answers: dict[Address, CollectAck] = {}
     proposal: Proposal | None = None
@@ -66,84 +65,34 @@ class Leader:
     def __init__(self, gms: Gms) -> None:
         self.gms = gms
         self.env = gms.env
+        self.admission = Admission(gms)
         self.attempt: Attempt | None = None
         self.handover: Handover | None = None
-        self.joiners: dict[Address, tuple[str, int]] = {}  # contact, and when it asked last
-        self.leavers: dict[Address, None] = {}
-        self.contested: dict[Address, Join] = {}  # a joiner under the name of this one, whose life is being verified
-        self.answered: dict[Address, None] = {}  # those of them who answered, perhaps a question of before
+        self.times = AnswerTimes(gms.env.config.heartbeat_timeout)
+        self.question: RollCall | None = None  # Ready to the member that leads, by the one that is next
+        self.questioned: dict[Address, bool] = {}  # whom this member suspected when it last asked that
         self.wanted = False  # somebody is bound and asked for an attempt
+        self.verify_at = NEVER  # somebody is accused, and may answer for itself: when to ask
+        self.pairs: dict[tuple[Address, Address], int] = {}  # who cannot reach each other, and since when
         self.told: ViewId | None = None  # the view that this member decided and told all who go on
-        self.since = 0  # when the first of the joins and leaves came that wait now
-        self.made: list[int] = []  # times of the last views in which somebody joined or left
         self.failures = 0  # attempts given up since the last view
+        self.late = 0  # those of them in which an answer did not come in time
         self.pause_until = 0
-
-    # -- the queue: joins, leaves, and who is stuck
-
-    def on_join(self, head: Join) -> None:
-        """A joiner asks; what it does not fit in, and a name that is taken, it is told."""
-        gms, view = self.gms, self.gms.view
-        assert view is not None
-        gms.below.append(Contacts({head.joiner: head.contact}))
-        if head.joiner in view.members:
-            return  # decided already, on its way
-        if head.fingerprint != self.env.fingerprint:
-            detail = f"the group is {self.env.fingerprint!r}, the joiner is {head.fingerprint!r}"
-            gms.tell(head.joiner, Refuse("refused", detail[:255]))
-            return
-        former = self._former_life(head.joiner)
-        if former is not None:
-            self.contested[former] = head
-            gms.below.append(VerifyLife(former))
-            return
-        if len(view.members) + len(self.joiners) >= MEMBERS_MAX and head.joiner not in self.joiners:
-            self.env.drop("too many joiners")  # it asks again
-            return
-        self._queued()
-        self.joiners[head.joiner] = (head.contact, self.env.now)
-
-    def _former_life(self, joiner: Address) -> Address | None:
-        """Another life under the joiner's name that may still be there."""
-        view = self.gms.view
-        assert view is not None
-        for member in (*view.members, *self.joiners):
-            if member.name == joiner.name and member != joiner and not self.gms.suspects.get(member, False):
-                return member
-        return None
-
-    def former_life_answered(self, former: Address) -> None:
-        """Only the second answer counts: the first may be to a question that was under way when it ended."""
-        if former in self.contested and former not in self.answered:
-            self.answered[former] = None
-            self.gms.below.append(VerifyLife(former))
-            return
-        self.answered.pop(former, None)
-        contender = self.contested.pop(former, None)
-        if contender is not None:
-            detail = f"the name {former.name!r} belongs to {former}, which is alive"
-            self.gms.tell(contender.joiner, Refuse("name taken", detail))
-            self.env.count("name taken")
-
-    def former_life_ended(self, former: Address) -> None:
-        self.joiners.pop(former, None)
-        self.answered.pop(former, None)
-        contender = self.contested.pop(former, None)
-        if contender is not None:
-            self._queued()
-            self.joiners[contender.joiner] = (contender.contact, self.env.now)
-
-    def on_leave(self, member: Address) -> None:
-        self._queued()
-        self.leavers[member] = None
-
-    def _queued(self) -> None:
-        if not self.joiners and not self.leavers:
-            self.since = self.env.now
 
     def on_stuck(self, head: Stuck) -> None:
         self.gms.heard_of(head.ballot)
         self.wanted = True
+
+    def on_accused(self, member: Address, *, proven: bool) -> None:
+        """Another member suspects `member`: whoever leads, or would lead without it, finds out itself."""
+        gms, view = self.gms, self.gms.view
+        assert view is not None
+        if member == self.env.me:
+            self.verify_at = self.env.now  # its accusers answer, or it learns that they do not
+        elif member not in gms.suspicions and decide.leader_without(view, gms.suspicions, member) == self.env.me:
+            self.verify_at = self.env.now
+            if proven:
+                gms.below.append(VerifyLife(member))
 
     # -- what is to do
 
@@ -151,9 +100,11 @@ class Leader:
         """Go on with whatever is under way, or begin what is due.  Called after everything that may change it."""
         gms = self.gms
         assert gms.view is not None
-        leads = decide.leader(gms.view, gms.suspects) == self.env.me
-        if leads and self.handover is None and gms.kept is not None and gms.kept.digest is not None:
-            self.handover = Handover(gms, gms.kept.proposal)
+        self._question_the_leader()
+        leads = decide.leader(gms.view, gms.suspicions) == self.env.me
+        kept = gms.elsewhere.kept
+        if leads and self.handover is None and kept is not None and kept.digest is not None:
+            self.handover = Handover(gms, kept.proposal)
             if self.told != gms.view.id:
                 self.env.count("view handed on")
                 self.handover.tell_old_members()  # whoever led before may have told only some
@@ -166,7 +117,8 @@ class Leader:
         if self.attempt is not None:
             self._go_on_with_attempt(leads)
         if not leads:
-            self.joiners, self.leavers = {}, {}  # they ask whoever leads
+            self.admission.forget()  # they ask whoever leads
+            self.verify_at = NEVER
         elif self.attempt is None:
             due = self._due()
             if due is not None and due <= self.env.now:
@@ -174,117 +126,166 @@ class Leader:
             elif due is not None:
                 gms.wake_at(due)
 
+    def _question_the_leader(self) -> None:
+        """Who is next in rank and suspects somebody asks the leader, which may hang: two unanswered Ready, and the
+        next one leads."""
+        gms, view = self.gms, self.gms.view
+        assert view is not None
+        first = decide.leader(view, gms.suspicions)
+        if self.question is not None and (self.question.members != (first,) or self.question.is_complete()):
+            self.question = None
+            first = decide.leader(view, gms.suspicions)
+        own = gms.suspicions.own()
+        if self.question is None and own != self.questioned and first is not None and first != self.env.me:
+            self.questioned = own
+            if own and decide.leader_without(view, gms.suspicions, first) == self.env.me:
+                self.question = RollCall(gms, self._next_ballot(), (first,), ())
+                self.question.is_complete()
+
+    def _next_ballot(self) -> Ballot:
+        assert self.gms.view is not None
+        return Ballot(decide.next_number(self.gms.view, self.gms.highest), self.env.me)
+
     def _due(self) -> int | None:
         """When an attempt is to begin; None when nothing is to do."""
         gms, now = self.gms, self.env.now
         assert gms.view is not None
         if self.handover is not None and not self.handover.welcomed:
             return None  # the view that was decided last comes first
-        if gms.part.bound is not None or self.wanted or any(member in gms.suspects for member in gms.view.members):
+        if gms.part.bound is not None or self.wanted or any(m in gms.suspicions for m in gms.view.members):
             return max(now, self.pause_until)
-        self._forget_old_joiners()
-        if not self.joiners and not self.leavers:
-            return None
-        config = self.env.config
-        start = decide.when_to_start(self.since, config.batch, self.made, config.views_per_second)
-        return max(start, self.pause_until)
-
-    def _forget_old_joiners(self) -> None:
-        """A joiner asks again and again; one that has stopped asking has gone."""
-        oldest = self.env.now - 8 * self.env.config.join_retry
-        self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if asked[1] >= oldest}
+        due = min(self.admission.due() or NEVER, self.verify_at)
+        return None if due == NEVER else max(due, self.pause_until)
 
     # -- an attempt
 
     def _start(self) -> None:
         gms, view = self.gms, self.gms.view
         assert view is not None
-        self.wanted = False
-        joiners = {} if gms.leaving else {joiner: contact for joiner, (contact, _) in self.joiners.items()}
-        ballot = Ballot(decide.next_number(view, gms.highest), self.env.me)
-        self.attempt = Attempt(ballot, Stage.READY, self.env.now, joiners)
-        for member in (*view.members, *joiners):
-            if member != self.env.me:
-                gms.tell(member, Ready(ballot, view.id))
+        self.wanted, self.verify_at = False, NEVER
+        waiting = {} if gms.leaving else self.admission.joiners
+        joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
+        ballot = self._next_ballot()
+        roll = RollCall(gms, ballot, view.members, joiners)
+        self.attempt = Attempt(ballot, Stage.READY, self.env.now, joiners, roll)
         self._go_on_with_attempt(True)
 
     def _go_on_with_attempt(self, leads: bool) -> None:
-        attempt, now = self.attempt, self.env.now
+        attempt = self.attempt
         assert attempt is not None
         if not leads:
             self._give_up()
         elif attempt.stage is Stage.READY:
             self._go_on_with_ready(attempt)
-        elif any(member in self.gms.suspects for member in attempt.asked):
+        elif any(member in self.gms.suspicions for member in attempt.asked):
             self._again(0)
-        elif now >= attempt.since + self.env.config.flush_timeout:
+        elif self.env.now >= attempt.since + self.patience(attempt.asked):
+            self.late += 1
             self._again(self._pause())
         else:
-            self.gms.wake_at(attempt.since + self.env.config.flush_timeout)
+            self.gms.wake_at(attempt.since + self.patience(attempt.asked))
+
+    def patience(self, members: tuple[Address, ...]) -> int:
+        """How long a stage waits for an answer of these: longer after each attempt that came too late."""
+        config = self.env.config
+        grown = config.flush_timeout << min(self.late, 10)
+        return max(config.flush_timeout, min(max(grown, self.times.patience(members)), config.patience_max))
 
     def _go_on_with_ready(self, attempt: Attempt) -> None:
-        """Wait for those who are not suspected, and for joiners a while: a moment only if somebody is."""
-        gms, view, me = self.gms, self.gms.view, self.env.me
-        assert view is not None
-        if any(m != me and m not in attempt.ready and m not in gms.suspects for m in view.members):
-            return  # it answers, or it is going to be suspected
-        silent = [joiner for joiner in attempt.joiners if joiner not in attempt.ready]
-        hurry = any(member in gms.suspects for member in view.members)
-        deadline = attempt.since + (self.env.config.batch if hurry else self.env.config.ready_timeout)
-        if silent and self.env.now < deadline:
-            gms.wake_at(deadline)
+        if not attempt.roll.is_complete():
             return
-        for joiner in silent:
-            self.env.count("joiner silent")
-            del attempt.joiners[joiner]
+        for joiner in attempt.roll.silent_joiners():
+            if joiner in attempt.joiners:
+                self.env.count("joiner silent")
+                del attempt.joiners[joiner]
+                self.admission.left_unanswered(joiner)
+        self._leave_out_pairs()
         if self._is_needed(attempt):
             self._collect(attempt)
         else:
             self.attempt = None
 
+    def _leave_out_pairs(self) -> None:
+        """Of two members that answer the leader, and of which one has suspected the other for a heartbeat, one goes."""
+        gms, view = self.gms, self.gms.view
+        assert view is not None
+        others = [member for member in view.members if member != self.env.me]
+        now, apart = self.env.now, max(self.env.config.heartbeat, self.env.config.ready_timeout)
+        self.pairs = {pair: self.pairs.get(pair, now) for pair in gms.suspicions.pairs(others)}
+        lasting = [pair for pair, since in self.pairs.items() if now >= since + apart]
+        for member in decide.left_out(lasting, view.members):
+            self.env.count("left out of a pair")
+            gms.suspicions.apart[member] = None
+        if len(lasting) < len(self.pairs):
+            self.verify_at = now + apart
+
     def _is_needed(self, attempt: Attempt) -> bool:
         """Whether anything is left to do, now that all who are there have answered."""
         gms, view = self.gms, self.gms.view
         assert view is not None
-        bound = gms.part.bound is not None or any(answer.bound is not None for answer in attempt.ready.values())
-        return bound or bool(attempt.joiners or self.leavers) or any(m in gms.suspects for m in view.members)
+        answers = attempt.roll.answers.values()
+        if gms.part.bound is not None or any(rsp.bound is not None and rsp.view == view.id for rsp in answers):
+            return True
+        admission = self.admission
+        wanted = bool(attempt.joiners or admission.leavers or admission.renewal)
+        return wanted or any(member in gms.suspicions for member in view.members)
 
     def on_ready_rsp(self, src: Address, head: ReadyRsp) -> None:
-        gms, attempt = self.gms, self.attempt
-        assert gms.view is not None
-        if attempt is None or attempt.stage is not Stage.READY or head.ballot != attempt.ballot:
+        gms, view = self.gms, self.gms.view
+        assert view is not None
+        if head.ballot.leader != self.env.me:
+            self.env.drop("answer to somebody else's Ready")
             return
-        if gms.knows(src):
-            if head.bound is not None:
-                gms.heard_of(head.bound)
-            if head.view != gms.view.id and not gms.give_installation(src, head.view):
-                gms.ended(src)  # it is in a view that this one knows nothing of
-                return
-            gms.not_suspected(src)
-            if head.leaving:
-                self.leavers[src] = None
-        elif head.view is not None:
-            attempt.joiners.pop(src, None)  # somebody else took it in
-            self.joiners.pop(src, None)
-        attempt.ready[src] = head
+        self.times.answered(src, self.env.now)
+        if not gms.knows(src):
+            self._joiner_answers(src, head)
+            return
+        if head.ballot.number <= view.id.number:  # to a Ready from before this view
+            gms.suspicions.answered(src)
+            return
+        if head.view != view.id and not gms.elsewhere.give_installation(src, head.view):
+            gms.suspicions.elsewhere(src)  # it is in a view that this one knows nothing of
+            return
+        gms.suspicions.answered(src)
+        if head.bound is not None:
+            gms.heard_of(head.bound)
+        if head.leaving:
+            self.admission.leavers[src] = None
+        self._count(src, head)
+
+    def _joiner_answers(self, src: Address, head: ReadyRsp) -> None:
+        if head.view is not None:
+            self.admission.is_elsewhere(src)  # somebody else took it in
+            if self.attempt is not None:
+                self.attempt.joiners.pop(src, None)
+        else:
+            self.admission.has_answered(src)
+        self._count(src, head)
+
+    def _count(self, src: Address, head: ReadyRsp) -> None:
+        """An answer to an earlier roll call of this view is an answer, too."""
+        if self.question is not None:
+            self.question.answers[src] = head
+        if self.attempt is not None and self.attempt.stage is Stage.READY:
+            self.attempt.roll.answers[src] = head
 
     def _collect(self, attempt: Attempt) -> None:
         gms, view = self.gms, self.gms.view
         assert view is not None
         attempt.stage, attempt.since = Stage.COLLECT, self.env.now
         attempt.ballot = Ballot(decide.next_number(view, gms.highest), self.env.me)
-        attempt.asked = tuple(member for member in view.members if member not in gms.suspects)
+        attempt.asked = tuple(member for member in view.members if member not in gms.suspicions)
         gms.heard_of(attempt.ballot)
         for member in attempt.asked:
             gms.tell(member, Collect(attempt.ballot, view.id))
-        gms.wake_at(attempt.since + self.env.config.flush_timeout)
+        gms.wake_at(attempt.since + self.patience(attempt.asked))
 
     def on_collect_ack(self, src: Address, head: CollectAck) -> None:
         attempt = self.attempt
         if attempt is None or attempt.stage is not Stage.COLLECT or head.ballot != attempt.ballot:
             return
         if src in attempt.asked:
-            attempt.answers[src] = head
+            attempt.answers[src], attempt.since = head, self.env.now
             if len(attempt.answers) == len(attempt.asked):
                 self._propose(attempt)
 
@@ -292,7 +293,7 @@ class Leader:
         """All asked have answered: the cut is the furthest that one of them holds, leavers included."""
         gms, view = self.gms, self.gms.view
         assert view is not None
-        leaving = {m: None for m in attempt.asked if m in self.leavers or attempt.answers[m].leaving}
+        leaving = {m: None for m in attempt.asked if m in self.admission.leavers or attempt.answers[m].leaving}
         go_on = tuple(member for member in attempt.asked if member not in leaving) or (self.env.me,)
         if self.env.me not in go_on:
             attempt.joiners = {}  # the digest they need is known only to those who install the view
@@ -311,13 +312,13 @@ class Leader:
         )
         for member in attempt.asked:
             gms.tell(member, Propose(attempt.proposal))
-        gms.wake_at(attempt.since + self.env.config.flush_timeout)
+        gms.wake_at(attempt.since + self.patience(attempt.asked))
 
     def on_accept(self, src: Address, head: Accept) -> None:
         attempt = self.attempt
         if attempt is None or attempt.proposal is None or head.ballot != attempt.ballot:
             return
-        attempt.accepted[src] = None
+        attempt.accepted[src], attempt.since = None, self.env.now
         if all(member in attempt.accepted for member in attempt.proposal.transitional):
             self._decided(attempt, attempt.proposal)
 
@@ -348,11 +349,11 @@ class Leader:
             self.gms.wake_at(self.pause_until)
 
     def _pause(self) -> int:
-        """Grows with failures and rank, so that two who lead do not meet again and again."""
-        view = self.gms.view
-        assert view is not None
+        """Grows with failures and with the rank among those not suspected, so that two who lead do not meet again."""
+        assert self.gms.view is not None
         longest = min(self.env.config.flush_timeout, self.env.config.batch << min(self.failures, 10))
-        return 1 + int(longest * (view.members.index(self.env.me) + self.env.rng.random()))
+        rank = decide.rank(self.gms.view, self.gms.suspicions, self.env.me)
+        return 1 + int(longest * (rank + self.env.rng.random()))
 
     def _give_up(self) -> None:
         """Somebody ranked before is back, and leads; if members are bound to this attempt, it must take over."""
@@ -360,7 +361,7 @@ class Leader:
         assert gms.view is not None and attempt is not None
         self.attempt = None
         self.env.count("flush given up")
-        first = decide.leader(gms.view, gms.suspects)
+        first = decide.leader(gms.view, gms.suspicions)
         gms.part.heard_leader()
         if attempt.stage is not Stage.READY and first is not None:
             gms.tell(first, Stuck(attempt.ballot, gms.view.id))
@@ -375,14 +376,14 @@ class Leader:
 
     def on_install_ack(self, src: Address, head: InstallAck) -> None:
         if self.handover is not None and head.view == self.handover.view:
-            self.handover.acked[src] = None
+            self.handover.acknowledged(src)
 
     def on_elsewhere(self, src: Address, head: Elsewhere) -> None:
         """A member that went into another view counts as ended in this one."""
-        self.joiners.pop(src, None)
+        self.admission.is_elsewhere(src)
         view = self.gms.view
         if view is not None and head.asked == view.id and src in view.members:
-            self.gms.ended(src)
+            self.gms.suspicions.elsewhere(src)
 
     # -- a new view
 
@@ -390,9 +391,8 @@ class Leader:
         """This member installed a view: what waited for the old one is over."""
         view = self.gms.view
         assert view is not None
-        self.attempt, self.handover, self.wanted, self.failures = None, None, False, 0
-        self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if joiner not in view.members}
-        self.leavers = {member: None for member in self.leavers if member in view.members}
-        self.contested, self.answered, self.since = {}, {}, self.env.now
-        if changed:
-            self.made = [*self.made, self.env.now][-self.env.config.views_per_second :]
+        self.attempt, self.handover, self.question, self.questioned = None, None, None, {}
+        self.wanted, self.failures, self.late, self.verify_at = False, 0, 0, NEVER
+        self.pairs = {pair: since for pair, since in self.pairs.items() if all(m in view.members for m in pair)}
+        self.admission.installed(changed)
+        self.times.keep((*view.members, *self.admission.joiners, *self.admission.silent))

@@ -1,13 +1,13 @@
 """GMS: who is in the group.  Join, leave and crash go through one view change, the flush of docs/layers/gms.md.
 
-This file is the member: it joins, leaves, installs what was decided and explains it to whoever is somewhere else.  What
-it answers to whoever leads stands in participant.py, what it does when it leads in leader.py and handover.py, the pure
-decisions in decide.py, what goes on the wire in heads.py.
+This file is the member: it joins, leaves and installs what was decided.  What it answers to the leader stands in
+participant.py, what it does when it leads in leader.py, roll.py, admission.py and handover.py, whom it suspects in
+suspicion.py, what it tells members of other views in elsewhere.py, the pure decisions in decide.py, what goes on the
+wire in heads.py.
 """
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any, ClassVar
 
 from pygroups.core import events
@@ -15,55 +15,48 @@ from pygroups.core.address import Address
 from pygroups.core.events import Event, Found, LifeVerified, NewView, Suspect, Unsuspect
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import Ballot, View
 
 from . import decide, heads
+from .elsewhere import Whereabouts
 from .heads import (
     HEADS,
+    Accuse,
     Done,
-    Elsewhere,
     Excluded,
     Install,
     InstallAck,
     Join,
     LeaveReq,
     Proposal,
-    Refuse,
     Stuck,
+    ViewReq,
 )
+from .joining import Joining, Phase
 from .leader import Leader
 from .participant import Participant
-
-PAST_MAX = 256  # earlier views that are remembered, to explain to stale members what happened
-ASK_MAX = 3  # members that a joiner asks at once
-
-
-class Phase(Enum):
-    """Where a member stands in its life."""
-
-    NEW = "new"
-    JOINING = "joining"
-    MEMBER = "member"
-    GONE = "gone"
+from .suspicion import Suspicions
 
 
 class Gms(Layer):
     """Views, agreed on; see the module."""
 
     __slots__ = (
+        "accused",
+        "elsewhere",
         "highest",
         "inbox",
-        "invited_until",
-        "kept",
+        "joining",
+        "later",
         "leader",
         "leaving",
         "part",
-        "past",
         "phase",
         "primary",
         "standing",
-        "suspects",
+        "suspicions",
         "view",
+        "view_wanted",
     )
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST", "SUSPICION", "DISCOVERY"})
@@ -77,13 +70,15 @@ class Gms(Layer):
         self.view: View | None = None
         self.primary = True  # a hint, see View.primary
         self.standing: events.Standing = True  # to the group's state; told by state_transfer, where there is one
-        self.suspects: dict[Address, bool] = {}  # members taken to be gone; True: nothing takes it back
+        self.suspicions = Suspicions()
+        self.accused: dict[Address, bool] = {}  # whom this member has told the others that it suspects
         self.leaving = False
+        self.view_wanted = False  # the state here needs another provider
         self.highest = 0  # of all ballots and views heard of
-        self.kept: Install | None = None  # the installation of this view, until all are known to have it
-        self.past: dict[ViewId, None] = {}  # views this member was in
-        self.inbox: list[object] = []  # what this member tells itself
-        self.invited_until = NEVER  # a group is taking this joiner in; until then it founds none, and nobody does
+        self.inbox: list[tuple[Address, object]] = []  # what this member tells itself, and what has waited for a view
+        self.later: dict[tuple[Address, type], object] = {}  # of a view that is decided and not installed here yet
+        self.joining = Joining(self)
+        self.elsewhere = Whereabouts(self)
         self.part = Participant(self)
         self.leader = Leader(self)
 
@@ -100,20 +95,20 @@ class Gms(Layer):
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Found):
-            self._found(event)
+            self.joining.found(event)
         elif isinstance(event, LifeVerified):
-            self.leader.former_life_answered(event.member)
+            self.leader.admission.former_life_answered(event.member)
         elif isinstance(event, events.HeartbeatOf):
-            self.explain(event.member, event.view, asked=False)
+            self.elsewhere.explain(event.member, event.view, asked=False)
         elif isinstance(event, Suspect):
-            self.suspects[event.member] = event.proven or self.suspects.get(event.member, False)
+            self.suspicions.suspect(event.member, proven=event.proven)
             if event.proven:
-                self.leader.former_life_ended(event.member)
-            self._ask_to_leave_again()
+                self.leader.admission.former_life_ended(event.member)
+            self._suspicions_changed()
             self.above.append(event)
         elif isinstance(event, Unsuspect):
-            self.not_suspected(event.member)
-            self._ask_to_leave_again()
+            self.suspicions.heard(event.member)
+            self._suspicions_changed()
             self.above.append(event)
         else:
             self.above.append(event)
@@ -125,15 +120,17 @@ class Gms(Layer):
         elif isinstance(event, events.Fetched):
             self.part.fetched(event.ballot)
         elif isinstance(event, events.Installed):
-            if self.kept is not None:  # what a joiner needs is known only now
-                self.kept = Install(self.kept.proposal, event.marks)
+            self.elsewhere.digest_is(event.marks)
         elif isinstance(event, events.StateStanding):
             self.standing = event.standing
         elif isinstance(event, events.Join):
             self.phase = Phase.JOINING
-            self._ask_for_members()
+            self.joining.ask_for_members()
         elif isinstance(event, events.Leave):
             self._leave()
+        elif isinstance(event, events.ViewWanted):
+            self.view_wanted = True
+            self._ask_the_leader()
         elif isinstance(event, events.Gone):  # the top has left by itself
             self.phase, self.wake = Phase.GONE, NEVER
             self.below.append(event)
@@ -144,7 +141,7 @@ class Gms(Layer):
     def timer(self) -> None:
         self.wake = NEVER
         if self.phase is Phase.JOINING:
-            self._ask_for_members()
+            self.joining.ask_for_members()
         elif self.phase is Phase.MEMBER and self.part.bound is not None and self.leader.attempt is None:
             self.part.complain()
         self._work()
@@ -152,7 +149,7 @@ class Gms(Layer):
     def tell(self, dest: Address | None, head: object) -> None:
         """As Layer.tell; what a leader tells itself takes the same way as what it tells others."""
         if dest == self.env.me:
-            self.inbox.append(head)
+            self.inbox.append((self.env.me, head))
         else:
             super().tell(dest, head)
 
@@ -162,87 +159,65 @@ class Gms(Layer):
             self.leader.work()
             if not self.inbox:
                 break
-            head = self.inbox.pop(0)
-            _HANDLERS[type(head)](self, self.env.me, head)
+            src, head = self.inbox.pop(0)
+            _HANDLERS[type(head)](self, src, head)
 
-    # -- joining
-
-    def _ask_for_members(self) -> None:
-        if self.invited_until <= self.env.now:
-            self.invited_until = NEVER
-            self.below.append(events.Invited(False))
-        self.below.append(events.Find())
-        self.wake_at(self.env.now + self.env.config.join_retry)
-
-    def invited(self) -> None:
-        """A group asks this joiner whether it is there: it may be in that group's next view and not hear of it soon."""
-        if self.phase is Phase.JOINING:
-            if self.invited_until == NEVER:
-                self.below.append(events.Invited(True))
-            self.invited_until = self.env.now + 2 * self.env.config.flush_timeout
-
-    def _found(self, event: Found) -> None:
-        if self.phase is not Phase.JOINING:
-            return
-        if event.may_found:
-            if self.invited_until < NEVER:
-                self.env.count("founding put off")
-                return  # who invited it may be gone, and others may have the view that it is in: ask again
-            view = View(Ballot(self.highest + 1, self.env.me), (self.env.me,), (self.env.contact,))
-            self._enter(NewView(view, None, view.members, view.members, (), self.primary, None))
-            return
-        members = sorted(event.members)
-        self.env.rng.shuffle(members)
-        self.below.append(events.Contacts(event.members))
-        for member in members[:ASK_MAX]:
-            self.tell(member, Join(self.env.me, self.env.contact, self.env.fingerprint))
+    # -- those who join
 
     def on_join(self, src: Address, head: Join) -> None:
         if self.view is None:
             return
-        leader = decide.leader(self.view, self.suspects)
+        leader = decide.leader(self.view, self.suspicions)
         if self._joined_with(head.joiner):
-            self.give_installation(head.joiner, None)  # whoever was to tell it may be gone; all who stayed have it
+            self.elsewhere.give_installation(
+                head.joiner, None
+            )  # all who stayed have it: whoever was to tell may be gone
         elif leader == self.env.me:
-            self.leader.on_join(head)
+            self.leader.admission.on_join(head)
         elif leader is not None and src == head.joiner:  # handed on once: two who disagree who leads do not play ball
             self.tell(leader, head)
 
     def _joined_with(self, joiner: Address) -> bool:
         """Whether it came into this view as this member did, and perhaps has not heard of it."""
-        stayed = self.kept.proposal.transitional if self.kept is not None else (self.env.me,)
+        kept = self.elsewhere.kept
+        stayed = kept.proposal.transitional if kept is not None else (self.env.me,)
         return self.view is not None and joiner in self.view.members and self.env.me not in stayed
 
-    def on_refuse(self, src: Address, head: Refuse) -> None:
-        if self.phase is Phase.JOINING:
-            self.left(head.reason, head.detail)
-
-    # -- leaving
+    # -- what a member wants of whoever leads
 
     def _leave(self) -> None:
         self.leaving = True
         if self.phase is not Phase.MEMBER:
             self.left("left", "")
         else:
-            self._ask_to_leave()
+            self._ask_the_leader()
 
-    def _ask_to_leave(self) -> None:
-        """Tell whoever leads now; told again when that may have changed, and with every answer."""
+    def _ask_the_leader(self) -> None:
+        """Ask again for what this member wants: told again when somebody else may lead, and in each view."""
+        if self.phase is not Phase.MEMBER or not (self.leaving or self.view_wanted):
+            return
         assert self.view is not None
-        if self.view.members == (self.env.me,):
+        if self.leaving and self.view.members == (self.env.me,):
             self.left("left", "")
             return
-        leader = decide.leader(self.view, self.suspects)
-        if leader is not None:
-            self.tell(leader, LeaveReq(self.view.id))
+        leader = decide.leader(self.view, self.suspicions)
+        if leader is not None and self.leaving:
+            self.tell(leader, LeaveReq(self.view.id, self.env.me))
+        elif leader is not None:
+            self.tell(leader, ViewReq(self.view.id, self.env.me))
 
-    def _ask_to_leave_again(self) -> None:
-        if self.leaving and self.phase is Phase.MEMBER:
-            self._ask_to_leave()
-
-    def on_leave_req(self, src: Address, head: LeaveReq) -> None:
-        if self.view is not None and src in self.view.members:
-            self.leader.on_leave(src)
+    def on_request(self, src: Address, head: LeaveReq | ViewReq) -> None:
+        """Who does not lead hands it on, once: who asked may suspect the leader, or not know it."""
+        if self.view is None or src not in self.view.members or head.member not in self.view.members:
+            return
+        leader = decide.leader(self.view, self.suspicions)
+        if leader != self.env.me:
+            if leader is not None and src == head.member:
+                self.tell(leader, head)
+        elif isinstance(head, LeaveReq):
+            self.leader.admission.on_leave(head.member)
+        elif head.view == self.view.id:
+            self.leader.admission.on_view_wanted()
 
     def left(self, reason: str, detail: str, cut: events.Positions | None = None) -> None:
         """This member is in the group no more."""
@@ -271,14 +246,22 @@ class Gms(Layer):
                 self.install(proposal, head.digest)
                 self.tell(src, InstallAck(proposal.view.id))
         elif proposal.old != self.view.id:
-            self.explain(src, proposal.view.id, asked=True)
+            self.elsewhere.explain(src, proposal.view.id, asked=True)
+        elif src not in self.view.members and src not in proposal.view.members:
+            self.env.drop("installation by a stranger")
         elif me not in proposal.view.members:
-            self.left("left" if self.leaving else "excluded", "", proposal.cut)
-        elif proposal.ballot in self.part.accepted:
+            self._excluded_by(src, proposal)
+        elif self.part.has_accepted(proposal.ballot):
             self.install(proposal, None)
             self.tell(src, InstallAck(proposal.view.id))
         else:
             self.env.drop("installation that was never accepted here")
+
+    def _excluded_by(self, src: Address, proposal: Proposal) -> None:
+        if self.knows(src):
+            self.left("left" if self.leaving else "excluded", "", proposal.cut)
+        else:
+            self.env.drop("exclusion by a stranger")
 
     def install(self, proposal: Proposal, digest: events.Marks | None) -> None:
         """Take a decided successor of the own view, or, as a joiner, the first view that names this member."""
@@ -286,14 +269,14 @@ class Gms(Layer):
         joining = digest is not None
         self.part.record("installed", proposal)
         self.primary = proposal.primary
-        self.kept = Install(proposal, digest)
+        self.elsewhere.kept = Install(proposal, digest)
         previous = None if joining else proposal.old
         together = (self.env.me,) if joining else proposal.transitional
         joined = tuple(member for member in proposal.view.members if member not in proposal.transitional)
         begins = (previous, together, joined, (), self.primary, digest, proposal.standings, proposal.cut)
-        self._enter(NewView(proposal.view, *begins))
+        self.enter(NewView(proposal.view, *begins))
 
-    def _enter(self, event: NewView) -> None:
+    def enter(self, event: NewView) -> None:
         """Be in this view; who left by it is added."""
         view = event.view
         old, self.view = self.view, view
@@ -302,47 +285,24 @@ class Gms(Layer):
         self.part.reset()
         # What was still to be stopped and fetched for was the old view.
         self.above = [item for item in self.above if not isinstance(item, events.FetchTo | events.Stop)]
-        self.suspects = {member: proven for member, proven in self.suspects.items() if member in view.members}
+        self.suspicions.keep(view.members)
+        self.accused, self.view_wanted = {}, False
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
-        if old is not None:
-            self.past[old.id] = None
-            if len(self.past) > PAST_MAX:
-                del self.past[next(iter(self.past))]
+        self.elsewhere.entered(old, view)
         self.below += [events.Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
         self.above.append(event)
         self.leader.installed(changed=old is not None and bool(event.joined or event.left))
-        if self.leaving:
-            self._ask_to_leave()
+        self._suspicions_changed()
+        later, self.later = self.later, {}
+        self.inbox += [
+            (src, head) for (src, _), head in later.items()
+        ]  # of another view: explained, as if they came now
 
     def on_done(self, src: Address, head: Done) -> None:
         if self.view is not None and head.view == self.view.id and src in self.view.members:
-            self.kept = None
+            self.elsewhere.kept = None
 
     # -- those who are somewhere else
-
-    def give_installation(self, member: Address, theirs: ViewId | None) -> bool:
-        """Give the installation of this view to a member of it that lacks it; False if that is not what it lacks."""
-        kept = self.kept
-        if kept is None or self.view is None or member not in self.view.members:
-            return False
-        if theirs is None and member not in kept.proposal.transitional:
-            self.tell(member, kept)
-            return True
-        if theirs == kept.proposal.old and member in kept.proposal.transitional:
-            self.tell(member, Install(kept.proposal, None))
-            return True
-        return False
-
-    def explain(self, member: Address, theirs: ViewId, *, asked: bool) -> None:
-        """`member` speaks of a view that is not this member's: say what happened, if this member knows."""
-        if self.view is None or theirs == self.view.id or self.give_installation(member, theirs):
-            return
-        if member not in self.view.members and theirs in self.past:
-            self.tell(member, Excluded(theirs))
-        elif theirs in self.part.accepted:
-            self.tell(member, Stuck(theirs, self.view.id))  # this member is on its way there: it lacks the installation
-        elif theirs not in self.past and (asked or decide.cannot_follow(self.view, theirs)):
-            self.tell(member, Elsewhere(self.view.id, theirs))
 
     def on_excluded(self, src: Address, head: Excluded) -> None:
         if self.view is not None and head.view == self.view.id and src in self.view.members:
@@ -355,34 +315,52 @@ class Gms(Layer):
             else:
                 self.env.drop("view change of a stranger")
         else:
-            self.explain(src, head.view, asked=True)
+            self.elsewhere.explain(src, head.view, asked=True)
 
     # -- suspicion
 
-    def not_suspected(self, member: Address) -> None:
-        """It answered.  What is proven is not taken back."""
-        if self.suspects.get(member) is False:
-            del self.suspects[member]
+    def _suspicions_changed(self) -> None:
+        """Tell the view whom this member suspects, if that is news."""
+        if self.phase is not Phase.MEMBER:
+            return
+        assert self.view is not None
+        own = {member: proven for member, proven in self.suspicions.own().items() if member in self.view.members}
+        if own != self.accused:
+            self.accused = own
+            for member in self.view.members:
+                if member != self.env.me:
+                    self.tell(member, Accuse(self.view.id, own))
+        self._ask_the_leader()
 
-    def ended(self, member: Address) -> None:
-        """It is in another view for good: in this one it counts as ended."""
-        self.suspects[member] = True
+    def on_accuse(self, src: Address, head: Accuse) -> None:
+        if self.view is None or not self.knows(src):
+            self.env.drop("suspicion of a stranger")
+        elif head.view == self.view.id:
+            accused = {m: proven for m, proven in head.suspects.items() if m in self.view.members and m != src}
+            for member, proven in self.suspicions.accuse(src, accused).items():
+                self.leader.on_accused(member, proven=proven)
+        elif self.part.has_accepted(head.view):
+            self.later[src, Accuse] = head
+        else:
+            self.env.drop("suspicion in another view")
 
     def gauges(self) -> dict[str, int]:
         if self.phase is Phase.GONE:
             return {}
         return {
             "bound": int(self.part.bound is not None),
-            "joiners": len(self.leader.joiners),
-            "leavers": len(self.leader.leavers),
+            "joiners": len(self.leader.admission.joiners) + len(self.leader.admission.silent),
+            "leavers": len(self.leader.admission.leavers),
             "attempt": int(self.leader.attempt is not None),
         }
 
 
 _HANDLERS: dict[type, Any] = {
     Join: Gms.on_join,
-    Refuse: Gms.on_refuse,
-    LeaveReq: Gms.on_leave_req,
+    heads.Refuse: lambda gms, src, head: gms.joining.on_refuse(head),
+    LeaveReq: Gms.on_request,
+    ViewReq: Gms.on_request,
+    Accuse: Gms.on_accuse,
     heads.Ready: lambda gms, src, head: gms.part.on_ready(src, head),
     heads.ReadyRsp: lambda gms, src, head: gms.view is not None and gms.leader.on_ready_rsp(src, head),
     heads.Collect: lambda gms, src, head: gms.part.on_collect(src, head),
@@ -394,6 +372,6 @@ _HANDLERS: dict[type, Any] = {
     InstallAck: lambda gms, src, head: gms.leader.on_install_ack(src, head),
     Done: Gms.on_done,
     Stuck: Gms.on_stuck,
-    Elsewhere: lambda gms, src, head: gms.leader.on_elsewhere(src, head),
+    heads.Elsewhere: lambda gms, src, head: gms.leader.on_elsewhere(src, head),
     Excluded: Gms.on_excluded,
 }

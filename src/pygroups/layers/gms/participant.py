@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pygroups.core.address import Address
 from pygroups.core.events import Bound, FetchTo, Positions, Stop
-from pygroups.core.view import Ballot
+from pygroups.core.view import Ballot, ViewId
 
 from . import decide
 from .heads import Accept, Collect, CollectAck, Low, Proposal, Propose, Ready, ReadyRsp, Stuck
@@ -29,11 +29,19 @@ class Participant:
         self.held: Positions = {}  # what it answered last to Collect
         self.heard_at = 0  # when the one it is bound to was heard last, or was complained about
         self.proposal: Proposal | None = None  # being fetched, or accepted
-        self.accepted: dict[Ballot, None] = {}  # up to the cuts of these everything is held here
+        self.accepted: dict[
+            Address, Ballot
+        ] = {}  # up to the cut of the last one of each leader everything is held here
+        self.complaints = 0  # in a row
 
     def reset(self) -> None:
         """A view was installed: ballot and proposal are forgotten."""
-        self.bound, self.proposal, self.accepted = None, None, {}
+        self.bound, self.proposal, self.accepted, self.complaints = None, None, {}, 0
+
+    def has_accepted(self, ballot: Ballot) -> bool:
+        """Whether it may be decided with this member's answer.  A leader that begins a later attempt in the same view
+        has given its earlier one up, so that the last one of each leader is all that counts."""
+        return self.accepted.get(ballot.leader) == ballot
 
     # -- answering
 
@@ -46,16 +54,16 @@ class Participant:
             self.env.drop("view change of a stranger")
             return
         if mine is None:
-            gms.invited()
+            gms.joining.invited()
         if mine is None or head.view >= mine:
             gms.tell(src, ReadyRsp(head.ballot, mine, self.bound, gms.leaving))
         else:
-            gms.explain(src, head.view, asked=True)
+            gms.elsewhere.explain(src, head.view, asked=True)
 
     def on_collect(self, src: Address, head: Collect) -> None:
         gms = self.gms
         if gms.view is None or head.view != gms.view.id:
-            gms.explain(src, head.view, asked=True)
+            self._speaks_of_another_view(src, head, head.view)
         elif self._may_lead(src, head.ballot):
             if head.ballot != self.bound:
                 self.env.count("bound" if self.bound is None else "bound again")
@@ -63,6 +71,12 @@ class Participant:
                 gms.leader.overtaken(head.ballot)
             self.heard_leader()
             gms.above.append(Stop(head.ballot))
+
+    def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
+        """Of a view that this member is on its way to, it waits for that; of any other, its sender is told."""
+        if self.gms.knows(src) and self.has_accepted(view):
+            self.gms.later[src, type(head)] = head
+        self.gms.elsewhere.explain(src, view, asked=True)
 
     def stopped(self, event: Bound) -> None:
         """The layers above stand still: say what is held.  The record is written before the answer leaves."""
@@ -78,7 +92,7 @@ class Participant:
     def on_propose(self, src: Address, head: Propose) -> None:
         gms, proposal = self.gms, head.proposal
         if gms.view is None or proposal.old != gms.view.id:
-            gms.explain(src, proposal.old, asked=True)
+            self._speaks_of_another_view(src, head, proposal.old)
         elif self._may_lead(src, proposal.ballot) and proposal.ballot == self.bound:
             self.heard_leader()
             if decide.makes_sense(proposal, gms.view, self.env.me, self.held):
@@ -92,7 +106,7 @@ class Participant:
     def fetched(self, ballot: Ballot) -> None:
         """Everything up to the cut of `ballot` is held here: accept."""
         if ballot == self.bound and self.proposal is not None and self.proposal.ballot == ballot:
-            self.accepted[ballot] = None
+            self.accepted[ballot.leader] = ballot
             self.record("accepted", self.proposal)
             self.gms.tell(ballot.leader, Accept(ballot))
 
@@ -110,7 +124,7 @@ class Participant:
     # -- when nothing is heard
 
     def heard_leader(self) -> None:
-        self.heard_at = self.env.now
+        self.heard_at, self.complaints = self.env.now, 0
         self.gms.wake_at(self.heard_at + self._patience())
 
     def complain(self) -> None:
@@ -119,16 +133,20 @@ class Participant:
         assert gms.view is not None and self.bound is not None
         if self.env.now >= self.heard_at + self._patience():
             self.heard_at = self.env.now
+            self.complaints += 1
             for member in gms.view.members:
                 if member != self.env.me:
                     gms.tell(member, Stuck(self.bound, gms.view.id))
         gms.wake_at(self.heard_at + self._patience())
 
     def _patience(self) -> int:
-        """How long a bound member waits: longer than its leader waits for an answer, and longer by rank."""
-        view = self.gms.view
+        """How long a bound member waits: longer than its leader waits for an answer, longer by rank, and longer each
+        time."""
+        config, view = self.env.config, self.gms.view
         assert view is not None
-        return self.env.config.flush_timeout * 2 + self.env.config.batch * view.members.index(self.env.me)
+        longest = max(config.patience_max, 2 * config.flush_timeout)
+        grown = min(2 * config.flush_timeout << min(self.complaints, 10), longest)
+        return grown + config.batch * decide.rank(view, self.gms.suspicions, self.env.me)
 
     # -- the journal
 

@@ -1,0 +1,178 @@
+"""Admission: who wants to join, who wants to leave, and whose name is free.  Only the leader has any of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pygroups.core.address import Address
+from pygroups.core.events import Contacts, VerifyLife
+from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.view import Ballot
+
+from . import decide
+from .heads import Join, Ready, Refuse
+
+if TYPE_CHECKING:
+    from .machine import Gms
+
+
+class Admission:
+    """The queue of joins and leaves; `gms` is the member that leads."""
+
+    def __init__(self, gms: Gms) -> None:
+        self.gms = gms
+        self.env = gms.env
+        self.joiners: dict[Address, tuple[str, int]] = {}  # contact, and when it asked last
+        self.silent: dict[Address, tuple[str, int]] = {}  # contact, and when it was asked Ready alone
+        self.leavers: dict[Address, None] = {}
+        self.renewal = False  # a member wants a view with the same members: its state needs another provider
+        self.contested: dict[Address, Join] = {}  # a joiner under the name of this one, whose life is being verified
+        self.answered: dict[Address, None] = {}  # those of them who answered, perhaps a question of before
+        self.since = 0  # when the first of the joins and leaves came that wait now
+        self.made: list[int] = []  # times of the last views in which somebody joined or left
+
+    # -- joins
+
+    def on_join(self, head: Join) -> None:
+        """A joiner asks; what it does not fit in, and a name that is taken, it is told."""
+        gms, view = self.gms, self.gms.view
+        assert view is not None
+        gms.below.append(Contacts({head.joiner: head.contact}))
+        if head.joiner in view.members:
+            return  # decided already, on its way
+        if head.fingerprint != self.env.fingerprint:
+            detail = f"the group is {self.env.fingerprint!r}, the joiner is {head.fingerprint!r}"
+            gms.tell(head.joiner, Refuse("refused", detail[:255]))
+            return
+        former = self._former_life(head.joiner)
+        if former is not None:
+            self.contested[former] = head
+            gms.below.append(VerifyLife(former))
+        elif head.joiner in self.silent:
+            self._ask_alone(head)
+        elif head.joiner not in self.joiners and self._is_full():
+            self.env.drop("too many joiners")  # it asks again
+        else:
+            self._admit(head.joiner, head.contact)
+
+    def _is_full(self) -> bool:
+        view = self.gms.view
+        assert view is not None
+        return len(view.members) + len(self.joiners) + len(self.silent) >= MEMBERS_MAX
+
+    def _admit(self, joiner: Address, contact: str) -> None:
+        self._queued()
+        self.joiners[joiner] = (contact, self.env.now)
+
+    def _queued(self) -> None:
+        if not self.is_wanted():
+            self.since = self.env.now
+
+    def is_wanted(self) -> bool:
+        """Whether anybody waits for a view."""
+        return bool(self.joiners or self.leavers or self.renewal)
+
+    # -- joiners that are heard and cannot be reached
+
+    def left_unanswered(self, joiner: Address) -> None:
+        """It asks to join and left Ready unanswered: nobody waits for it again before it has answered one."""
+        contact, _ = self.joiners.pop(joiner, ("", 0))
+        if contact:
+            self.silent[joiner] = (contact, self.env.now)
+
+    def _ask_alone(self, head: Join) -> None:
+        """Outside of any attempt: its answer brings it back into the queue."""
+        gms, view, now = self.gms, self.gms.view, self.env.now
+        assert view is not None
+        _, asked_at = self.silent[head.joiner]
+        if now >= asked_at + self.env.config.ready_timeout:
+            ballot = Ballot(decide.next_number(view, gms.highest), self.env.me)
+            gms.leader.times.ask(head.joiner, now)
+            gms.tell(head.joiner, Ready(ballot, view.id))
+            self.silent[head.joiner] = (head.contact, now)
+
+    def has_answered(self, joiner: Address) -> None:
+        """A joiner answered Ready."""
+        if joiner in self.silent:
+            contact, _ = self.silent.pop(joiner)
+            self._admit(joiner, contact)
+
+    def is_elsewhere(self, joiner: Address) -> None:
+        """Somebody else took it in."""
+        self.joiners.pop(joiner, None)
+        self.silent.pop(joiner, None)
+
+    # -- a name that another incarnation has
+
+    def _former_life(self, joiner: Address) -> Address | None:
+        """Another life under the joiner's name that may still be there."""
+        view = self.gms.view
+        assert view is not None
+        for member in (*view.members, *self.joiners):
+            if member.name == joiner.name and member != joiner and not self.gms.suspicions.name_is_free(member):
+                return member
+        return None
+
+    def former_life_answered(self, former: Address) -> None:
+        """Only the second answer counts: the first may be to a question that was under way when it ended."""
+        if former in self.contested and former not in self.answered:
+            self.answered[former] = None
+            self.gms.below.append(VerifyLife(former))
+            return
+        self.answered.pop(former, None)
+        contender = self.contested.pop(former, None)
+        if contender is not None:
+            detail = f"the name {former.name!r} belongs to {former}, which is alive"
+            self.gms.tell(contender.joiner, Refuse("name taken", detail))
+            self.env.count("name taken")
+
+    def former_life_ended(self, former: Address) -> None:
+        self.is_elsewhere(former)
+        self.answered.pop(former, None)
+        contender = self.contested.pop(former, None)
+        if contender is not None:
+            self._admit(contender.joiner, contender.contact)
+
+    # -- leaves, and a view for a new provider
+
+    def on_leave(self, member: Address) -> None:
+        self._queued()
+        self.leavers[member] = None
+
+    def on_view_wanted(self) -> None:
+        self._queued()
+        self.renewal = True
+
+    # -- when it is due, and over
+
+    def due(self) -> int | None:
+        """When a view change for this queue may begin; None when nobody waits."""
+        self._forget_old_joiners()
+        if not self.is_wanted():
+            return None
+        config = self.env.config
+        return decide.when_to_start(self.since, config.batch, self.made, config.views_per_second)
+
+    def _forget_old_joiners(self) -> None:
+        """A joiner asks again and again; one that has stopped asking has gone."""
+        age = 8 * self.env.config.join_retry
+        oldest = self.env.now - age
+        self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if asked[1] > oldest}
+        self.silent = {joiner: asked for joiner, asked in self.silent.items() if asked[1] > oldest}
+        if self.silent:
+            self.gms.wake_at(min([when for _, when in self.silent.values()]) + age)
+
+    def forget(self) -> None:
+        """Somebody else leads: they ask that one."""
+        self.joiners, self.silent, self.leavers, self.renewal = {}, {}, {}, False
+
+    def installed(self, changed: bool) -> None:
+        view = self.gms.view
+        assert view is not None
+        self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if joiner not in view.members}
+        self.silent = {joiner: asked for joiner, asked in self.silent.items() if joiner not in view.members}
+        self.leavers = {member: None for member in self.leavers if member in view.members}
+        self.renewal = False
+        self.contested, self.answered, self.since = {}, {}, self.env.now
+        if changed:
+            self.made = [*self.made, self.env.now][-self.env.config.views_per_second :]

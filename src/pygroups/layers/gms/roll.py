@@ -1,0 +1,124 @@
+"""A roll call: Ready to some members, asked once more when the patience is over, and what came of it.
+
+A member that leaves both unanswered counts as suspected, whatever else is heard of it: so a member that hangs, or that
+does not receive what its leader sends, delays no view change for long.  An answer to an earlier roll call of the same
+asker counts too: where a round trip takes longer than the patience, the first answer comes after the second question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING
+
+from pygroups.core.address import Address
+from pygroups.core.view import Ballot
+
+from .heads import Ready, ReadyRsp
+
+if TYPE_CHECKING:
+    from .machine import Gms
+
+
+ASKED_MAX = 16  # unanswered Ready of one member whose times are remembered
+
+
+class AnswerTimes:
+    """How long each member took to answer Ready the last time: a slow answer is waited for longer the next time.
+
+    Each Ready that arrives is answered once, and in the order sent: the first answer belongs to the first question.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self.longest = longest  # to wait for a member because of this
+        self.asked: dict[Address, list[int]] = {}  # when each Ready was sent that is not answered yet
+        self.took: dict[Address, int] = {}
+
+    def ask(self, member: Address, now: int) -> None:
+        self.asked[member] = [*self.asked.get(member, []), now][-ASKED_MAX:]
+
+    def answered(self, member: Address, now: int) -> None:
+        if self.asked.get(member):
+            self.took[member] = now - self.asked[member].pop(0)
+
+    def patience(self, members: Iterable[Address]) -> int:
+        """Twice what the slowest of these took."""
+        return min(self.longest, 2 * max([self.took.get(member, 0) for member in members], default=0))
+
+    def keep(self, members: Container[Address]) -> None:
+        self.asked = {}
+        self.took = {member: time for member, time in self.took.items() if member in members}
+
+
+class RollCall:
+    """`gms` is the member that asks; suspected members are asked too, and not waited for."""
+
+    def __init__(self, gms: Gms, ballot: Ballot, members: Iterable[Address], joiners: Iterable[Address]) -> None:
+        self.gms = gms
+        self.env = gms.env
+        self.ballot = ballot
+        self.members = tuple(member for member in members if member != gms.env.me)
+        self.joiners = tuple(joiners)
+        self.since = self.asked_at = self.env.now
+        self.answers: dict[Address, ReadyRsp] = {}
+        self._ask((*self.members, *self.joiners))
+
+    def _ask(self, whom: Iterable[Address]) -> None:
+        assert self.gms.view is not None
+        for member in whom:
+            self.gms.leader.times.ask(member, self.env.now)
+            self.gms.tell(member, Ready(self.ballot, self.gms.view.id))
+
+    @property
+    def hurries(self) -> bool:
+        """Whether somebody is suspected: then the others wait for the next view."""
+        view = self.gms.view
+        assert view is not None
+        return any(member in self.gms.suspicions for member in view.members)
+
+    def is_complete(self) -> bool:
+        """Whether nobody is waited for any more; asks again, and sets the timer, while somebody is."""
+        gms, now = self.gms, self.env.now
+        missing = self._missing()
+        if missing and now >= self.asked_at + self._patience(missing):
+            for member in missing:
+                self.env.count("Ready left unanswered")
+                gms.suspicions.left_unanswered(member)
+            missing = self._missing()
+            self.asked_at = now
+            self._ask(missing)
+        if missing:
+            gms.wake_at(self.asked_at + self._patience(missing))
+            return False
+        return self._is_confirmed() and self._joiners_have_answered()
+
+    def _missing(self) -> list[Address]:
+        return [m for m in self.members if m not in self.answers and m not in self.gms.suspicions]
+
+    def _patience(self, missing: list[Address]) -> int:
+        """Longer when nothing is known to be wrong, and for members whose answers took long the last time."""
+        config = self.env.config
+        base = config.ready_timeout if self.hurries else max(config.ready_timeout, config.flush_timeout)
+        return max(base, self.gms.leader.times.patience(missing))
+
+    def _is_confirmed(self) -> bool:
+        """Whether this member is not alone with a proof, which may be wrong: who lives answers in a moment.  Without
+        another member that would have the proof as well there is nothing to wait for."""
+        gms, until = self.gms, self.since + self.env.config.batch
+        alone = [m for m in self.members if m not in self.answers and gms.suspicions.is_unconfirmed(m)]
+        if self.env.now < until and alone and any(member in self.answers for member in self.members):
+            gms.wake_at(until)
+            return False
+        return True
+
+    def _joiners_have_answered(self) -> bool:
+        config = self.env.config
+        silent = self.silent_joiners()
+        longest = max(config.ready_timeout, self.gms.leader.times.patience(silent))
+        until = self.since + (config.batch if self.hurries else longest)
+        if self.env.now < until and silent:
+            self.gms.wake_at(until)
+            return False
+        return True
+
+    def silent_joiners(self) -> list[Address]:
+        return [joiner for joiner in self.joiners if joiner not in self.answers]
