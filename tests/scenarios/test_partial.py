@@ -47,6 +47,34 @@ def test_a_member_that_hears_nobody_before_it_accuses_its_leader_and_goes(profil
 
 
 @BOTH
+def test_a_member_that_gets_no_installation_of_its_leader_holds_up_no_joiner(profile: str) -> None:
+    """D accepted, and nothing of A reaches it any more.  It gets the view from others, and A does not hear of that."""
+    with scenario("A B C D", profile=profile, **QUICK) as group:
+        lost = group.drop("Install", src="A", dest="D")
+        group.start("X")
+        group.until(lambda: "X" in group["X"].view, within=5)
+        lost.stop()
+        group.settles(20)
+
+
+@BOTH
+def test_a_leader_that_nobody_hears_does_not_go_on_alone(profile: str) -> None:
+    """A hears the others, and they do not hear A.  What C and D answer to B is lost, so that B's view change does not
+    come soon; A has nobody's answer and waits, instead of taking all others for gone."""
+    with scenario("A B C D", profile=profile, **QUICK) as group:
+        formed = len(group["A"].views)
+        answers = group.drop("CollectAck", src="C D")
+        group.cut("A", way="out")
+        group.until(lambda: group["B"].counters.get("flush restarted", 0) > 0, within=20)
+        group.after(2)
+        assert group["A"].view == ("A", "B", "C", "D")
+        answers.stop()
+        group.heal()
+        group.settles(30)
+        assert ("A",) not in group["A"].views[formed:]
+
+
+@BOTH
 @pytest.mark.parametrize("hangs", ["A", "B", "D"])
 def test_a_member_that_hangs_while_another_dies_delays_the_next_view_by_less_than_a_second(
     profile: str, hangs: str
@@ -112,6 +140,27 @@ def test_a_pair_that_is_apart_for_a_moment_stays(profile: str) -> None:
 
 
 # -- a wrong proof
+
+
+@BOTH
+def test_a_proof_that_the_leader_alone_has_waits_a_moment_for_an_answer(profile: str) -> None:
+    """A is told that B is dead.  C answers Ready, does not say so too, and B answers a little later."""
+    with scenario("A B C", profile=profile) as group:
+        group.delay("ReadyRsp", src="B", by=0.01)
+        group["A"].hears(Dead(group["B"].address))
+        group.after(3)
+        assert all(member.view == ("A", "B", "C") for member in group.members)
+
+
+@BOTH
+def test_a_kill_that_all_notice_waits_for_nobody(profile: str) -> None:
+    with scenario("A B C", profile=profile) as group:
+        group.crash("A")
+        proven = group.watch("Ready", src="B")
+        group.until(lambda: proven.hits, within=1, step=0.0001)
+        before = group.now
+        agree(group, "B C", within=0.02)
+        assert group.now - before < 0.015
 
 
 @BOTH
@@ -193,3 +242,18 @@ def test_where_answers_take_longer_than_every_time_out_views_still_change(profil
         agree(group, "A B C", within=90)
         group.after(5)
         assert not any(group[name].member.blocked for name in "ABC")
+
+
+@BOTH
+@pytest.mark.parametrize("at", ["A", "B", "C"])
+def test_a_wrong_proof_puts_nobody_out_who_is_heard(profile: str, at: str) -> None:
+    """The driver says once that a member is dead which lives and is heard: at the leader, at others."""
+    wrong = "B" if at == "A" else "A"
+    with scenario("A B C", profile=profile, **QUICK) as group:
+        group[at].sends(40, every=0.005)
+        group.after(0.1013)
+        group[at].hears(Dead(group[wrong].address))
+        group.after(3)
+        assert all(member.view == ("A", "B", "C") for member in group.members)
+        group[wrong].tells(at, 1)
+        group.settles()

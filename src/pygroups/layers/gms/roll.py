@@ -60,6 +60,7 @@ class RollCall:
         self.joiners = tuple(joiners)
         self.since = self.asked_at = self.env.now
         self.answers: dict[Address, ReadyRsp] = {}
+        self.unheard = 0  # how often most of the members left it unanswered
         self._ask((*self.members, *self.joiners))
 
     def _ask(self, whom: Iterable[Address]) -> None:
@@ -80,9 +81,7 @@ class RollCall:
         gms, now = self.gms, self.env.now
         missing = self._missing()
         if missing and now >= self.asked_at + self._patience(missing):
-            for member in missing:
-                self.env.count("Ready left unanswered")
-                gms.suspicions.left_unanswered(member)
+            self._count_unanswered(missing)
             missing = self._missing()
             self.asked_at = now
             self._ask(missing)
@@ -91,6 +90,19 @@ class RollCall:
             return False
         return self._is_confirmed() and self._joiners_have_answered()
 
+    def _count_unanswered(self, missing: list[Address]) -> None:
+        """Most cannot all be deaf: rather nobody hears this member, or all answers take long.  Who does not hear it
+        goes on without it, and it must not do the same without them."""
+        assert self.gms.view is not None
+        here = [member for member in self.gms.view.members if member not in self.gms.suspicions]
+        if 2 * len(missing) > len(here):
+            self.env.count("Ready left unanswered by most")
+            self.unheard += 1
+            return
+        for member in missing:
+            self.env.count("Ready left unanswered")
+            self.gms.suspicions.left_unanswered(member)
+
     def _missing(self) -> list[Address]:
         return [m for m in self.members if m not in self.answers and m not in self.gms.suspicions]
 
@@ -98,7 +110,8 @@ class RollCall:
         """Longer when nothing is known to be wrong, and for members whose answers took long the last time."""
         config = self.env.config
         base = config.ready_timeout if self.hurries else max(config.ready_timeout, config.flush_timeout)
-        return max(base, self.gms.leader.times.patience(missing))
+        grown = min(base << min(self.unheard, 10), config.patience_max)
+        return max(base, grown, self.gms.leader.times.patience(missing))
 
     def _is_confirmed(self) -> bool:
         """Whether this member is not alone with a proof, which may be wrong: who lives answers in a moment.  Without
