@@ -36,3 +36,5 @@ def _tests() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"progress: {name}", partial(test_promises_progress.test_what_is_good_holds, name, "total")
     for name in test_promises_progress.PLANTED:
         yield f"progress: {name}", partial(test_promises_progress.test_what_hinders_is_found, name)
+    for name in test_promises_progress.JOINS:
+        yield f"join-in-time: {name}", partial(test_promises_progress.test_a_lone_join_is_timed, name)

@@ -53,6 +53,7 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
         "oneway": {"Cut", "Gather"},
         "pair": {"Cut", "Gather"},
         "tear": {"Cut", "Clog", "Gather"},
+        "ahead": {"Clog", "Leave", "Gather"},
         "flap": {"Flap"},
         "clog": {"Clog", "Gather"},
         "break": {"Break"},

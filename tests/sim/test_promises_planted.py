@@ -38,7 +38,7 @@ NOT_BUILT = {
     "excluded-without-a-journal": "a journal is missing, a running check hears everything",
     "a-fault-elsewhere": "two groups used one folder, a judge hears one group",
 }
-DUTIES = ("leave-in-time", "repair-in-time", "stable-in-time", "window-in-time")
+DUTIES = ("join-in-time", "leave-in-time", "repair-in-time", "stable-in-time", "window-in-time")
 TOLD = ("left-and-joined", "primary-hint", "window-bound")  # of what an application is told, and reads
 ONLY_RUNNING = {*DUTIES, *TOLD, "progress"}  # journals know no links and no applications
 ALL = {planted.group: planted for planted in all_planted()}

@@ -25,9 +25,19 @@ class Looks(History):
     """A history with looks at everybody."""
 
     changed = 0
+    changes = 0
+
+    def __init__(self, profile: str) -> None:
+        super().__init__(profile)
+        self.born: dict[str, int] = {}
 
     def line(self, line: str) -> None:
-        if match := re.fullmatch(r"changed (\d+)", line):
+        if match := re.fullmatch(r"start (\w)", line):
+            self.born[match[1]] = self.judge.around.clock()
+            self.changes += 1
+        elif line == "break":
+            self.changes += 1
+        elif match := re.fullmatch(r"changed (\d+)", line):
             self.changed = int(match[1])
         elif match := re.fullmatch(r"look (\d+): (.*)", line):
             self.look(int(match[1]), match[2].split("; "))
@@ -48,7 +58,8 @@ class Looks(History):
                 cut += [(pair[0], pair[2]) for pair in part.split()[1:]]
                 cut += [(pair[2], pair[0]) for pair in part.split()[1:] if pair[1] == "-"]
         at = (now * SECOND, self.changed * SECOND, BOUND * SECOND)
-        self.judge.looked(Situation(*at, frozenset(cut), tuple(sorted(stands, key=lambda stand: stand.member))))
+        everybody = tuple(sorted(stands, key=lambda stand: stand.member))
+        self.judge.looked(Situation(*at, frozenset(cut), everybody, self.changes, "far" in parts))
 
     def stand(self, one: str, number: int, by: str, members: str, words: dict[str, list[str]]) -> Stand:
         return Stand(
@@ -61,6 +72,8 @@ class Looks(History):
             one in words.get("leaving", ()),
             self.sent.get(one, 0) + 1,
             1 if one in words.get("unsent", ()) else 0,
+            one in words.get("stateless", ()),
+            self.born.get(one, 0),
         )
 
 
@@ -106,10 +119,41 @@ PLANTED = {
     "a joiner never hears that it is in": twice("A B C in 1 ABCD; D outside"),
     "one has not installed what the others have": twice("A B in 2 ABC; C in 1 ABC; blocked C"),
     "one that is left out is not told": twice("A B in 2 AB; C in 1 ABC"),
+    "a state does not come": twice("A B C in 1 ABC; stateless C"),
     "a leaver is kept": twice("A B C in 1 ABC; leaving C", (0, 10, 20)),
     "it lasts, though other things change": "view 1 AB: A B\nsend A\nlook 0: A B in 1 AB\nsend A\nA1: B\nsend B\n"
     "look 5: A B in 1 AB\nsend B\nlook 10: A B in 1 AB",
 }
+
+
+WELL = "undisturbed\nview 1 AB: A B\nafter 3000 ms\nlook 3: A B in 1 AB\nafter 100 ms\n"
+INSIDE = "view 2 ABC: A B\nview 2 ABC: C (alone) (as )\nlook 4: A B C in 2 ABC"
+SLOWLY = "start C\nafter 800 ms\n" + INSIDE
+JOINS = {
+    "it joins at once": (WELL + "start C\nafter 500 ms\n" + INSIDE, 1, False),
+    "it joins slowly": (WELL + SLOWLY, 1, True),
+    "it joins slowly, though others cannot join": (WELL + SLOWLY + "; D outside; cut A>D B>D C>D", 1, True),
+    "it joins slowly, as it does not reach everybody": (WELL + SLOWLY + "; cut B>C", 0, False),
+    "it joins slowly, as something else happens": (WELL + "break\n" + SLOWLY, 0, False),
+    "it joins slowly, as another one joins": (WELL + "start D\n" + SLOWLY, 0, False),
+    "it joins slowly, as somebody was stopped": (WELL.replace("in 1 AB", "in 1 AB; blocked A") + SLOWLY, 0, False),
+    "it joins slowly, as somebody is far": (WELL.replace("in 1 AB", "in 1 AB; far") + SLOWLY, 0, False),
+    "it joins slowly, as there was a view just before": (WELL.replace("3000", "900") + SLOWLY, 0, False),
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_a_lone_join_is_timed(name: str) -> None:
+    history, judged, late = JOINS[name]
+    lines = history.strip().splitlines()
+    played = Looks("fifo")
+    played.play("\n".join(lines[:-1]))
+    if late:
+        with pytest.raises(Broken, match="join-in-time"):
+            played.line(lines[-1])
+    else:
+        played.line(lines[-1])
+    assert played.judge.facts["join-in-time"] == judged
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -18,6 +18,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "oneway": "nothing reaches a process, or nothing gets out",
     "pair": "a single link is cut, both ways or one way",
     "tear": "two view changes in a row each lose sight of some members at a step",
+    "ahead": "the others are in a new view, and send in it, before the one that coordinates it",
     "flap": "a link, or all links of a process, go away and come back several times",
     "clog": "a link, or a process, is held up; then everything arrives in a burst",
     "break": "a connection is lost with what is on its way",
@@ -70,6 +71,7 @@ STEPS: Final[Mapping[str, int]] = {
     "oneway": 3,
     "pair": 1,
     "tear": 8,
+    "ahead": 2,
     "flap": 1,
     "clog": 2,
     "break": 2,
@@ -86,7 +88,7 @@ STEPS: Final[Mapping[str, int]] = {
 }
 # Faults that can make a living process look dead.
 DISTURBING: Final = (
-    *("isolate", "pause", "long-pause", "halves", "ring", "oneway", "pair", "tear", "flap", "clog", "slow"),
+    *("isolate", "pause", "long-pause", "halves", "ring", "oneway", "pair", "tear", "ahead", "flap", "clog", "slow"),
     *("loss", "burst", "tail", "corrupt"),
     *(fault for fault in LASTING if fault not in ("limits", "no-state")),
 )

@@ -26,6 +26,7 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "oneway": ("cut out", "cut in"),
     "pair": ("cut both", "cut out"),
     "tear": tuple(f"clog at {step}" for step in tearing.STEPS),
+    "ahead": ("clog at Install",),
     "leave": ("leaves",),
     "flap": ("flapping",),
     "break": ("connection lost",),

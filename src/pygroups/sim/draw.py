@@ -126,6 +126,8 @@ def _config(rng: Random, faults: Sequence[str]) -> dict[str, int]:
         config |= {"run_bytes": 2 << 10, "window": rng.choice([4, 8, 32]) << 10, "stable_bytes": 2 << 10}
     if rng.random() < 0.1:
         config |= {"nakack_early_max": 8, "unicast_early_max": 8, "nakack_request_runs": 3, "unicast_request_runs": 3}
+    if "no-state" in faults:
+        config |= {"state_timeout": rng.choice((200, 1_000)) * MILLISECOND}
     if "limits" in faults:
         config |= _small(stream(rng.randrange(1 << 32), "limits"))
     if rng.random() < 0.9:  # else the end of a schedule may take half a minute of nothing but heartbeats
@@ -146,7 +148,7 @@ SMALL: Final[dict[str, Sequence[int]]] = {
     "announce_max": (100 * MILLISECOND, 1 * SECOND),
     "stable_bytes": (1 << 10, 4 << 10),
     "stable_backoff_max": (200 * MILLISECOND,),
-    "future_runs_max": (2, 16, 64),
+    "future_runs_max": (2, 4, 16),
     "batch": (1 * MILLISECOND, 100 * MILLISECOND),
     "views_per_second": (1, 10),
     "state_chunk": (16, 64),
@@ -158,6 +160,8 @@ SMALL: Final[dict[str, Sequence[int]]] = {
 def _small(rng: Random) -> dict[str, int]:
     """Some limits and time-outs that a schedule soon comes to; runs are small, and the window holds many."""
     small = {name: rng.choice(values) for name, values in SMALL.items() if rng.random() < 0.3}
+    if rng.random() < 0.4:
+        small |= {"future_runs_max": 2}
     if rng.random() < 0.4:
         small |= {"run_bytes": rng.choice((64, 256)), "window": rng.choice((8, 64)) << 10, "runs_in_flight": 8}
     return small

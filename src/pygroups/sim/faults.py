@@ -13,6 +13,7 @@ from .member import Member
 from .moments import arm, due, last_frames
 from .schedule import (
     FOLLOWER,
+    SUCCESSOR,
     WHOEVER,
     Action,
     Aimed,
@@ -232,12 +233,21 @@ class Release(Aimed, frozen=True, kw_only=True):
 def _clog(world: World, clog: Clog, member: Member) -> None:
     _note(world, "clog", [member])
     world.judge.disturbed()
-    links = _links(world, [member.address.name], (clog.other,) if clog.other else None, clog.way)
+    other = _successor(member) if clog.other == SUCCESSOR else clog.other
+    links = _links(world, [member.address.name], (other,) if other else None, clog.way)
     over = world.agenda.now + clog.lasts
     world.judge.unsettled(over)
     world.network.clog(links, over)
     if clog.until != "now":
         arm(world.running.values(), Release(at=over, moment=clog.until, links=links))
+
+
+def _successor(member: Member) -> str | None:
+    """Who is next in the member's view."""
+    if member.view is None:
+        return None
+    members = member.view.members
+    return members[(members.index(member.address) + 1) % len(members)].name
 
 
 def _replay(world: World, action: Replay) -> None:

@@ -40,7 +40,8 @@ def add(plan: Plan, faults: tuple[str, ...], heal_at: int, config: Config) -> St
         at = begins if rng.random() < 0.8 else rng.randrange(1, heal_at)
         farthest = max(farthest, _DRAWN[fault](plan, at, config))
     _happenings(plan, begins)
-    over = begins + BUSY + 2 * bound_of(config, 2 * farthest) * 3 // 5 + 2 * SECOND
+    last = max(step.at for step in plan.actions if not isinstance(step, Send))
+    over = last + bound_of(config, 2 * farthest) * 6 // 5 + 2 * SECOND
     return Stay(over - heal_at, rng.random() < FOR_GOOD)
 
 
@@ -96,11 +97,15 @@ def _far(plan: Plan, at: int, config: Config) -> int:
 
 
 def _unreached(plan: Plan, at: int, config: Config) -> int:
-    joiner = plan.rng.choice(plan.names)
+    """And when that has lasted for a while, somebody else joins."""
+    joiner, later = plan.rng.sample(plan.names, 2)
+    patience = plan.patience + config.ready_timeout + config.flush_timeout
     plan.actions += [
         Crash(at=max(1, at - SECOND), who=joiner),
         Cut(at=at, side=(joiner,), lasts=0, way="in", stays=True),
         Start(at=at + 1, who=joiner),
+        Crash(at=at + 2, who=later),
+        Start(at=at + 3 * SECOND + 2 * patience + plan.soon(SECOND), who=later),
     ]
     return 0
 

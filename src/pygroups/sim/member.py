@@ -83,6 +83,7 @@ class Member:
         self.drift = habits.drift
         self.journal: MemoryJournal | None = None
         self.view: View | None = None
+        self.born = world.agenda.now
         self.ended = ""  # why, once it has
         self.leaving = False
         self.blocked = False

@@ -31,7 +31,7 @@ from .schedule import (
     Unread,
     Way,
 )
-from .tearing import tear
+from .tearing import ahead, hears_late, tear
 
 FORMATION: Final = 500 * MILLISECOND  # most of the first members have started by then
 TURNS: Final = ("sends", "delivers", "stops", "installs")
@@ -134,6 +134,8 @@ class Plan:
             sent = at + self.rng.randrange(-30, 60) * MILLISECOND
             self.actions += [Send(at=sent, who=name, count=5, size=30) for name in self.names]
         self.actions.append(Leave(at=at, who=COORDINATOR))
+        if "ahead" in self.may and self.rng.random() < 0.7:
+            hears_late(self, at - 1, heal_at - at)
 
     def add_long_pause(self) -> int:
         """Somebody does not run for up to minutes.  When that is over."""
@@ -358,6 +360,7 @@ _DRAWN: Final[dict[str, Callable[[Plan, int], None]]] = {
     "oneway": Plan.oneway,
     "pair": Plan.pair,
     "tear": tear,
+    "ahead": ahead,
     "flap": Plan.flap,
     "clog": Plan.clog,
     "replay": Plan.replay,

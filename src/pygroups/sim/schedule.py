@@ -23,6 +23,7 @@ FORMAT: Final = 1
 COORDINATOR: Final = "coordinator"  # in place of a name: whoever coordinates when the time comes
 FOLLOWER: Final = "follower"  # in place of a name: somebody in a view who does not coordinate it
 WHOEVER: Final = "whoever"  # with a moment: whoever of those who run is the first to come to it; without one, anybody
+SUCCESSOR: Final = "successor"  # in place of the other end of a clog: who is next in the victim's view, or the first
 ROLES: Final = (COORDINATOR, FOLLOWER, WHOEVER)
 
 TIME_MAX: Final = 10**12  # more than eleven days: nobody waits for the end of that
@@ -319,7 +320,7 @@ def from_json(text: bytes) -> Schedule:
 def _check_names(schedule: Schedule) -> None:
     """UsageError for a name, or a labeled point, that is none: whatever waited for it would never happen."""
     names = [checked_name(name, "member") for name in schedule.names]
-    if not names or len(set(names)) < len(names) or set(ROLES) & set(names):
+    if not names or len(set(names)) < len(names) or {*ROLES, SUCCESSOR} & set(names):
         raise UsageError("the schedule needs at least one name, each of them once, and none that is a role")
     for name in schedule.habits:
         if name not in names:
@@ -327,8 +328,9 @@ def _check_names(schedule: Schedule) -> None:
     for number, step in enumerate(schedule.actions, 1):
         roles = () if isinstance(step, Start | Send | Replay) else ROLES
         first, rest = _meant(step)
+        successor = isinstance(step, Clog) and step.other == SUCCESSOR
         for name in [*[one for one in first if one not in roles], *rest]:
-            if name not in names:
+            if name not in names and not (successor and name == SUCCESSOR):
                 raise UsageError(f"step {number} of the schedule means {name!r}, who is none of its names")
         for moment in (getattr(step, "moment", "now"), getattr(step, "until", "now")):
             if moment not in MOMENTS:

@@ -25,6 +25,7 @@ class StateKeeper:
     def __init__(self, member: Member) -> None:
         self.member = member
         self.parts: list[bytes] = []  # of the state that arrives
+        self.waits = False  # for a state, or for the news that there is none
 
     def wanted(self, event: StateWanted) -> None:
         """The state of now is asked for: it is taken now, and leaves a little later."""
@@ -54,19 +55,19 @@ class StateKeeper:
     def arrived(self, event: StateArrived) -> None:
         """A part of the state that this member begins with."""
         if event.none:
-            self.parts = []
+            self.parts, self.waits = [], False
             self.member.world.judge.state_none(self.member.address, event.view)
             return
         self.parts.append(event.data)
         if event.last:
-            data, self.parts = b"".join(self.parts), []
+            data, self.parts, self.waits = b"".join(self.parts), [], False
             digest: Marks = {Address(name, life): mark for name, life, mark in msgspec.msgpack.decode(data)}
             self.member.world.judge.state_set(self.member.address, event.view, event.provider, digest, data)
             self._record("state_set", event.view, data, event.provider, digest)
 
     def begins(self) -> None:
         """The member begins a view with a given state: what had arrived of another one is dropped."""
-        self.parts = []
+        self.parts, self.waits = [], True
 
     def _record(self, kind: str, view: ViewId, data: bytes, peer: Address, digest: Marks) -> None:
         """The state is that of the start of `view`; the member may have gone on to the next one when it arrives."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .schedule import COORDINATOR, WHOEVER, Clog, Crash, Cut, Send
+from pygroups.core.limits import MILLISECOND
+
+from .schedule import COORDINATOR, SUCCESSOR, WHOEVER, Clog, Crash, Cut, Leave, Send
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -37,6 +39,24 @@ def tear(plan: Plan, at: int) -> None:
     for _ in range(rng.choice((1, 2, 3))):
         _say_late(plan, at)
     plan.comes_back(change)
+
+
+def ahead(plan: Plan, at: int) -> None:
+    """The coordinator leaves, and its successor is the last to hear of it: what the others send then comes from a view
+    that it does not know."""
+    rng, lasts = plan.rng, plan.rng.randrange(20, 300) * MILLISECOND
+    plan.actions.append(Leave(at=at + 1, who=COORDINATOR))
+    hears_late(plan, at, lasts)
+    for _ in range(rng.randint(5, 20)):
+        sent, count = at + 1 + plan.soon(lasts + 50 * MILLISECOND), rng.choice((1, 3, 10))
+        plan.actions.append(Send(at=sent, who=rng.choice(plan.names), count=count, size=60))
+    plan.comes_back(at + 1)
+
+
+def hears_late(plan: Plan, at: int, lasts: int) -> None:
+    """Somebody, mostly the next coordinator, hears `lasts` later than the others how a view ends."""
+    other = SUCCESSOR if plan.rng.random() < 0.8 else plan.rng.choice(plan.names)
+    plan.actions.append(Clog(at=at, who=COORDINATOR, other=other, lasts=lasts, way="out", moment="Install"))
 
 
 def _say_late(plan: Plan, at: int) -> None:

@@ -50,9 +50,15 @@ class Watch:
                 member.leaving,
                 member.top.unknown().stop,
                 sum(order.count for order in member.app.orders),
+                member.state.waits,
+                member.born,
             )
             for member in world.running.values()
         ]
         cut = frozenset(link for link, cuts in network.cuts.items() if cuts)
-        bound = bound_of(world.config, 2 * network.farthest())
-        return Situation(world.agenda.now, self.since, bound, cut, tuple(stands))
+        farthest = network.farthest()
+        bound = bound_of(world.config, 2 * farthest)
+        if any(habits.state != "gives" for habits in world.schedule.habits.values()):
+            bound += world.config.state_timeout
+        times = (world.agenda.now, self.since, bound)
+        return Situation(*times, cut, tuple(stands), sum(self._stamp), farthest > 0)

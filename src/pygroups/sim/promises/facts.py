@@ -92,6 +92,8 @@ class Stand(msgspec.Struct, frozen=True):
     leaving: bool
     accepted: int  # the number of its next multicast
     unsent: int  # payloads that its application could not send yet
+    stateless: bool = False  # it waits for the state that it begins with
+    born: int = 0  # when its process began
 
 
 class Situation(msgspec.Struct, frozen=True):
@@ -102,6 +104,8 @@ class Situation(msgspec.Struct, frozen=True):
     bound: int
     cut: frozenset[Link]  # the links on which nothing passes
     stands: tuple[Stand, ...]
+    changes: int = 0  # how often a link or a process has changed so far
+    distant: bool = False  # some links are much longer than usual
 
 
 class Around(msgspec.Struct):

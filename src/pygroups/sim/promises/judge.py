@@ -18,6 +18,7 @@ from .causal import FOLLOWS_FROM, Causal
 from .changes import Changes
 from .duties import Leaves, Repairs, Windows
 from .facts import Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed
+from .joins import Joins
 from .messages import Messages
 from .order import Order
 from .progress import Progress
@@ -53,6 +54,7 @@ def checks_of(profile: str) -> list[Check]:
         Unicasts(),
         Connections(),
         Progress(messages),
+        Joins(),
         WindowBound(messages),
         Leaves(),
         Repairs(),

@@ -104,6 +104,8 @@ class Progress(Check):
         for stand in side:
             if stand.blocked:
                 yield BLOCKED, stand.member, None, 0
+            if stand.stateless:
+                yield STATELESS, stand.member, None, 0
             if stand.leaving:
                 yield LEAVES, stand.member, None, 0
             elif stand.unsent and reads:
@@ -120,6 +122,7 @@ NOT_IN = "it is in a view of which a member has not installed it"
 BEHIND = "the others are in a later view, and it reaches them all"
 WAITS = "it waits to join, and reaches everybody"
 BLOCKED = "it is stopped for a view that does not come"
+STATELESS = "it waits for a state that does not come"
 LEAVES = "it wants to leave and is still in its view"
 UNSENT = "its application waits to send, and everybody reads"
 UNDELIVERED = "it was sent and not delivered, by a member of the same view"
@@ -134,19 +137,20 @@ def _parts(stands: Sequence[Stand], cut: frozenset[Link]) -> list[list[Stand]]:
     while left:
         part = [left[0]]
         for stand in part:  # grows meanwhile
-            part += [one for one in left if one not in part and _linked(stand, one, cut)]
+            part += [one for one in left if one not in part and linked(stand, one, cut)]
         parts.append([stand for stand in left if stand in part])
         left = [stand for stand in left if stand not in part]
     return parts
 
 
-def _linked(one: Stand, other: Stand, cut: frozenset[Link]) -> bool:
+def linked(one: Stand, other: Stand, cut: frozenset[Link]) -> bool:
+    """Whether everything passes between the two, both ways."""
     a, b = one.member.name, other.member.name
     return (a, b) not in cut and (b, a) not in cut
 
 
 def _reaches(one: Stand, others: Iterable[Stand], cut: frozenset[Link]) -> bool:
-    return all(other is one or _linked(one, other, cut) for other in others)
+    return all(other is one or linked(one, other, cut) for other in others)
 
 
 def _went_on(one: Stand, side: list[Stand], cut: frozenset[Link]) -> bool:

@@ -1,0 +1,72 @@
+"""A duty of time while faults last: join-in-time.
+
+Whoever joins a group that is well, and reaches all of it, is in it soon: also where somebody else asks to join whom
+nobody can reach, and whom no attempt at a view should wait for again and again.
+"""
+
+from __future__ import annotations
+
+from pygroups.core.address import Address
+from pygroups.core.limits import MILLISECOND, SECOND
+
+from .facts import Check, Situation, Stand, Viewed
+from .progress import linked
+
+SPARE = 100 * MILLISECOND
+TRIPS = 12  # from one process to another, for all messages of a join
+
+
+class Joins(Check):
+    """A lone join takes no longer than one attempt that waits for somebody in vain."""
+
+    promises = ("join-in-time",)
+
+    def __init__(self) -> None:
+        self.views: dict[Address, int] = {}  # when each member had its first view
+        self.viewed_at = 0  # when anybody had one last
+        self.changes = -1  # as of the last look
+        self.looked_at = 0
+        self.calm = False  # then everybody was in a view and nothing was under way
+        self.joining: Stand | None = None
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"join-in-time": self.judged}
+
+    def viewed(self, view: Viewed) -> None:
+        self.views.setdefault(view.member, view.at)
+        self.viewed_at = view.at
+
+    def looked(self, situation: Situation) -> None:
+        if situation.changes != self.changes:
+            self.joining = self._newcomer(situation) if self.calm else None
+            self.changes = situation.changes
+        self._judge(situation)
+        self.looked_at = situation.now
+        self.calm = situation.now > self.viewed_at + SECOND and not situation.distant and _is_well(situation)
+
+    def _newcomer(self, situation: Situation) -> Stand | None:
+        """Whoever began to join after the last look, if nothing else happened since."""
+        born = [stand for stand in situation.stands if stand.born > self.looked_at]
+        return born[0] if len(born) == 1 and situation.changes == self.changes + 1 else None
+
+    def _judge(self, situation: Situation) -> None:
+        joining = self.joining
+        if joining is None or joining.member not in self.views:
+            return
+        self.joining = None
+        inside = [stand for stand in situation.stands if stand.view is not None]
+        if not all(linked(joining, stand, situation.cut) for stand in inside if stand.member != joining.member):
+            return
+        config, took = self.around.config, self.views[joining.member] - joining.born
+        self.judged += 1
+        if took > config.ready_timeout + config.batch + SPARE + TRIPS * self.around.trip:
+            detail = f"its join took {took} us, and it reaches everybody"
+            self.broken("join-in-time", detail, member=joining.member)
+
+
+def _is_well(situation: Situation) -> bool:
+    """Whether all who are in a view are in one, and none of them is stopped, leaves or does not run."""
+    inside = [stand for stand in situation.stands if stand.view is not None]
+    hindered = any(stand.blocked or stand.leaving or not stand.runs for stand in inside)
+    return bool(inside) and not hindered and all(len(stand.members) == len(inside) for stand in inside)
