@@ -89,6 +89,8 @@ def main() -> None:
     options.add_argument("--rate", type=float, default=100.0, help="messages a second that each member sends")
     options.add_argument("--profile", default="total")
     given = options.parse_args()
+    if given.members < 4:
+        options.error("--members must be 4 or more, so that somebody survives in each case")
     for case in CASES:
         result = common.Result("hang")
         tries = [
