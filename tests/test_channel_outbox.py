@@ -30,7 +30,7 @@ class GivenTop:
 
         self.env = Env()
 
-    def room(self) -> int:
+    def room(self, to: Address | None = None) -> int:
         return self.free
 
     def sent_bytes(self) -> int:
@@ -148,7 +148,7 @@ def test_room_of_one_that_was_woken_and_cancelled_goes_to_the_next() -> None:
         assert first.cancelled()
         assert second.done()
         assert [len(payload) for payload in top.accepted] == [600]
-        assert outbox.reserved == 0
+        assert outbox.line.reserved == 0
 
     in_a_loop(story)
 

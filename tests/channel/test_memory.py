@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pygroups import Channel, ChannelClosed, Message, UsageError, View, WouldBlock
+from pygroups import Address, Channel, ChannelClosed, Message, NotSent, Timeout, UsageError, View, WouldBlock
 from pygroups.core.limits import Config
-from tests.channel_world import Group, in_a_group, until
+from tests.channel_world import Group, Reader, in_a_group, until
 
 SMALL = Config(window=256 << 10, run_bytes=16 << 10, stable_bytes=16 << 10, queue_max=1 << 20)
 PART = bytes(8 << 10)
@@ -105,6 +105,76 @@ def test_the_slowest_reader_does_not_get_all_the_bandwidth(tmp_path: Path) -> No
         assert of_slow <= 2 * of_quick + PARTS
         assert slow.stats()["unread"]["bytes"] <= 2 * SMALL.window
         reading.cancel()
+
+    in_a_group(tmp_path, story)
+
+
+async def flood_one(channel: Channel, to: Address, seconds: float) -> int:
+    sent = 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                await channel.send(bytes(len(PART)), to=to)
+                sent += 1
+    except TimeoutError:
+        return sent
+
+
+def test_messages_to_one_member_that_does_not_read_wait_for_its_window(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        sender, idle = await group.read("A", config=SMALL), await group.joined("B", config=SMALL)
+        await until(lambda: len(sender.channel.view.members) == 2)
+        with bounded_by(sender.channel, idle):
+            sent = await flood_one(sender.channel, idle.address, 0.4)
+            assert PARTS - 2 <= sent <= PARTS
+        with pytest.raises(WouldBlock, match=r"messages to B@.* is full"):
+            sender.channel.send_nowait(PART, to=idle.address)
+        with pytest.raises(Timeout):
+            await sender.channel.send(PART, to=idle.address, timeout=0.01)
+        assert sender.channel.stats()["window"]["free"] == SMALL.window, "of multicasts"
+        await sender.channel.send(b"to all")
+        reader = Reader(idle)
+        assert await flood_one(sender.channel, idle.address, 0.4) > 2 * PARTS
+        await until(lambda: len(reader.payloads) > 3 * PARTS)
+
+    in_a_group(tmp_path, story)
+
+
+def test_who_waits_to_send_to_a_member_that_leaves_is_told(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        sender, idle = await group.read("A", config=SMALL), await group.joined("B", config=SMALL)
+        await until(lambda: len(sender.channel.view.members) == 2)
+        await flood_one(sender.channel, idle.address, 0.3)
+        waiting = asyncio.create_task(sender.channel.send(PART, to=idle.address))
+        await asyncio.sleep(0.05)
+        idle._member.crash(AssertionError("dies"))
+        with pytest.raises(NotSent, match="is not in the view"):
+            await waiting
+        idle._session.crash = None  # type: ignore[union-attr]
+
+    in_a_group(tmp_path, story)
+
+
+def test_members_that_answer_each_other_alone_inside_their_loops_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        async with asyncio.timeout(20):
+            channels = [await group.joined(name, config=SMALL) for name in "AB"]
+            await until(lambda: len(channels[0].view.members) == len(channels[1].view.members) == 2)
+
+            async def work(channel: Channel, peer: Address) -> int:
+                heard = 0
+                async for event in channel:
+                    if isinstance(event, View) and len(event.members) == 2:
+                        for _ in range(3 * PARTS):
+                            await channel.send(PART, to=peer)
+                    elif isinstance(event, Message):
+                        heard += 1
+                        if heard == 3 * PARTS:
+                            return heard
+                return heard
+
+            a, b = channels
+            assert await asyncio.gather(work(a, b.address), work(b, a.address)) == [3 * PARTS] * 2
 
     in_a_group(tmp_path, story)
 

@@ -7,13 +7,16 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, suppress
-from typing import Final, Literal, NamedTuple, Protocol
+from functools import partial
+from typing import Final, Literal, Protocol
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, NotBuilt, NotSent, Timeout, Unknown, UsageError, WouldBlock
 from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.top import Reached
+
+from .line import Line
 
 Payload = bytes | bytearray | memoryview
 Until = Literal["delivered", "stable"]
@@ -28,17 +31,10 @@ class Top(Protocol):
     env: Env
 
     def accept(self, payload: bytes, to: Address | None = None) -> int: ...
-    def room(self) -> int: ...
+    def room(self, to: Address | None = None) -> int: ...
     def sent_bytes(self) -> int: ...
     def unknown(self) -> range: ...
     def waits_for(self) -> tuple[Address, ...]: ...
-
-
-class Waiting(NamedTuple):
-    """A sender that waits for room."""
-
-    woken: asyncio.Future[None]
-    size: int
 
 
 class Outbox:
@@ -69,11 +65,10 @@ class Outbox:
         self.quarter = self.window // 4
         self.ended: str | None = None  # why nothing arrives any more
         self.cause: BaseException | None = None  # the fault that ended it
-        self.waiting: deque[Waiting] = deque()
-        self.reserved = 0  # room of senders that were woken and have not run yet
+        self.line = Line(self.window)  # of multicasts
+        self.lines: dict[Address, Line] = {}  # of messages to one member
         self.until: dict[Until, deque[tuple[int, asyncio.Future[None]]]] = {"delivered": deque(), "stable": deque()}
         self.reached = Reached(1, 1)
-        self.unicast_bytes = 0  # accepted since the last turn
 
     # -- from the application
 
@@ -97,8 +92,8 @@ class Outbox:
         """Accept `payload`, or raise WouldBlock."""
         data = self.checked(payload)
         self._check_open(to)
-        if to is None and not self._take(len(data) + ENTRY_BYTES):
-            raise WouldBlock("the window is full: the message was not sent")
+        if not self._take(len(data) + ENTRY_BYTES, to):
+            raise WouldBlock(f"the window {_of(to)}is full: the message was not sent")
         return self._accepted(data, to)
 
     async def send_many(self, payloads: Iterable[Payload], until: Until | None, timeout: float | None) -> list[int]:
@@ -111,8 +106,8 @@ class Outbox:
                 for payload in payloads:
                     data = self.checked(payload)
                     self._check_open(None)
-                    if not self._take(len(data) + ENTRY_BYTES):
-                        await self._room(len(data) + ENTRY_BYTES)
+                    if not self._take(len(data) + ENTRY_BYTES, None):
+                        await self._room(len(data) + ENTRY_BYTES, None)
                     numbers.append(self._accepted(data, None))
                 accepted = True
                 if until is not None and numbers:
@@ -156,15 +151,15 @@ class Outbox:
 
     async def _accept(self, data: bytes, to: Address | None) -> int:
         self._check_open(to)
-        if to is None and not self._take(len(data) + ENTRY_BYTES):
-            await self._room(len(data) + ENTRY_BYTES)
-        if to is not None:
-            self.unicast_bytes += len(data)
-            if self.unicast_bytes > self.window:
-                await asyncio.sleep(0)  # no window holds the sender here: let the loop send what there is
+        if not self._take(len(data) + ENTRY_BYTES, to):
+            await self._room(len(data) + ENTRY_BYTES, to)
+            if to is not None:
+                self._check_open(to)  # it may have left meanwhile
         return self._accepted(data, to)
 
-    def _take(self, size: int) -> bool:
+    def _take(self, size: int, to: Address | None) -> bool:
+        if to is not None:
+            return to not in self.lines and size <= self.top.room(to)
         if size > self.credit:
             return False
         self.credit -= size
@@ -180,22 +175,22 @@ class Outbox:
         if to is not None and not isinstance(to, Address):
             raise UsageError(f"to={to!r} is no address: take one from channel.view.members or from a message's sender")
         if to is not None and to not in self.members():
-            raise NotSent(f"{to} is not in the view: the message was not sent")
+            raise _not_in_view(to)
 
-    async def _room(self, size: int) -> None:
+    async def _room(self, size: int, to: Address | None) -> None:
         """Wait in line for so much of the window.  Whoever is cancelled here has not sent."""
-        woken = asyncio.get_running_loop().create_future()
-        self.waiting.append(Waiting(woken, size))
-        self.credit = SHUT  # who comes later stands in line too
+        if to is None:
+            line = self.line
+            self.credit = SHUT  # who comes later stands in line too
+        else:
+            line = self.lines.setdefault(to, Line(self.window))
+        woken = line.join(size)
         self.schedule()
         try:
             with self.guard(woken):
                 await woken
         finally:
-            if not woken.done():
-                woken.cancel()  # the guard let nobody wait: no room is kept for it
-            elif not woken.cancelled() and woken.exception() is None:
-                self.reserved -= size
+            line.done(woken, size)
             self.schedule()
 
     # -- from the stack
@@ -204,15 +199,36 @@ class Outbox:
         """A turn is over: see how much room there is, and who may have it."""
         if self.closed is not None:
             return
-        self.unicast_bytes = 0
-        room = self.room() - self.reserved
-        if self.waiting:
-            room = self._wake(room)
-        self.credit = SHUT if self.waiting else room
+        room = self.room() - self.line.reserved
+        if self.line.waiting:
+            room = self.line.wake(room)
+        self.credit = SHUT if self.line.waiting else room
+        if self.lines:
+            self._serve_lines()
+
+    def _serve_lines(self) -> None:
+        """Whoever waits to send to one member: there is room, or this member has left."""
+        members = self.members()
+        for to, line in list(self.lines.items()):
+            if to in members:
+                line.wake(self.top.room(to) - line.reserved)
+            else:
+                line.fail(partial(_not_in_view, to))
+            if line.is_idle:
+                del self.lines[to]
+
+    @property
+    def waiting(self) -> int:
+        """How many senders wait for room."""
+        return len(self.line.waiting) + sum([len(line.waiting) for line in self.lines.values()])
 
     def room(self) -> int:
         """How many bytes the window has left: a message is in it until every member has read it, this one included."""
         return min(self.top.room(), self.window - (self.top.sent_bytes() - self.own_read()))
+
+    def waited_for(self) -> dict[Address, int]:
+        """The members to whom something is to be sent that waits for room, and how much room there is."""
+        return {to: self.top.room(to) for to, line in self.lines.items() if line.waiting}
 
     def holders(self) -> tuple[Address, ...]:
         """Who holds the window shut: the members that have read least of it; nobody while it is open."""
@@ -220,17 +236,6 @@ class Outbox:
             return ()
         others, unread = self.top.room(), self.window - (self.top.sent_bytes() - self.own_read())
         return (self.top.env.me,) if unread <= others else self.top.waits_for()
-
-    def _wake(self, room: int) -> int:
-        """Wake those in line for whom there is room, once a quarter of the window is free."""
-        waiting = self.waiting
-        while waiting and (waiting[0].woken.done() or room >= min(max(waiting[0].size, self.quarter), self.window)):
-            woken, size = waiting.popleft()
-            if not woken.done():
-                woken.set_result(None)
-                self.reserved += size
-                room -= size
-        return room
 
     # -- arriving
 
@@ -271,10 +276,9 @@ class Outbox:
         self.cause = cause or self.cause
         if self.closed is None:
             self.closed, self.credit = why, SHUT
-        while self.waiting:
-            woken, _ = self.waiting.popleft()
-            if not woken.done():
-                woken.set_exception(_because(NotSent(f"{why}: the message was not sent"), self.cause))
+        for line in (self.line, *self.lines.values()):
+            line.fail(lambda: _because(NotSent(f"{why}: the message was not sent"), self.cause))
+        self.lines.clear()
 
     def forked(self, why: str) -> None:
         """This is a child of the process that sends: nothing is accepted here, and nobody here was waiting."""
@@ -290,6 +294,14 @@ class Outbox:
                 if not arrived.done():
                     unknown = Unknown(f"{why} before message {number} was {until}; it may still be", number)
                     arrived.set_exception(_because(unknown, self.cause))
+
+
+def _of(to: Address | None) -> str:
+    return "" if to is None else f"of messages to {to} "
+
+
+def _not_in_view(to: Address) -> NotSent:
+    return NotSent(f"{to} is not in the view: the message was not sent")
 
 
 def _because(error: Exception, cause: BaseException | None) -> Exception:

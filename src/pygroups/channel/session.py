@@ -75,6 +75,7 @@ class Session:
         self.suspected: dict[Address, None] = {}
         self.changing = False  # a change of the view is under way
         self.left_window = -1  # bytes that have left the window, at the last look
+        self.alone: dict[Address, int] = {}  # members to whom something alone waits to be sent, and the room for it
         watched(self)
         here.ready(self)
 
@@ -277,9 +278,14 @@ class Session:
         return f"waits for a change of the view, in which nothing is sent; suspected: {names}"
 
     def holders(self) -> Sequence[Address]:
-        left = self.sending.room() + self.sending.top.sent_bytes()
+        sending = self.sending
+        left = sending.room() + sending.top.sent_bytes()
         moved, self.left_window = left != self.left_window, left
-        return () if moved or self.left.done() else self.sending.holders()
+        before, self.alone = self.alone, sending.waited_for()
+        if self.left.done():
+            return ()
+        alone = [member for member, room in self.alone.items() if before.get(member) == room]
+        return tuple(dict.fromkeys([*(() if moved else sending.holders()), *alone]))
 
     def is_slow(self, member: Address, seconds: float) -> None:
         size = self.options.config.window
@@ -292,8 +298,8 @@ class Session:
             )
             return
         self.log.warning(
-            "%s has read nothing for %.0f s, and this member's window (%d bytes) is full of messages that it has not "
-            "read, so that send waits",
+            "%s has read nothing for %.0f s, and the window (%d bytes) is full of messages that it has not read, so "
+            "that send waits",
             member,
             seconds,
             size,

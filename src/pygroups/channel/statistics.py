@@ -42,13 +42,14 @@ def statistics(session: Session) -> dict[str, Any]:
 def memory_bound(session: Session) -> int:
     """What messages may occupy here at most, in bytes.
 
-    No member has more than a window of multicasts that not all others have consumed.  Each may lie here once in the
-    store for resending, once unread, once at the coordinator in the queue to be ordered, once in the forward-table if
-    it is our own, and once in what waits for each peer's connection; unread events may grow to `queue_max` while the
+    No member has more than a window of multicasts that not all have read.  Each may lie here once in the store for
+    resending, once unread, once at the coordinator in the queue to be ordered, once in the forward-table if it is our
+    own, and once in what waits for each peer's connection.  Beside, each member has a window of messages to this one
+    alone that are unread, and this one as much to each of them.  Unread events may grow to `queue_max` while the
     reading task sends or a state is loaded.
     """
     config = session.options.config
     members = 1 if session.view is None else len(session.view.members)
     everybody = members * config.window
     links = (members - 1) * min(everybody, config.link_bytes)
-    return 3 * everybody + config.window + links + config.queue_max
+    return 5 * everybody + config.window + links + config.queue_max

@@ -133,14 +133,14 @@ class Watch:
         """How it stands; `holds`: with what its layers hold."""
         session = self.session
         gauges = session.member.stack.gauges() if holds else {}
-        unsent = len(session.sending.waiting)
+        unsent = session.sending.waiting
         return Rest(self.me, session.sending.top.unknown().stop, unsent, gauges, self.blocked, session.leaving)
 
     def __str__(self) -> str:
         session = self.session
         view = session.view
         where = "not joined" if view is None else f"view {view.id.number} [{' '.join(m.name for m in view.members)}]"
-        unread, senders = len(session.reading.queue), len(session.sending.waiting)
+        unread, senders = len(session.reading.queue), session.sending.waiting
         waiting = f", {senders} wait for room in the window" if senders else ""
         return f"channel {self.me.name} of group {session.options.group!r}: {where}, {unread} unread{waiting}"
 
