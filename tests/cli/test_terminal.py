@@ -118,6 +118,28 @@ def joined(folder: Path, *, ignore_hangup: bool = False) -> subprocess.Popen[byt
     return process
 
 
+def test_a_terminal_is_told_what_a_join_waits_for_and_a_pipe_is_not(terminal: Open, tmp_path: Path) -> None:
+    silent = joined(tmp_path / "groups")
+    os.kill(silent.pid, signal.SIGSTOP)  # it has the group, and answers nobody
+    try:
+        ada = terminal("g", "--name", "Ada")
+        command = [sys.executable, "-m", "pygroups", "join", "g", "--discovery", f"dir:{tmp_path / 'groups'}"]
+        piped = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        name = re.escape(os.uname().nodename)
+        pattern = rf"pygroups: Ada in group 'g': waits to join: waiting for {name}\S*@\w+ to answer, \d+ s"
+        ada.shows("to answer, ")
+        ada.shows(" s\r\n")
+        assert re.search(pattern, ada.screen), ada.screen
+        ada.type("\x03")
+        assert ada.ended() == 0
+        time.sleep(1)
+        piped.send_signal(signal.SIGTERM)
+        assert piped.communicate(timeout=30) == (b"", b"")
+    finally:
+        silent.kill()
+        silent.communicate()
+
+
 def test_sighup_leaves_in_good_order_unless_it_is_to_be_ignored(tmp_path: Path) -> None:
     member = joined(tmp_path)
     member.send_signal(signal.SIGHUP)
