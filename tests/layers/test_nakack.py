@@ -24,7 +24,8 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import SECOND, XMIT_RANGES_MAX, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import Ballot, View
-from pygroups.layers.nakack import UNLIMITED, Data, HighestSeq, Nakack, XmitReq
+from pygroups.layers._stream import UNLIMITED
+from pygroups.layers.nakack import Data, HighestSeq, Nakack, XmitReq
 from pygroups.wire.codec import Codec
 from tests.layers.streams_world import Network, World
 
@@ -489,3 +490,11 @@ def test_those_who_fetch_to_one_cut_leave_with_the_same(seed: int) -> None:
     for origin in "ABC":
         assert world["B"].numbers(origin) == world["C"].numbers(origin)
         assert world["B"].numbers(origin) == list(range(cut[world[origin].address]))
+
+
+def test_stability_that_comes_with_the_end_is_of_nothing() -> None:
+    nakack = layer()
+    nakack.up(data(0))
+    nakack.up_event(Excluded("excluded", ""))
+    nakack.down_event(Stability({A: 1, B: 0, C: 0}, {A: 1, B: 0, C: 0}, 1, 1))
+    assert nakack.streams == {}

@@ -152,3 +152,78 @@ def test_NAK_24(count: int) -> None:
             group["A"].sends([f"{task}" for _ in range(count // 50)])
         group.until(lambda: len(group["B"].delivered) == count, within=1_000)
         in_order(group, {"A": count, "B": 0})
+
+
+@pytest.mark.parametrize("how", ["cut", "stopped"])
+@BOTH
+def test_a_fetch_that_is_held_up_is_no_storm(profile: str, how: str) -> None:
+    """A and B lack sixteen runs of 60 kB that C holds; C is cut off for four seconds, or its process is stopped, while
+    they fetch: then each of them gets each run, and hardly any twice."""
+    sender = "C" if profile == "fifo" else "A"
+    lacking = [name for name in "ABC" if name != sender]
+    with scenario("A B C", profile=profile) as group:
+        rules = [
+            group.drop("nakack.Data", "XmitReq", src=sender, dest=lacking),
+            group.drop("HighestSeq", "Vote", "StabilityMsg"),
+        ]
+        group[sender].sends(16, size=60_000)
+        group.start("D")
+        proposed = group.watch("Propose", dest="B")
+        group.until(lambda: bool(proposed.hits), within=5, step=0.0001)
+        if how == "cut":
+            group.cut(sender)
+        else:
+            group.pause(sender)
+        for rule in rules:
+            rule.stop()
+        group.after(4)
+        asked = group.watch("XmitReq", dest=sender)
+        again = group.watch("nakack.Data", src=sender, where=lambda run: run.dest is not None)
+        if how == "cut":
+            group.mend(sender)
+        else:
+            group.resume(sender)
+        group.until(
+            lambda: all(len(member.delivered) == 16 for member in group.members if member.name != "D"), within=5
+        )
+        group.after(0.5)
+        assert 20 < len(again.hits) <= 64
+        assert len(asked.hits) <= 60
+
+
+def test_a_fetch_goes_to_another_holder() -> None:
+    """`fifo`: A and B lack what C sent, C and D have it. As soon as C is named as the holder B and C no longer reach
+    each other: D gives it, and the view comes in its first attempt."""
+    with scenario("A B C D", profile="fifo") as group:
+        lost = group.drop("nakack.Data", "HighestSeq", src="C", dest="A B")
+        group.drop("Vote", "StabilityMsg")
+        group["C"].sends(3)
+        group.after(0.001)
+        group.start("E")
+        proposed = group.watch("Propose", src="A", dest="B")
+        group.until(lambda: bool(proposed.hits), within=5, step=0.0001)
+        lost.stop()
+        group.cut("B", "C")
+        group.until(lambda: "E" in group["B"].view, within=1)
+        assert group["B"].delivered_from("C") == [1, 2, 3]
+        assert group["A"].counters["flush restarted"] == 0
+        group.mend("B", "C")
+
+
+@BOTH
+@pytest.mark.parametrize("last", [True, False])
+def test_a_lost_frame_is_repaired_within_four_periods(profile: str, last: bool) -> None:
+    """One frame of a multicast is lost, in the middle or at the end of what is sent; nothing else disturbs."""
+    with scenario("A B C", profile=profile) as group:
+        for sender, receiver in ("AB", "AC", "BC", "BA"):
+            group.after(0.3)
+            count = len(group[receiver].delivered)
+            lost = group.drop("nakack.Data", dest=receiver, count=1, first=True)
+            group[sender].sends(1)
+            group.after(0.002)
+            if not last:
+                group[sender].sends(1)
+            if not lost.hits:  # in `total` it is ordered at the receiver itself
+                lost.stop()
+                continue
+            group.until(lambda: len(group[receiver].delivered) == count + 2 - last, within=0.08)  # noqa: B023

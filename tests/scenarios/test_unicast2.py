@@ -289,3 +289,18 @@ def test_who_leaves_while_cut_off_is_told_what_was_not_acknowledged(profile: str
         group.leave("B")
         group.until(lambda: not group["B"].runs, within=3)
         assert group["B"].undelivered == {"A": [4, 5], "C": [1, 2]}
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_a_lost_frame_is_repaired_within_four_periods(last: bool) -> None:
+    """One frame of a message to one member is lost, in the middle or at the end; nothing else disturbs."""
+    with scenario("A B C") as group:
+        for sender, receiver in ("AB", "BC", "CA"):
+            group.after(0.3)
+            lost = group.drop("unicast2.Data", src=sender, dest=receiver, count=1, where=lambda run: run.count > 0)
+            group[sender].tells(receiver, 1)
+            group.after(0.002)
+            if not last:
+                group[sender].tells(receiver, 1)
+            group.until(lambda: len(group[receiver].received) == 2 - last, within=0.08)  # noqa: B023
+            assert lost.hits

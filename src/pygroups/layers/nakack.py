@@ -7,7 +7,7 @@ Note: docs/layers/nakack.md; seed 002.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -28,11 +28,10 @@ from pygroups.core.events import (
 )
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import XMIT_RANGES_MAX
-from pygroups.core.run import Run
+from pygroups.core.run import Loose, Run
 from pygroups.core.view import ViewId
-from pygroups.core.window import Window
 
-UNLIMITED: Final = 1 << 62  # above every seq
+from ._stream import FETCH_TRIES, UNLIMITED, Answers, Stream
 
 Seq = Annotated[int, Meta(ge=0, le=UNLIMITED)]
 Ranges = Annotated[tuple[tuple[Seq, Seq], ...], Meta(max_length=XMIT_RANGES_MAX)]
@@ -46,8 +45,9 @@ class Data(msgspec.Struct, array_like=True, tag=60):
     seq: Seq  # from 0 in each view
 
 
-class XmitReq(msgspec.Struct, array_like=True, tag=61):
-    """To a member that may have them: send me these runs of `stream` again."""
+class XmitReq(msgspec.Struct, Loose, array_like=True, tag=61):
+    """To a member that may have them: send me these runs of `stream` again.  It repeats itself: on the reliable lane
+    each repetition would wait, arrive and be answered."""
 
     view: ViewId
     stream: Address
@@ -61,34 +61,10 @@ class HighestSeq(msgspec.Struct, array_like=True, tag=62):
     next: Seq  # of the sender's own stream: everything below was sent at least a period ago
 
 
-class Stream(Window):
-    """One member's stream, and what this member does to get what it misses of it."""
-
-    __slots__ = ("again_at", "asked", "check_at", "fetch", "horizon", "limit", "pause", "progressed", "ripe", "tries")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.limit = UNLIMITED  # runs from here on are not taken: the view is on its way out
-        self.fetch: Fetch | None = None  # what the flush wants
-        self.ripe = 0  # holes below are older than a period: what is missing there was lost
-        self.horizon = 0  # holes below were there at the last check
-        self.asked = 0  # holes below were asked for
-        self.again_at = 0  # when they may be asked for again
-        self.pause = 0  # and how long to wait after that; it grows while nothing comes
-        self.tries = 0  # how often they were asked for since something came
-        self.progressed = False  # something came since the last check
-        self.check_at = NEVER  # when to look at the holes; NEVER while there are none
-
-    @property
-    def wanted(self) -> int:
-        """Where this member's wish to have runs ends."""
-        return self.seen if self.fetch is None else self.fetch.high
-
-
 class Nakack(Layer):
     """See the module.  As a layer with numbered streams it answers HeldQuery, Fetch and Stability."""
 
-    __slots__ = ("announce_at", "announce_pause", "future", "own", "stopped", "streams", "suspects", "view")
+    __slots__ = ("announce_at", "announce_pause", "answers", "future", "own", "stopped", "streams", "suspects", "view")
 
     needs: ClassVar[frozenset[str]] = frozenset({"MULTICAST", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"STREAMS", "FIFO_MULTICAST"})
@@ -104,6 +80,7 @@ class Nakack(Layer):
         self.future: list[Run] = []  # of views that are not installed here yet
         self.announce_at = NEVER
         self.announce_pause = 0
+        self.answers = Answers(env.config.nakack_period)
 
     # -- sending
 
@@ -200,7 +177,7 @@ class Nakack(Layer):
             self._hand_up(name, seq, run)
         if stream.next > first:
             stream.progressed = True
-            stream.pause, stream.tries, stream.again_at = self.env.config.nakack_period, 0, 0
+            stream.anew(self.env.config.nakack_period)
         fetch = stream.fetch
         if fetch is not None and stream.next >= fetch.high:
             stream.fetch = None
@@ -232,7 +209,7 @@ class Nakack(Layer):
         now = self.env.now
         stream.ripe, stream.horizon = stream.horizon, stream.seen
         if stream.fetch is not None:
-            if not stream.progressed:  # else the answer is on its way
+            if not stream.progressed and now >= stream.again_at:  # else the answer is on its way
                 self._ask(name, stream, stream.next)
         elif now >= stream.again_at:
             self._ask(name, stream, stream.next)
@@ -255,10 +232,7 @@ class Nakack(Layer):
         if not ranges or holder is None or self.view is None:
             return
         if low <= stream.next:
-            stream.pause = max(stream.pause, config.nakack_period)
-            stream.again_at = self.env.now + stream.pause
-            stream.pause = min(2 * stream.pause, config.nakack_backoff_max)
-            stream.tries += 1
+            stream.asked_at(self.env.now, config.nakack_period, config.nakack_backoff_max)
         stream.asked = ranges[-1][1]
         self.tell(holder, XmitReq(self.view, name, tuple(ranges)))
         if self.env.journaling:
@@ -266,10 +240,10 @@ class Nakack(Layer):
                 self.env.record("retransmit_request", peer=holder, stream=name, low=first, high=end)
 
     def _holder(self, name: Address, stream: Stream) -> Address | None:
-        """Whom to ask: who multicast it, later anybody, since a stream outlives its sender at the others."""
-        if stream.fetch is not None:
+        """Whom to ask: who multicast it, or is known to hold it; later anybody, since all keep a stream."""
+        if stream.fetch is not None and stream.tries < FETCH_TRIES:
             return stream.fetch.holder
-        if stream.tries == 0 and name not in self.suspects:
+        if stream.fetch is None and stream.tries == 0 and name not in self.suspects:
             return name
         others = [member for member in self.streams if member != self.env.me and member not in self.suspects]
         return self.env.rng.choice(others) if others else None
@@ -285,7 +259,7 @@ class Nakack(Layer):
         for low, high in req.ranges:
             for seq in range(max(low, floor), min(high, end)):
                 stored = stream.runs.get(seq)
-                if stored is not None:
+                if stored is not None and self.answers.may(run.src, req.stream, seq, self.env.now):
                     self._send_again(req.stream, seq, stored, run.src)
             floor = max(floor, high)  # ranges ascend; whoever repeats one is answered once
 
@@ -320,6 +294,8 @@ class Nakack(Layer):
             self.below.append(event)
 
     def _on_stability(self, event: Stability) -> None:
+        if not self.streams:
+            return  # this member was put out in the same turn
         for name, position in event.purge.items():
             self.streams[name].forget(position)
         for name, position in event.seen.items():
@@ -329,11 +305,12 @@ class Nakack(Layer):
                 self._watch(stream)
 
     def _on_fetch(self, event: Fetch) -> None:
-        """Get it whatever the back-off says, and in place of what the flush wanted of this stream before."""
+        """Get it, at once, in place of what the flush wanted of this stream before."""
         stream = self.streams.get(event.stream)
         if stream is None:
             return  # this member left in the same turn in which it was asked to fetch
         stream.fetch, stream.asked = event, 0
+        stream.anew(self.env.config.nakack_period)
         stream.hear_of(event.high)
         if self.stopped:
             stream.limit = max(stream.next, event.high)
@@ -376,6 +353,7 @@ class Nakack(Layer):
         """Forget everything of the old view; the streams of these begin at 0."""
         self.streams = {member: Stream() for member in members}
         self.own = self.streams.get(self.env.me) or Stream()
+        self.answers = Answers(self.env.config.nakack_period)
         self.own.limit = 0  # nobody else sends in it
         self.suspects = {member: None for member in members if member in self.suspects}
         self.stopped = False
