@@ -1,8 +1,13 @@
-"""Every rule sees its planted faults, and nothing else fires. All histories are judged in one audit."""
+"""Every rule sees its planted faults, and nothing else fires; drawn schedules, untouched, break nothing.
+
+All histories are judged in one audit: what costs is its plan, and hardly the number of groups.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,17 +16,27 @@ from pygroups.pipeline.audit import audit
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.verdict import AuditResult, Verdict
 from tests.pipeline.catalog import all_planted
+from tests.pipeline.drawn import PROFILES, SCHEDULES, play_drawn
 from tests.pipeline.planted import Planted
 from tests.pipeline.spark_session import spark
 
 __all__ = ["spark"]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PLANTED = all_planted()
 
 
 @pytest.fixture(scope="module")
-def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
-    root = tmp_path_factory.mktemp("journals")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("journals")
+
+
+@pytest.fixture(scope="module")
+def drawn(root: Path) -> list[dict[str, Any]]:
+    return play_drawn(root)
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, root: Path, drawn: list[dict[str, Any]]) -> AuditResult:
     for planted in PLANTED:
         planted.make(planted.group).save(root)
     return audit([root], master="local[2]")
@@ -47,6 +62,17 @@ def test_every_rule_was_seen_to_fire_and_to_hold(verdicts: dict[str, dict[str, V
     fired = {promise for planted in PLANTED for promise in planted.breaks}
     held = {v.promise for group in verdicts.values() for v in group.values() if v.verdict == "held"}
     assert fired == held == {rule.promise for rule in RULES}
+
+
+def test_drawn_schedules_break_nothing(drawn: list[dict[str, Any]], judged: AuditResult) -> None:
+    """Those of every profile, as the simulator draws them today, and as its own checks have passed them."""
+    assert [(answer["profile"], answer["failure"]) for answer in drawn] == [(profile, None) for profile in PROFILES]
+    found = [verdict for verdict in judged.verdicts if verdict.group.startswith("seed-")]
+    assert len({verdict.group for verdict in found}) == SCHEDULES * len(PROFILES) and judged.quarantined == []
+    broken = {(verdict.promise, verdict.group): verdict.violations[:2] for verdict in found if verdict.broken}
+    assert broken == {}
+    held = {verdict.promise for verdict in found if verdict.verdict == "held"}
+    assert held == {rule.promise for rule in RULES}, "each rule had something to judge"
 
 
 def test_a_witness_names_promise_member_and_message(verdicts: dict[str, dict[str, Verdict]]) -> None:
