@@ -4,8 +4,8 @@
 
 Each piece is one call of `pygroups simulate`, and one line of results/simulate.jsonl as soon as it is done: a stop
 loses at most the piece that is under way.  A line says what its schedules belong to: the digest of the profile's
-layers, of core and of wire, without comments and texts, so that it holds for a tree that is not committed too.  The
-count of a digest goes on behind the highest seed that was used for it.
+layers, of core and of wire, and of what draws, plays and judges schedules, without comments and texts, so that it holds
+for a tree that is not committed too.  The count of a digest goes on behind the highest seed that was used for it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ PIECE: Final = 1_000  # schedules at most in a line
 FIRST: Final = 100  # while nobody knows how long they take
 PIECE_S: Final = 90.0
 SUMMED: Final = ("profile", "schedules", "empty", "simulated_s", "seconds")
+PLAYED: Final = ("pygroups.sim.draw", "pygroups.sim.runner")  # what draws schedules, and what plays and judges them
 COMMAND: Final = [sys.executable, "-m", "pygroups", "simulate"]
 ENVIRONMENT: Final = os.environ | {"PYTHONPATH": str(HOME / "src")}
 CANDIDATES: Final = HOME / "tests" / "sim" / "found" / "candidates"
@@ -54,10 +55,11 @@ class Counted(NamedTuple):
 
 
 def digest_of(profile: Profile, home: Path = HOME) -> str:
-    """Of all code that a stack of `profile` runs: its layers and what they import of `layers`, core and wire."""
+    """Of all code that a stack of `profile` runs: its layers and what they import of `layers`, core and wire; and of
+    the draw, the simulated world and the checks: what they look for is what the count says was not found."""
     source = home / "src" / "pygroups"
     files = {*source.glob("core/**/*.py"), *source.glob("wire/**/*.py")}
-    files |= _with_imports(source, {layer.__module__ for layer in profile.layers})
+    files |= _with_imports(source, {*PLAYED, *(layer.__module__ for layer in profile.layers)})
     digest = hashlib.sha256(f"{profile.stack_name()} {profile.flight_ends}".encode())
     for file in sorted(files):
         digest.update(f"\n{file.relative_to(source)}\n{_code(file.read_text())}".encode())
@@ -65,7 +67,7 @@ def digest_of(profile: Profile, home: Path = HOME) -> str:
 
 
 def _with_imports(source: Path, modules: Iterable[str]) -> set[Path]:
-    """The files of these modules of `pygroups.layers` and of all of that package that they import."""
+    """The files of these modules and of all modules of `pygroups.layers` and `pygroups.sim` that they import."""
     found: set[Path] = set()
     waiting = sorted(modules)
     while waiting:
@@ -74,7 +76,7 @@ def _with_imports(source: Path, modules: Iterable[str]) -> set[Path]:
         if file in found or not file.is_file():
             continue
         found.add(file)
-        waiting += [name for name in _imports(module, file.read_text()) if ".layers." in name]
+        waiting += [name for name in _imports(module, file.read_text()) if ".layers." in name or ".sim." in name]
     return found
 
 
@@ -201,7 +203,7 @@ def said(profile: str, so_far: Counted) -> str:
     """How far the count of a profile is."""
     text = (
         f"{profile}: {so_far.schedules:,} of {GOAL:,} schedules ({so_far.empty:,} empty),"
-        f" {so_far.simulated_s / 3600:,.1f} simulated hours, since its layers, core or wire changed last"
+        f" {so_far.simulated_s / 3600:,.1f} simulated hours, since the source changed last"
     )
     return text + (f"; FOUND: {', '.join(so_far.found)}" if so_far.found else "; nothing found")
 
