@@ -75,7 +75,7 @@ class Handover:
         if gms.env.now >= until:
             gms.env.count("installation left unanswered", len(missing))
             self.overdue = True
-            gms.leader.verify_at = gms.env.now
+            gms.leader.verification.due = gms.env.now
         else:
             gms.wake_at(until)
         return not self.overdue

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import VerifyLife
 from pygroups.core.layer import NEVER
 from pygroups.core.view import Ballot, ViewId
 
@@ -32,6 +31,7 @@ from .heads import (
     Stuck,
 )
 from .roll import AnswerTimes, RollCall
+from .verification import Verification
 
 if TYPE_CHECKING:
     from .machine import Gms
@@ -66,14 +66,11 @@ class Leader:
         self.gms = gms
         self.env = gms.env
         self.admission = Admission(gms)
+        self.verification = Verification(gms)
         self.attempt: Attempt | None = None
         self.handover: Handover | None = None
         self.times = AnswerTimes(gms.env.config.heartbeat_timeout)
-        self.question: RollCall | None = None  # Ready to the member that leads, by the one that is next
-        self.questioned: dict[Address, bool] = {}  # whom this member suspected when it last asked that
         self.wanted = False  # somebody is bound and asked for an attempt
-        self.verify_at = NEVER  # somebody is accused, and may answer for itself: when to ask
-        self.pairs: dict[tuple[Address, Address], int] = {}  # who cannot reach each other, and since when
         self.told: ViewId | None = None  # the view that this member decided and told all who go on
         self.failures = 0  # attempts given up since the last view
         self.late = 0  # those of them in which an answer did not come in time
@@ -83,24 +80,13 @@ class Leader:
         self.gms.heard_of(head.ballot)
         self.wanted = True
 
-    def on_accused(self, member: Address, *, proven: bool) -> None:
-        """Another member suspects `member`: whoever leads, or would lead without it, finds out itself."""
-        gms, view = self.gms, self.gms.view
-        assert view is not None
-        if member == self.env.me:
-            self.verify_at = self.env.now  # its accusers answer, or it learns that they do not
-        elif member not in gms.suspicions and decide.leader_without(view, gms.suspicions, member) == self.env.me:
-            self.verify_at = self.env.now
-            if proven:
-                gms.below.append(VerifyLife(member))
-
     # -- what is to do
 
     def work(self) -> None:
         """Go on with whatever is under way, or begin what is due.  Called after everything that may change it."""
         gms = self.gms
         assert gms.view is not None
-        self._question_the_leader()
+        self.verification.question_the_leader()
         leads = decide.leader(gms.view, gms.suspicions) == self.env.me
         kept = gms.elsewhere.kept
         if leads and self.handover is None and kept is not None and kept.digest is not None:
@@ -118,7 +104,7 @@ class Leader:
             self._go_on_with_attempt(leads)
         if not leads:
             self.admission.forget()  # they ask whoever leads
-            self.verify_at = NEVER
+            self.verification.due = NEVER
         elif self.attempt is None:
             due = self._due()
             if due is not None and due <= self.env.now:
@@ -126,23 +112,7 @@ class Leader:
             elif due is not None:
                 gms.wake_at(due)
 
-    def _question_the_leader(self) -> None:
-        """Who is next in rank and suspects somebody asks the leader, which may hang: two unanswered Ready, and the
-        next one leads."""
-        gms, view = self.gms, self.gms.view
-        assert view is not None
-        first = decide.leader(view, gms.suspicions)
-        if self.question is not None and (self.question.members != (first,) or self.question.is_complete()):
-            self.question = None
-            first = decide.leader(view, gms.suspicions)
-        own = gms.suspicions.own()
-        if self.question is None and own != self.questioned and first is not None and first != self.env.me:
-            self.questioned = own
-            if own and decide.leader_without(view, gms.suspicions, first) == self.env.me:
-                self.question = RollCall(gms, self._next_ballot(), (first,), ())
-                self.question.is_complete()
-
-    def _next_ballot(self) -> Ballot:
+    def next_ballot(self) -> Ballot:
         assert self.gms.view is not None
         return Ballot(decide.next_number(self.gms.view, self.gms.highest), self.env.me)
 
@@ -154,7 +124,7 @@ class Leader:
             return None  # the view that was decided last comes first
         if gms.part.bound is not None or self.wanted or any(m in gms.suspicions for m in gms.view.members):
             return max(now, self.pause_until)
-        due = min(self.admission.due() or NEVER, self.verify_at)
+        due = min(self.admission.due() or NEVER, self.verification.due)
         return None if due == NEVER else max(due, self.pause_until)
 
     # -- an attempt
@@ -162,10 +132,10 @@ class Leader:
     def _start(self) -> None:
         gms, view = self.gms, self.gms.view
         assert view is not None
-        self.wanted, self.verify_at = False, NEVER
+        self.wanted, self.verification.due = False, NEVER
         waiting = {} if gms.leaving else self.admission.joiners
         joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
-        ballot = self._next_ballot()
+        ballot = self.next_ballot()
         roll = RollCall(gms, ballot, view.members, joiners)
         self.attempt = Attempt(ballot, Stage.READY, self.env.now, joiners, roll)
         self._go_on_with_attempt(True)
@@ -199,25 +169,11 @@ class Leader:
                 self.env.count("joiner silent")
                 del attempt.joiners[joiner]
                 self.admission.left_unanswered(joiner)
-        self._leave_out_pairs()
+        self.verification.leave_out_pairs()
         if self._is_needed(attempt):
             self._collect(attempt)
         else:
             self.attempt = None
-
-    def _leave_out_pairs(self) -> None:
-        """Of two members that answer the leader, and of which one has suspected the other for a heartbeat, one goes."""
-        gms, view = self.gms, self.gms.view
-        assert view is not None
-        others = [member for member in view.members if member != self.env.me]
-        now, apart = self.env.now, max(self.env.config.heartbeat, self.env.config.ready_timeout)
-        self.pairs = {pair: self.pairs.get(pair, now) for pair in gms.suspicions.pairs(others)}
-        lasting = [pair for pair, since in self.pairs.items() if now >= since + apart]
-        for member in decide.left_out(lasting, view.members):
-            self.env.count("left out of a pair")
-            gms.suspicions.apart[member] = None
-        if len(lasting) < len(self.pairs):
-            self.verify_at = now + apart
 
     def _is_needed(self, attempt: Attempt) -> bool:
         """Whether anything is left to do, now that all who are there have answered."""
@@ -264,8 +220,9 @@ class Leader:
 
     def _count(self, src: Address, head: ReadyRsp) -> None:
         """An answer to an earlier roll call of this view is an answer, too."""
-        if self.question is not None:
-            self.question.answers[src] = head
+        question = self.verification.question
+        if question is not None:
+            question.answers[src] = head
         if self.attempt is not None and self.attempt.stage is Stage.READY:
             self.attempt.roll.answers[src] = head
 
@@ -391,8 +348,8 @@ class Leader:
         """This member installed a view: what waited for the old one is over."""
         view = self.gms.view
         assert view is not None
-        self.attempt, self.handover, self.question, self.questioned = None, None, None, {}
-        self.wanted, self.failures, self.late, self.verify_at = False, 0, 0, NEVER
-        self.pairs = {pair: since for pair, since in self.pairs.items() if all(m in view.members for m in pair)}
+        self.attempt, self.handover = None, None
+        self.wanted, self.failures, self.late = False, 0, 0
         self.admission.installed(changed)
+        self.verification.installed()
         self.times.keep((*view.members, *self.admission.joiners, *self.admission.silent))

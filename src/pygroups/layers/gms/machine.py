@@ -1,9 +1,15 @@
 """GMS: who is in the group.  Join, leave and crash go through one view change, the flush of docs/layers/gms.md.
 
-This file is the member: it joins, leaves and installs what was decided.  What it answers to the leader stands in
-participant.py, what it does when it leads in leader.py, roll.py, admission.py and handover.py, whom it suspects in
-suspicion.py, what it tells members of other views in elsewhere.py, the pure decisions in decide.py, what goes on the
-wire in heads.py.
+This file is the member: it joins, leaves and installs what was decided.  The rest stands beside it:
+
+participant.py    what the member answers to whoever leads
+leader.py         what it does when it leads, with roll.py (who is there), admission.py (joins, leaves, names) and
+                  handover.py (a decided view on its way)
+suspicion.py      whom it takes for gone, and why; verification.py finds out what members say of each other
+joining.py        how it comes into a group, or founds one
+elsewhere.py      what it says to those that are in another view
+decide.py         the decisions, as pure functions
+heads.py          what goes on the wire
 """
 
 from __future__ import annotations
@@ -338,7 +344,7 @@ class Gms(Layer):
         elif head.view == self.view.id:
             accused = {m: proven for m, proven in head.suspects.items() if m in self.view.members and m != src}
             for member, proven in self.suspicions.accuse(src, accused).items():
-                self.leader.on_accused(member, proven=proven)
+                self.leader.verification.on_accused(member, proven=proven)
         elif self.part.has_accepted(head.view):
             self.later[src, Accuse] = head
         else:
