@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from pygroups import (
     View,
 )
 from pygroups.core import events as core
-from tests.channel_world import Group, Reader, in_a_group, until
+from tests.channel_world import Group, Reader, group_in, in_a_group, until
 
 
 def test_a_group_of_one_hears_itself_and_ends(tmp_path: Path) -> None:
@@ -405,22 +406,40 @@ def test_a_crashed_member_is_found_dead_by_the_others(tmp_path: Path) -> None:
 
 
 def test_a_member_that_hangs_is_found_by_its_silence_and_told_when_it_wakes(tmp_path: Path) -> None:
-    async def story(group: Group) -> None:
-        quick = Config(heartbeat=0.05, heartbeat_timeout=0.5, verify_timeout=0.1)
-        first, second, third = [await group.read(name, config=quick) for name in "ABC"]
-        await until(lambda: all(len(reader.channel.view.members) == 3 for reader in (first, second, third)))
-        hanging = first.channel._member  # it coordinates
-        hanging.closed = True  # its process is there, its connections are open, and it does nothing
-        await until(lambda: len(second.channel.view.members) == len(third.channel.view.members) == 2)
-        assert second.channel.view.left == (first.channel.address,)
-        hanging.closed = False
-        hanging.due = False
-        hanging.schedule()
-        with pytest.raises(Excluded, match="heard nothing from it"):
-            await first.task
-        assert first.left == [Left("excluded", [])]
+    """It has an event loop of its own, which is blocked for a while; it coordinates."""
+    quick = Config(heartbeat=0.05, heartbeat_timeout=0.5, verify_timeout=0.1)
+    joined, hang, awake = threading.Event(), threading.Event(), threading.Event()
+    readers: list[Reader] = []
 
-    in_a_group(tmp_path, story)
+    async def hanging() -> None:
+        async with group_in(tmp_path) as group:
+            reader = await group.read("A", config=quick)
+            readers.append(reader)
+            joined.set()
+            while not hang.is_set():
+                await asyncio.sleep(0.01)
+            awake.wait(30)
+            with pytest.raises(Excluded, match="heard nothing from it"):
+                await reader.task
+
+    async def story(group: Group) -> None:
+        await until(joined.is_set)
+        second, third = [await group.read(name, config=quick) for name in "BC"]
+        await until(lambda: all(len(reader.channel.view.members) == 3 for reader in (second, third)))
+        hang.set()
+        await until(lambda: len(second.channel.view.members) == len(third.channel.view.members) == 2)
+        assert second.channel.view.left == (readers[0].channel.address,)
+        awake.set()
+        await until(lambda: not thread.is_alive())
+
+    thread = threading.Thread(target=asyncio.run, args=(hanging(),))
+    thread.start()
+    try:
+        in_a_group(tmp_path, story)
+    finally:
+        awake.set()
+        thread.join()
+    assert readers[0].left == [Left("excluded", [])]
 
 
 def test_whoever_is_excluded_is_told_and_ends(tmp_path: Path) -> None:

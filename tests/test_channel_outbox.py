@@ -53,7 +53,7 @@ def unguarded(waiting: asyncio.Future[None]) -> Iterator[None]:
 def in_a_loop(story: Callable[[Outbox, GivenTop], Awaitable[None]]) -> None:
     async def main() -> None:
         top = GivenTop()
-        outbox = Outbox(cast(Top, top), lambda: None, unguarded, lambda: (), lambda: 0)
+        outbox = Outbox(cast(Top, top), lambda: None, unguarded, lambda: (), lambda: 0, lambda event: None)
         outbox.open()
         await story(outbox, top)
 

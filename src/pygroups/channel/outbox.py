@@ -12,6 +12,7 @@ from typing import Final, Literal, Protocol
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, NotBuilt, NotSent, Timeout, Unknown, UsageError, WouldBlock
+from pygroups.core.events import Event, StableWanted
 from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.top import Reached
@@ -42,7 +43,7 @@ class Outbox:
 
     `credit` is how many bytes may be accepted at once; each turn sets it anew.  `guard` is entered with the future that
     a sender waits for: the task that reads the events must not wait for itself.  `own_read`: how many bytes of own
-    multicasts the application here has read; its own reading counts like anybody's.
+    multicasts the application here has read; its own reading counts like anybody's.  `ask`: tells the stack a wish.
     """
 
     def __init__(
@@ -52,10 +53,12 @@ class Outbox:
         guard: Guard,
         members: Callable[[], Collection[Address]],
         own_read: Callable[[], int],
+        ask: Callable[[Event], None],
     ) -> None:
         self.top = top
         self.members = members
         self.own_read = own_read
+        self.ask = ask
         self.schedule = schedule
         self.guard = guard
         self.credit = SHUT
@@ -244,6 +247,8 @@ class Outbox:
             return
         if self.ended is not None:
             raise Unknown(f"{self.ended} before message {number} was {until}; it may still be", number) from self.cause
+        if until == "stable":
+            self.ask(StableWanted(number + 1))  # so that nobody's vote waits for its period
         arrived = asyncio.get_running_loop().create_future()
         line = self.until[until]
         insort(line, (number, arrived), key=lambda waiting: waiting[0])

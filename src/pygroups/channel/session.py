@@ -69,6 +69,7 @@ class Session:
             self.reading.guard,
             self._members,
             lambda: self.reading.consumption.own_read,
+            self.member.ask,
         )
         self.watchdog = Watchdog(self, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
         self.found: tuple[Address, ...] = ()  # members that the join is waiting for
