@@ -6,6 +6,7 @@ Each piece is one call of `pygroups simulate`, and one line of results/simulate.
 loses at most the piece that is under way.  A line says what its schedules belong to: the digest of the profile's
 layers, of core and of wire, and of what draws, plays and judges schedules, without comments and texts, so that it holds
 for a tree that is not committed too.  The count of a digest goes on behind the highest seed that was used for it.
+Once a day a sample of each profile goes through the audit (sample.py).
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
 from bench.common import HOME, RESULTS, commit
+from bench.sample import audit_daily
 from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.sim.coverage import EMPTY_MAX
 from pygroups.sim.summary import faults_by_name
@@ -208,8 +210,14 @@ def said(profile: str, so_far: Counted) -> str:
     return text + (f"; FOUND: {', '.join(so_far.found)}" if so_far.found else "; nothing found")
 
 
-def go_on(file: Path, profiles: Sequence[str], minutes: float, jobs: str | None) -> int:
-    """Count until the time is over or something is found; the exit code."""
+Second = Callable[[str, Sequence[int]], bool]
+
+
+def go_on(
+    file: Path, profiles: Sequence[str], minutes: float, jobs: str | None, second: Second = lambda profile, seeds: True
+) -> int:
+    """Count until the time is over or something is found; the exit code.  `second` judges each piece that held once
+    more, and says whether it found nothing."""
     until = time.monotonic() + 60 * minutes
     while True:
         lines = read(file)
@@ -236,6 +244,8 @@ def go_on(file: Path, profiles: Sequence[str], minutes: float, jobs: str | None)
         )
         if line["found"] is not None:
             return tell_found(profile, line)
+        if not second(profile, seeds):
+            return 1
 
 
 def tell_found(profile: str, line: dict[str, Any]) -> int:
@@ -273,7 +283,8 @@ def main() -> int:
         if not alone(file):
             parser.error(f"another count goes on in {wishes.results}")
         try:
-            return go_on(wishes.results, profiles, wishes.minutes, wishes.jobs or None)
+            audited = partial(audit_daily, wishes.results.with_name("audited.jsonl"))
+            return go_on(wishes.results, profiles, wishes.minutes, wishes.jobs or None, audited)
         except KeyboardInterrupt:
             print("stopped; what was counted so far is kept", file=sys.stderr)
             return 130

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench import sample
 from bench import simulate as long
 from pygroups.layers.profiles import PROFILES
 
@@ -87,6 +89,45 @@ def test_the_profile_that_has_the_fewest_is_next(tmp_path: Path, simulator: Simu
     long.append(file, line("fifo", long.digest_of(PROFILES["fifo"]), (0, 5_000)))
     long.go_on(file, ["total", "fifo"], 1, None)
     assert {profile for profile, _ in simulator.calls} == {"total"}
+
+
+def test_a_second_judge_ends_the_count_too(tmp_path: Path, simulator: Simulator) -> None:
+    heard: list[tuple[str, Sequence[int]]] = []
+
+    def second(profile: str, seeds: Sequence[int]) -> bool:
+        heard.append((profile, seeds))
+        return len(heard) < 2
+
+    assert long.go_on(tmp_path / "lines", ["total"], 1.0, None, second) == 1
+    assert heard == simulator.calls and len(heard) == 2
+
+
+def test_the_audit_hears_a_sample_of_each_profile_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, range]] = []
+    answer: dict[str, Any] = {"rows": 7, "promises": [{"judged": 3, "violations": []}]}
+
+    def audited(profile: str, seeds: range) -> dict[str, Any]:
+        asked.append((profile, seeds))
+        return answer
+
+    monkeypatch.setattr(sample, "audited", audited)
+    file = tmp_path / "audited.jsonl"
+    assert sample.audit_daily(file, "total", range(100, 700))
+    assert sample.audit_daily(file, "total", range(700, 900))
+    assert sample.audit_daily(file, "fifo", range(7, 10))
+    assert asked == [("total", range(100, 150)), ("fifo", range(7, 10))]
+    monkeypatch.setattr(sample, "today", lambda: "2999-01-01")
+    violation = {"promise": "fifo", "group": "seed-8", "member": "A@1", "detail": "late"}
+    answer["promises"][0]["violations"] = [violation]
+    assert not sample.audit_daily(file, "fifo", range(7, 10))
+    lines = [json.loads(text) for text in file.read_text().splitlines()]
+    assert [line["broken"] for line in lines] == [[], [], [["fifo", "seed-8"]]]
+
+
+def test_where_no_spark_runs_the_count_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "audited", lambda profile, seeds: None)
+    assert sample.audit_daily(tmp_path / "lines", "total", range(9))
+    assert not (tmp_path / "lines").exists()
 
 
 def test_lines_of_other_code_do_not_count() -> None:
