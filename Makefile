@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format fuzz simulate mutants checkers kills starts bench venv java chromium clean
+.PHONY: help demo test check style house format fuzz simulate mutants checkers kills starts bench venv java chromium firewall clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -18,7 +18,7 @@ help: ## list the targets
 demo: venv java ## four processes, one order, a kill, an audit: the report is demo-out/report.html
 	@$(BIN)/pygroups demo
 
-test: venv style java chromium ## everything that CI runs: style, types, all tests
+test: venv style java chromium firewall ## everything that CI runs: style, types, all tests
 	@$(BIN)/pytest
 
 check: venv style ## what to run before a commit, under a minute: style, types, fast tests
@@ -77,6 +77,9 @@ java: # Java 17 or newer for Spark
 
 chromium: # a browser for the tests of the report
 	@bash .ci/need-chromium
+
+firewall: # what the tests of partial failures cut networks with
+	@bash .ci/need-firewall
 
 clean: ## remove the virtual environment, caches and results
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out build dist src/*.egg-info

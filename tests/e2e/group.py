@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -41,10 +41,10 @@ def until(what: str, condition: Callable[[], bool], seconds: float = SECONDS) ->
 class Process:
     """A child with pipes.  A thread reads what it prints, so that it never waits for us."""
 
-    def __init__(self, *command: str) -> None:
+    def __init__(self, *command: str, prefix: Sequence[str] = ()) -> None:
         environment = os.environ | {"PYTHONPATH": f"{PACKAGES}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1"}
         self.child = subprocess.Popen(
-            [sys.executable, *command],
+            [*prefix, sys.executable, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -114,13 +114,13 @@ class Process:
 class Worker(Process):
     """A process that will live one life; `go` begins it."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path, number: int, prefix: Sequence[str] = ()) -> None:
         self.log = folder / "logs" / f"{number}.log"
         self.name = ""
         self.reports: dict[str, dict[str, Any]] = {}  # the last one of each kind
         self.heard_of = Counter[str]()  # how many there were of each kind
         self.views: list[dict[str, Any]] = []
-        super().__init__("-m", "tests.e2e.worker")
+        super().__init__("-m", "tests.e2e.worker", prefix=prefix)
 
     def heard(self, line: bytes) -> None:
         report: dict[str, Any] = json.loads(line)
@@ -194,9 +194,12 @@ class Group:
                 if worker.errors:
                     error.add_note(worker.errors)
 
-    def prepare(self) -> Worker:
-        """A process that has imported everything, or soon will have; it begins its life when it is told to `go`."""
-        worker = Worker(self.folder, len(self.workers))
+    def prepare(self, prefix: Sequence[str] = ()) -> Worker:
+        """A process that has imported everything, or soon will have; it begins its life when it is told to `go`.
+
+        The command that starts it begins with `prefix`, which must become that process.
+        """
+        worker = Worker(self.folder, len(self.workers), prefix)
         self.workers.append(worker)
         return worker
 
