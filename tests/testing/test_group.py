@@ -254,6 +254,26 @@ def test_a_join_may_be_given_up() -> None:
     run(story)
 
 
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_confirmed_messages_one_after_another_take_two_milliseconds_each(profile: str) -> None:
+    async def story(group: Group) -> None:
+        async with (
+            Channel("g", name="A", profile=profile) as a,
+            Channel("g", name="B", profile=profile) as b,
+            Channel("g", name="C", profile=profile) as c,
+        ):
+            readers = [Reading(channel) for channel in (a, b, c)]
+            await group.settled(one=True)
+            for channel in (a, c):
+                begin = group.now
+                for number in range(50):
+                    await channel.send(b"%d" % number, until="stable")
+                assert (group.now - begin) / 50 < 0.002
+        await asyncio.gather(*[reader.task for reader in readers])
+
+    run(story)
+
+
 # -- faults
 
 
