@@ -88,6 +88,15 @@ class Channel:
         self._out: Outbox
         self._member: Member
 
+    def __repr__(self) -> str:
+        session = self._session
+        if session is None or session.view is None:
+            return f"<Channel {self.group!r}, not joined>"
+        if session.left.done():
+            return f"<Channel {self.group!r} {session.me}, left>"
+        number, members = session.view.id.number, len(session.view.members)
+        return f"<Channel {self.group!r} {session.me}, view {number} of {members}>"
+
     # -- who and where
 
     @property

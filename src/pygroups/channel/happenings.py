@@ -43,6 +43,11 @@ class View(Happening, frozen=True):
     left: tuple[Address, ...]
     transitional: tuple[Address, ...]
 
+    def __repr__(self) -> str:
+        names = {what: " ".join([member.name for member in getattr(self, what)]) for what in ("joined", "left")}
+        changes = "".join([f", {what}: {who}" for what, who in names.items() if who])
+        return f"<View {self.id}, members: {' '.join([member.name for member in self.members])}{changes}>"
+
 
 class Suspected(Happening, frozen=True):
     """`member` seems to be gone; unless it answers, a view without it follows."""

@@ -60,6 +60,8 @@ def checked_options(
     config: Config | Limits | None,
 ) -> Options:
     """The options, or UsageError, or NotBuilt for those that are designed and not there yet."""
+    _check_types(profile=profile, name=name, bind=bind, advertise=advertise, discovery=discovery)
+    _check_flags(insecure=insecure, journal_payloads=journal_payloads, journal_fsync=journal_fsync)
     chosen = profile_named(profile)
     if group is None:
         raise UsageError(f"profile {profile!r} needs a group: give it a name, for instance Channel('orders')")
@@ -67,6 +69,8 @@ def checked_options(
     _check_transport(transport)
     bound = checked_bind(bind, advertise, insecure=insecure)
     advertised(bound, advertise)
+    if journal is not None and not isinstance(journal, str | os.PathLike):
+        raise UsageError(f"journal={journal!r} must be the path of a folder")
     if journal is None and (journal_payloads or journal_fsync):
         raise UsageError("journal_payloads and journal_fsync need journal=DIR, the folder to write to")
     _check_state(state)
@@ -101,6 +105,21 @@ def refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: o
         raise NotBuilt("on_merge= is not built yet: leave it out")
     if secret is not None:
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
+
+
+def _check_types(profile: object, bind: object, **optional: object) -> None:
+    for name, value in {"profile": profile, "bind": bind}.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{name}={value!r} must be text")
+    for name, value in optional.items():
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"{name}={value!r} must be text, or left out")
+
+
+def _check_flags(**flags: object) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise UsageError(f"{name}={value!r} must be True or False")
 
 
 def _check_state(state: object) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Literal, Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.errors import ChannelClosed, NotBuilt, NotSent, Timeout, Unknown, UsageError, WouldBlock
+from pygroups.core.errors import ChannelClosed, NotBuilt, NotSent, Timeout, Unknown, UnknownYet, UsageError, WouldBlock
 from pygroups.core.events import Event, StableWanted
 from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
@@ -24,6 +24,10 @@ Until = Literal["delivered", "stable"]
 Guard = Callable[["asyncio.Future[None]"], AbstractContextManager[None]]
 
 SHUT: Final = -1  # the credit of a channel that takes nothing at once
+
+
+class NumberToOne(int):
+    """The number of a message to one member; these are counted apart, for each receiver."""
 
 
 class Top(Protocol):
@@ -87,7 +91,7 @@ class Outbox:
                     await self._arrival(number, until)
         except TimeoutError:
             if number:
-                raise Unknown(f"message {number} was not {until} within {timeout} s; it may still be", number) from None
+                raise _late(number, until, timeout) from None
             raise Timeout(f"the window had no room for the message within {timeout} s; it was not sent") from None
         return number
 
@@ -122,22 +126,24 @@ class Outbox:
             if not limit.expired():
                 raise  # of the application's own iterable
             if accepted:
-                raise Unknown(f"message {numbers[-1]} was not {until} within {timeout} s", numbers[-1]) from None
+                raise _late(numbers[-1], until, timeout) from None
             raise Timeout(f"the window had no room for all within {timeout} s", len(numbers)) from None
         return numbers
 
     async def wait(self, number: int, until: Until, timeout: float | None) -> None:
         """Wait until own multicast `number` has arrived."""
         _check_how(None, until, timeout)
+        if isinstance(number, NumberToOne):
+            raise NotBuilt("wait() for a message to one member is not built yet: have the receiver answer")
         if not 0 < number < self.top.unknown().stop:
-            raise UsageError(
-                f"message {number} was not sent: the numbers so far are 1 to {self.top.unknown().stop - 1}"
-            )
+            last = self.top.unknown().stop - 1
+            which = f"the numbers of such messages are 1 to {last} so far" if last else "no message was, so far"
+            raise UsageError(f"message {number} was not sent to everyone: {which}")
         try:
             async with asyncio.timeout(timeout):
                 await self._arrival(number, until)
         except TimeoutError:
-            raise Unknown(f"message {number} was not {until} within {timeout} s; it may still be", number) from None
+            raise _late(number, until, timeout) from None
 
     def checked(self, payload: Payload) -> bytes:
         """`payload` as bytes that nobody changes any more; UsageError if it is none, or too large."""
@@ -170,7 +176,8 @@ class Outbox:
 
     def _accepted(self, data: bytes, to: Address | None) -> int:
         self.schedule()
-        return self.top.accept(data, to)
+        number = self.top.accept(data, to)
+        return number if to is None else NumberToOne(number)
 
     def _check_open(self, to: Address | None) -> None:
         if self.closed is not None:
@@ -299,6 +306,10 @@ class Outbox:
                 if not arrived.done():
                     unknown = Unknown(f"{why} before message {number} was {until}; it may still be", number)
                     arrived.set_exception(_because(unknown, self.cause))
+
+
+def _late(number: int, until: Until | None, timeout: float | None) -> UnknownYet:
+    return UnknownYet(f"message {number} was not {until} within {timeout} s; it may still be", number)
 
 
 def _of(to: Address | None) -> str:

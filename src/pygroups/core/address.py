@@ -25,6 +25,9 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name}@{self.incarnation}"
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 def parse_address(text: str) -> Address:
     """The address written as `name@incarnation`; UsageError when it is not one."""

@@ -55,7 +55,7 @@ class WouldDeadlock(NotSent):
     """The task that reads the events waited in `send` with more than `queue_max` bytes unread behind it."""
 
 
-class Timeout(NotSent):
+class Timeout(NotSent, TimeoutError):
     """The time was over before the message was accepted."""
 
 
@@ -65,6 +65,10 @@ class Unknown(Error):
     def __init__(self, text: str, number: int) -> None:
         super().__init__(text)
         self.number = number
+
+
+class UnknownYet(Unknown, TimeoutError):
+    """Unknown because of a time-out: `except TimeoutError` catches it, as it catches Timeout."""
 
 
 class PeerError(Exception):

@@ -22,6 +22,9 @@ class Ballot(NamedTuple):
     def __str__(self) -> str:
         return f"{self.number}:{self.leader}"
 
+    def __repr__(self) -> str:
+        return f"ViewId({self})"
+
 
 ViewId = Ballot  # a view's id is the ballot under which it was first proposed, so no two proposals share one
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.fingerprint import fingerprint
 from pygroups.core.layer import Env, Layer
 from pygroups.core.stack import Codec, Stack
 from pygroups.core.top import Top
@@ -75,6 +76,6 @@ def profile_named(name: str) -> Profile:
 
 def build_stack(profile: Profile, env: Env, codec_of: Callable[[Sequence[type]], Codec]) -> Stack:
     """A member's stack.  `codec_of` makes the codec from the heads that the layers declare."""
-    env.fingerprint = f"{profile.name} {profile.stack_name()} {env.config.fingerprint()}"
+    env.fingerprint = fingerprint(profile.name, profile.stack_name(), env.config.fingerprint())
     top = Top(env, profile.flight_ends)
     return Stack(env, [top, *(layer(env) for layer in profile.layers)], codec_of(profile.heads()))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pygroups.core.address import Address
 from pygroups.core.events import Contacts, VerifyLife
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.fingerprint import difference
+from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
 from pygroups.core.view import Ballot
 
 from . import decide
@@ -41,8 +42,8 @@ class Admission:
         if head.joiner in view.members:
             return  # decided already, on its way
         if head.fingerprint != self.env.fingerprint:
-            detail = f"the group is {self.env.fingerprint!r}, the joiner is {head.fingerprint!r}"
-            gms.tell(head.joiner, Refuse("refused", detail[:255]))
+            detail = difference(self.env.fingerprint, head.fingerprint)
+            gms.tell(head.joiner, Refuse("refused", detail[:TEXT_MAX]))
             return
         former = self._former_life(head.joiner)
         if former is not None:
