@@ -74,10 +74,7 @@ def checked_options(
     if journal is None and (journal_payloads or journal_fsync):
         raise UsageError("journal_payloads and journal_fsync need journal=DIR, the folder to write to")
     _check_state(state)
-    if events not in ("all", "none"):
-        raise UsageError(f"events={events!r} is not known: use 'all', or 'none' for a program that only sends")
-    if events == "none" and state is not None:
-        raise UsageError("state= needs events: leave out events='none', because a state is given and set while reading")
+    _check_events(events, state)
     return Options(
         group=group,
         profile=chosen,
@@ -105,6 +102,13 @@ def refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: o
         raise NotBuilt("on_merge= is not built yet: leave it out")
     if secret is not None:
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
+
+
+def _check_events(events: object, state: object) -> None:
+    if events not in ("all", "none"):
+        raise UsageError(f"events={events!r} is not known: use 'all', or 'none' for a program that only sends")
+    if events == "none" and state is not None:
+        raise UsageError("state= needs events: leave out events='none', because a state is given and set while reading")
 
 
 def _check_types(profile: object, bind: object, **optional: object) -> None:
