@@ -19,6 +19,8 @@ def show_warnings() -> None:
 
     With --verbose everything is printed already.
     """
+    from pygroups.channel.session import EXCLUDED
+
     if logging.getLogger().handlers:
         return
     handler: logging.Handler = logging.NullHandler()  # in its absence Python prints warnings by itself
@@ -26,6 +28,7 @@ def show_warnings() -> None:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(_OneLine("pygroups: %(message)s"))
         handler.setLevel(logging.WARNING)
+        handler.addFilter(lambda record: EXCLUDED not in (record.args or ()))  # the command tells it in its own words
     logging.getLogger("pygroups").addHandler(handler)
 
 
