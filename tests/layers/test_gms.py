@@ -149,7 +149,7 @@ def test_a_dead_members_name_is_taken_over_in_the_same_view() -> None:
     ((_, ready), (to, _)) = [(dest, head) for dest, head in told(gms) if isinstance(head, Ready)]
     assert isinstance(ready, Ready) and to == SECOND_B
     gms.up(Run(SECOND_B, A, (ReadyRsp(ready.ballot, None, None, False),)))
-    gms.down_event(events.Bound(Ballot(3, A), {A: 4, B: 2}, {}))
+    gms.down_event(events.Bound(Ballot(3, A), {A: 4, B: 2}))
     assert gms.part.proposal is not None
     assert gms.part.proposal.view.members == (A, SECOND_B)
 
@@ -160,7 +160,7 @@ def test_a_joiner_that_does_not_answer_waits_and_delays_a_crash_only_for_a_momen
     gms.up_event(events.Suspect(B, proven=True))
     gms.env.now += gms.env.config.batch
     gms.timer()
-    gms.down_event(events.Bound(Ballot(3, A), {A: 0, B: 0}, {}))
+    gms.down_event(events.Bound(Ballot(3, A), {A: 0, B: 0}))
     assert gms.part.proposal is not None
     assert gms.part.proposal.view.members == (A,)
 

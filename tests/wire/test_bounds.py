@@ -59,10 +59,10 @@ def vector(count: int) -> list[int]:
     return [0] * count
 
 
-def encoded_map(count: int) -> msgspec.Raw:
-    """Addresses and numbers; encoded by hand, because a list is no key in Python."""
+def encoded_map(count: int, value: bytes = b"\0") -> msgspec.Raw:
+    """Addresses and a value for each; encoded by hand, because a list is no key in Python."""
     entry = msgspec.msgpack.encode
-    pairs = b"".join(entry([f"m{n}", "0"]) + b"\0" for n in range(count))
+    pairs = b"".join(entry([f"m{n}", "0"]) + value for n in range(count))
     return msgspec.Raw(b"\xdf" + count.to_bytes(4, "big") + pairs)
 
 
@@ -101,7 +101,8 @@ LENGTHS: dict[str, tuple[int, Callable[[int], object]]] = {
     "members who go on": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(transitional=members(n))]))),
     "streams of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(cut=encoded_map(n))]))),
     "holders of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(holders=holders(n))]))),
-    "streams of an answer": (MEMBERS_MAX, lambda n: packed(wire_run([36, BALLOT, encoded_map(n), {}, False]))),
+    "streams of an answer": (MEMBERS_MAX, lambda n: packed(wire_run([36, BALLOT, encoded_map(n), False]))),
+    "suspects of a member": (MEMBERS_MAX, lambda n: packed(wire_run([46, BALLOT, encoded_map(n, b"\xc3")]))),
     "letters in a contact": (TEXT_MAX, lambda n: packed(wire_run([30, ["A", "0"], "h" * n, ""]))),
     "letters in a view's contact": (
         TEXT_MAX,
@@ -151,8 +152,8 @@ def test_numbers_beyond_all_bounds_are_refused(what: str, number: int) -> None:
 
 
 def test_digests_are_bounded_above_what_a_config_allows() -> None:
-    assert decodes(packed(wire_run([36, BALLOT, {}, encoded_map(MARKS_MAX), False])))
-    assert not decodes(packed(wire_run([36, BALLOT, {}, encoded_map(2 * MARKS_MAX), False])))
+    assert decodes(packed(wire_run([40, proposal(), encoded_map(MARKS_MAX)])))
+    assert not decodes(packed(wire_run([40, proposal(), encoded_map(2 * MARKS_MAX)])))
 
 
 # -- what decoding costs

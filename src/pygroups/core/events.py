@@ -211,7 +211,6 @@ class Bound(Event):
 
     ballot: Ballot
     held: Positions
-    marks: Marks
 
 
 class FetchTo(Event):

@@ -79,7 +79,7 @@ class Flush(Layer):
             self._stop(event.ballot)
         elif isinstance(event, Held) and event.asker == "Flush":
             assert self.ballot is not None
-            self.below.append(Bound(self.ballot, event.held, dict(self.marks)))
+            self.below.append(Bound(self.ballot, event.held))
         elif isinstance(event, FetchTo):
             self._fetch(event)
         elif isinstance(event, Served):

@@ -70,7 +70,6 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
 
     ballot: Ballot
     held: StreamPositions  # per stream, the first seq not received without a hole
-    marks: OriginMarks  # per origin, the first number not handed up
     leaving: bool
     standing: Standing = True
 

@@ -86,7 +86,7 @@ class Participant:
         self.record("collect", None)
         if self.gms.leaving:
             self.env.count("leaver bound")
-        ack = CollectAck(event.ballot, event.held, event.marks, self.gms.leaving, self.gms.standing)
+        ack = CollectAck(event.ballot, event.held, self.gms.leaving, self.gms.standing)
         self.gms.tell(event.ballot.leader, ack)
 
     def on_propose(self, src: Address, head: Propose) -> None:
