@@ -69,7 +69,7 @@ class Leader:
         self.verification = Verification(gms)
         self.attempt: Attempt | None = None
         self.handover: Handover | None = None
-        self.times = AnswerTimes(gms.env.config.heartbeat_timeout)
+        self.times = AnswerTimes(gms.env.config.patience_max)
         self.wanted = False  # somebody is bound and asked for an attempt
         self.told: ViewId | None = None  # the view that this member decided and told all who go on
         self.failures = 0  # attempts given up since the last view
