@@ -228,6 +228,15 @@ def test_who_is_next_in_rank_looks_after_a_leader_that_others_take_for_dead_and_
     assert gms.below == [], "A leads and knows"
 
 
+def test_who_is_next_in_rank_and_accused_by_its_leader_asks_whether_the_leader_is_deaf() -> None:
+    gms = member_of_three(B)
+    gms.up(Run(A, B, (Accuse(VIEW.id, {B: False, C: False}),)))
+    assert [(dest, type(head)) for dest, head in told(gms)] == [(A, Ready)]
+    gms = member_of_three(C)
+    gms.up(Run(A, C, (Accuse(VIEW.id, {B: False, C: False}),)))
+    assert told(gms) == [], "B asks"
+
+
 def test_an_exclusion_is_taken_from_members_of_the_view_alone() -> None:
     gms = member_of_three(C)
     next_view = View(Ballot(8, A), (A, B), ("a", "b"))

@@ -47,6 +47,18 @@ def test_a_member_that_hears_nobody_before_it_accuses_its_leader_and_goes(profil
 
 
 @BOTH
+@pytest.mark.parametrize("deaf", ["A", "B"])
+def test_a_member_that_hears_nobody_and_goes_on_alone_is_left_behind(profile: str, deaf: str) -> None:
+    """All hear it, and nobody suspects it; its heartbeats name a view of its own."""
+    with scenario("A B C D", profile=profile, **QUICK) as group:
+        group.cut(deaf, way="in")
+        agree(group, " ".join(name for name in "ABCD" if name != deaf), within=3)
+        group.after(1)
+        assert not any(group[name].member.blocked for name in "ABCD" if name != deaf)
+        group.mend(deaf, way="in")
+
+
+@BOTH
 def test_a_member_that_gets_no_installation_of_its_leader_holds_up_no_joiner(profile: str) -> None:
     """D accepted, and nothing of A reaches it any more.  It gets the view from others, and A does not hear of that."""
     with scenario("A B C D", profile=profile, **QUICK) as group:

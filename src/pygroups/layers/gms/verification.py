@@ -1,7 +1,7 @@
 """Verification: what members say of each other is found out by asking them Ready, before anybody is left out.
 
-Three cases: somebody accuses a member, and whoever leads asks all; the leader hangs, and the next in rank asks it; two
-members accuse each other, both answer the leader, and one of them has to go.
+Three cases: somebody accuses a member, and whoever leads asks all; the leader hangs, or is deaf, and the next in rank
+asks it; two members accuse each other, both answer the leader, and one of them has to go.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .machine import Gms
 
 
+NOTHING: tuple[dict[Address, bool], bool] = ({}, False)  # is the matter
+
+
 class Verification:
     """When somebody is to be asked, and who; `gms` is the member."""
 
@@ -27,7 +30,7 @@ class Verification:
         self.env = gms.env
         self.due = NEVER  # somebody is accused, and may answer for itself: when whoever leads asks
         self.question: RollCall | None = None  # Ready to the member that leads, by the one that is next
-        self.questioned: dict[Address, bool] = {}  # whom this member suspected when it last asked that
+        self.questioned = NOTHING  # what was the matter when it last asked that
         self.pairs: dict[tuple[Address, Address], int] = {}  # who cannot reach each other, and since when
 
     def on_accused(self, member: Address, *, proven: bool) -> None:
@@ -42,18 +45,20 @@ class Verification:
                 gms.below.append(VerifyLife(member))
 
     def question_the_leader(self) -> None:
-        """Who is next in rank and suspects somebody asks the leader, which may hang: two unanswered Ready, and the
-        next one leads."""
+        """Who is next in rank asks the leader when somebody here is suspected, for the leader may hang; and when the
+        leader suspects this member, for it may be deaf.  Two unanswered Ready, and the next one leads."""
         gms, view = self.gms, self.gms.view
         assert view is not None
         first = decide.leader(view, gms.suspicions)
         if self.question is not None and (self.question.members != (first,) or self.question.is_complete()):
             self.question = None
             first = decide.leader(view, gms.suspicions)
-        own = gms.suspicions.own()
-        if self.question is None and own != self.questioned and first is not None and first != self.env.me:
-            self.questioned = own
-            if own and decide.leader_without(view, gms.suspicions, first) == self.env.me:
+        if self.question is not None or first is None or first == self.env.me:
+            return
+        matter = (gms.suspicions.own(), self.env.me in gms.suspicions.accusations.get(first, ()))
+        if matter != self.questioned:
+            self.questioned = matter
+            if any(matter) and decide.leader_without(view, gms.suspicions, first) == self.env.me:
                 self.question = RollCall(gms, gms.leader.next_ballot(), (first,), ())
                 self.question.is_complete()
 
@@ -75,5 +80,5 @@ class Verification:
         """A new view: what members said in the old one is over; who could not reach each other may still not."""
         view = self.gms.view
         assert view is not None
-        self.due, self.question, self.questioned = NEVER, None, {}
+        self.due, self.question, self.questioned = NEVER, None, NOTHING
         self.pairs = {pair: since for pair, since in self.pairs.items() if all(m in view.members for m in pair)}
