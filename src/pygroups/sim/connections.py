@@ -33,7 +33,7 @@ class Connections:
             delay = world.network.delay(peer.name, member.address.name)
             world.agenda.after(delay, self._refused, member, peer)
             return
-        here = world.running.get(peer.name)
+        here = world.beside.get(peer) or world.running.get(peer.name)
         if not world.network.connects(member.address.name, peer.name):
             return
         if here is None:

@@ -185,14 +185,16 @@ def _habits(rng: Random, names: Sequence[str], faults: Sequence[str]) -> dict[st
     def drift(most: int) -> int:
         return rng.randint(-most, most) if "drift" in faults else 0
 
+    without = [name for name in names if "no-keeper" in faults and rng.random() < 0.3]
     fails = rng.choice(names) if "no-state" in faults else None
     return {
         name: Habits(
-            state=rng.choice(("raises", "hangs")) if name == fails else "gives",
+            state=rng.choice(("raises", "hangs")) if name == fails else "keeps none" if name in without else "gives",
             loop_delay=rng.choice([50, 100, 300, 2 * MILLISECOND]),
             reads_after=rng.choice([100, MILLISECOND, 5 * MILLISECOND, 5 * MILLISECOND, 100 * MILLISECOND]),
             drift=drift(400),
             wall_drift=drift(500),
+            state_apart=rng.choice((0, 0, 5, 30)) * MILLISECOND,
         )
         for name in names
     }
@@ -275,7 +277,8 @@ def _sends(
         size = rng.randint(10, min(200, large)) if rng.random() < 0.97 else rng.randint(min(200, large), large)
         at = rng.randrange(FORMATION // 2, until)
         to = rng.choice(names) if rng.random() < 0.1 else None
-        sends.append(Send(at=at, who=rng.choice(senders), count=count, size=size, to=to))
+        who = to if to is not None and rng.random() < 0.2 else rng.choice(senders)  # also to oneself
+        sends.append(Send(at=at, who=who, count=count, size=size, to=to))
         left -= count if to is None else 0
     for _ in range(20 if heal_at > until else 0):
         sends.append(Send(at=rng.randrange(until, heal_at), who=rng.choice(senders), count=1, size=20))

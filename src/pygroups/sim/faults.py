@@ -9,6 +9,7 @@ from typing import Any, Final
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.stack import Output
 
+from .applications import begin_beside, begin_misleading, forget_peer
 from .member import Member
 from .moments import arm, due, last_frames
 from .schedule import (
@@ -17,15 +18,18 @@ from .schedule import (
     WHOEVER,
     Action,
     Aimed,
+    Beside,
     Break,
     Clog,
     Crash,
     Cut,
     Far,
     Flap,
+    Forget,
     Gather,
     Jump,
     Leave,
+    Mislead,
     Pause,
     Replay,
     Ring,
@@ -349,7 +353,7 @@ def _send(world: World, send: Send) -> None:
         return
     for name in (*names[begin:], *names[:begin]):
         member = world.running.get(name)
-        if member is None or member.view is None or member.leaving or member is to:
+        if member is None or member.view is None or member.leaving or (member is to and send.who != send.to):
             continue
         member.order(send.count, send.size, to.address if to is not None else None)
         return
@@ -372,4 +376,7 @@ _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
     Unread: _unread,
     Jump: _jump,
     Gather: _gather,
+    Forget: forget_peer,
+    Beside: begin_beside,
+    Mislead: begin_misleading,
 }

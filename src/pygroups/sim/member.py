@@ -95,6 +95,9 @@ class Member:
         self.routes: dict[Address, None] = {}  # who can be reached: told of, or heard
         self.rng = stream(world.schedule.seed, "process", address.name, address.incarnation)
         self.app = Application(address, top, habits.reads_after, self.rng)
+        if habits.state == "keeps none":
+            env.keeps_state = False
+            world.judge.keeps_no_state(address)
         self.state = StateKeeper(self)
         self._inbox: list[Waiting] = []
         self._turn_at = NEVER

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from pygroups.core.limits import MILLISECOND, SECOND
 
-from . import lasting
+from . import applications, lasting
 from .schedule import (
     COORDINATOR,
     FOLLOWER,
@@ -53,10 +53,10 @@ class Stage(NamedTuple):
 STAGES: Final = (
     Stage("Ready", COORDINATOR, "change"),
     Stage("ReadyRsp", FOLLOWER, "change"),
-    Stage("Collect", COORDINATOR, "change"),
+    Stage("Collect", COORDINATOR, "change", 4),
     Stage("CollectAck", FOLLOWER, "change", 3),
-    Stage("Propose", COORDINATOR, "change"),
-    Stage("Accept", FOLLOWER, "change", 3),
+    Stage("Propose", COORDINATOR, "change", 4),
+    Stage("Accept", FOLLOWER, "change", 4),
     Stage("Install", COORDINATOR, "change", 3),
     Stage("InstallAck", FOLLOWER, "change"),
     Stage("Done", COORDINATOR, "change"),
@@ -192,7 +192,7 @@ class Plan:
         if stage.after == "change":
             self._change(at + 1 + self.soon())
         elif stage.after == "join":
-            joiner = self._join(at)
+            joiner = self.joins(at)
             if stage.who == JOINER and joiner is not None:
                 return Aim(joiner, stage.label, nth, at + 1)
         return Aim(who, stage.label, nth, at)
@@ -211,12 +211,12 @@ class Plan:
         if changes:
             change = self.rng.choice(changes)
             if isinstance(change, Start):
-                self._join(at)
+                self.joins(at)
                 return
             self.actions.append(change)
             self.comes_back(at)
 
-    def _join(self, at: int) -> str | None:
+    def joins(self, at: int) -> str | None:
         """Somebody joins at `at`, who ended a while before.  Nobody, if nobody may end."""
         joiner, before = self.rng.choice(self.names), max(1, at - self.rng.randrange(200, 600) * MILLISECOND)
         if "crash" in self.may or "restart" in self.may:
@@ -295,7 +295,7 @@ class Plan:
         self.actions += [Start(at=back, who=name) for name in self.names]
 
     def handover(self, at: int) -> None:
-        self._join(at)
+        self.joins(at)
         change = at + self.soon(60 * MILLISECOND)
         crashes = "crash" in self.may and self.rng.random() < 0.3
         self.actions.append(Crash(at=change, who=COORDINATOR) if crashes else Leave(at=change, who=COORDINATOR))
@@ -374,4 +374,9 @@ _DRAWN: Final[dict[str, Callable[[Plan, int], None]]] = {
     "slow": Plan.slow,
     "full": Plan.full,
     "clock": Plan.clock,
+    "forget": applications.forget,
+    "alone": applications.leave_alone,
+    "twin": applications.twin,
+    "stranger": applications.stranger,
+    "directory": applications.mislead,
 }

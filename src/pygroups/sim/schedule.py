@@ -40,7 +40,8 @@ MOMENTS: Final = ("now", "sends", "delivers", "stops", "installs", *LABELS.value
 
 Way = Literal["both", "out", "in"]
 Leaving = Literal["all", "some", "first", "nothing"]
-Giving = Literal["gives", "raises", "hangs"]
+Giving = Literal["gives", "raises", "hangs", "keeps none"]
+How = Literal["late", "former", "some"]
 # When a fault hits that was aimed at an instant: then, or in a later turn of its victim: the one in which it sends
 # anything, delivers, stops for a view change, installs a view, or sends a head with this name (sim/stages.py).
 Moment = Annotated[str, Meta(pattern="^(now|sends|delivers|stops|installs|[A-Z][A-Za-z0-9]*([.][A-Z][A-Za-z0-9]*)?)$")]
@@ -187,6 +188,29 @@ class Jump(Step, frozen=True, tag="jump"):
     by: Shift
 
 
+class Forget(Step, frozen=True, tag="forget"):
+    """The application at `who` closes its connection with `other`; what it sends later opens another one."""
+
+    who: str
+    other: str
+
+
+class Beside(Step, frozen=True, tag="beside"):
+    """A second process starts under a name that is taken, or one with another profile (`stranger`), and wants to join.
+    If it is not refused it ends by itself, after `lasts`."""
+
+    who: str
+    lasts: Time
+    stranger: bool = False
+
+
+class Mislead(Step, frozen=True, tag="mislead"):
+    """For a time whoever looks for a group hears of it `late`, of `former` members too, or only of `some`."""
+
+    how: How
+    lasts: Time
+
+
 class Gather(Step, frozen=True, tag="gather"):
     """Whoever is in a view, but not on the largest side, ends and starts again: as somebody would see to while sides do
     not merge."""
@@ -208,6 +232,9 @@ Action = (
     | Slow
     | Unread
     | Jump
+    | Forget
+    | Beside
+    | Mislead
     | Gather
 )
 
@@ -248,6 +275,7 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     drift: Ppm = 0  # how much faster the clock runs that its layers see
     wall_drift: Ppm = 0  # and the one that only its journal shows
     state: Giving = "gives"  # what its get_state() does, when it shall give the state to joiners
+    state_apart: Time = 0  # between two parts of a state that it gives, at most
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

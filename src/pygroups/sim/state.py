@@ -30,11 +30,15 @@ class StateKeeper:
     def wanted(self, event: StateWanted) -> None:
         """The state of now is asked for: it is taken now, and leaves a little later."""
         member = self.member
-        if member.habits.state != "gives":
+        if member.habits.state in ("raises", "hangs"):
             member.world.count("no state given")
             if member.habits.state == "raises":
                 for joiner in event.joiners:
                     member.ask(StateFailed(event.view, joiner, "get_state() raised"))
+            return
+        if member.habits.state == "keeps none":
+            for joiner in event.joiners:
+                member.ask(StateChunk(event.view, joiner, b"", last=True, none=True))
             return
         data = msgspec.msgpack.encode([(*origin, mark) for origin, mark in sorted(event.digest.items())])
         member.world.judge.state_given(member.address, event.view, event.digest, data)
@@ -48,12 +52,22 @@ class StateKeeper:
         pieces = [data[at : at + size] for at in range(0, len(data), size)] or [b""]
         pieces = pieces[: self.member.env.config.state_chunks_ahead - 1]
         pieces.append(data[sum(map(len, pieces)) :])
-        for number, piece in enumerate(pieces, 1):
-            chunk = StateChunk(event.view, joiner, piece, last=number == len(pieces))
-            self.member.ask(chunk)
+        self._next(event, joiner, pieces)
+
+    def _next(self, event: StateWanted, joiner: Address, pieces: list[bytes]) -> None:
+        """The next part leaves, and the others after a while each: the provider may end in between."""
+        member, apart = self.member, self.member.habits.state_apart
+        while pieces and not member.ended:
+            piece = pieces.pop(0)
+            member.ask(StateChunk(event.view, joiner, piece, last=not pieces))
+            if apart and pieces:
+                member.agenda.after(member.rng.randint(0, apart), self._next, event, joiner, pieces)
+                return
 
     def arrived(self, event: StateArrived) -> None:
         """A part of the state that this member begins with."""
+        if self.member.habits.state == "keeps none":
+            return
         if event.none:
             self.parts, self.waits = [], False
             self.member.world.judge.state_none(self.member.address, event.view)
@@ -61,16 +75,24 @@ class StateKeeper:
         self.parts.append(event.data)
         if event.last:
             data, self.parts, self.waits = b"".join(self.parts), [], False
-            digest: Marks = {Address(name, life): mark for name, life, mark in msgspec.msgpack.decode(data)}
+            digest = _marks(data)
             self.member.world.judge.state_set(self.member.address, event.view, event.provider, digest, data)
             self._record("state_set", event.view, data, event.provider, digest)
 
     def begins(self) -> None:
         """The member begins a view with a given state: what had arrived of another one is dropped."""
-        self.parts, self.waits = [], True
+        self.parts, self.waits = [], self.member.habits.state != "keeps none"
 
     def _record(self, kind: str, view: ViewId, data: bytes, peer: Address, digest: Marks) -> None:
         """The state is that of the start of `view`; the member may have gone on to the next one when it arrives."""
         last = {origin: mark - 1 for origin, mark in digest.items() if mark > 1}
         fields = {"bytes": len(data), "checksum": checksum(data), "position": 0, "peer": peer, "digest": last}
         self.member.world.write(self.member, [(kind, view, fields)])
+
+
+def _marks(data: bytes) -> Marks:
+    """What a state says; nothing, if it is none that anybody gave."""
+    try:
+        return {Address(name, life): mark for name, life, mark in msgspec.msgpack.decode(data)}
+    except (msgspec.DecodeError, ValueError):
+        return {}

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.events import Announce, Contacts, Ended, Event, Find, Found, Probe
 from pygroups.core.layer import Env, Record
-from pygroups.core.limits import MILLISECOND, Config
+from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.records import plain_records
 from pygroups.core.stack import Output, Stack
 from pygroups.core.view import ViewId
@@ -76,6 +76,7 @@ class World:
         self.directory = Directory()
         self.config = Config(**schedule.config)
         self.running: dict[str, Member] = {}  # by name
+        self.beside: dict[Address, Member] = {}  # processes under a name that another one had, or of another profile
         self.lives: dict[Address, Member] = {}  # all there ever were, by address
         self.births: dict[str, int] = {}  # how often each name was started
         self.wall_ahead: dict[str, int] = {}  # by how much the wall clock of a host was set ahead, or back
@@ -110,6 +111,20 @@ class World:
         """A new life begins under `name`, unless one lives."""
         if name in self.running:
             return
+        member = self.running[name] = self._live(name)
+        self.changes += 1
+        member.join()
+
+    def start_beside(self, name: str, *, stranger: bool) -> Member:
+        """Another process begins under a name that is taken, or one with another profile."""
+        member = self._live(name)
+        self.beside[member.address] = member
+        if stranger:
+            member.env.fingerprint = "another profile"
+        member.join()
+        return member
+
+    def _live(self, name: str) -> Member:
         birth = self.births[name] = self.births.get(name, 0) + 1
         seed, now = self.schedule.seed, self.agenda.now
         digits = stream(seed, "life", name, birth).getrandbits(4 * INCARNATION_DIGITS)
@@ -119,21 +134,21 @@ class World:
         env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=True)
         env.contact, env.run_records = name, self.journals  # else they are for nobody: the judge knows from events
         member = Member(self, address, env, self.build(env), habits)
-        self.running[name] = self.lives[address] = member
+        self.lives[address] = member
         if self.journals:
             member.journal = MemoryJournal(group_of(self.schedule), name, address.incarnation, self.schedule.profile)
             self.mark(member, "start", gauges={"bound_us": self.schedule.bound, "epsilon_ppm": 0})
             self._mark_what_lasts(member)
-        self.changes += 1
         self.tell(name, f"starts as {address}")
-        member.join()
+        return member
 
     def gone(self, member: Member) -> None:
         """The process of `member` ends: its kernel closes what it had open."""
         member.ended = member.ended or "crashed"
-        if self.running.get(member.address.name) is not member:
+        if self.running.get(member.address.name) is member:
+            del self.running[member.address.name]
+        elif self.beside.pop(member.address, None) is None:
             return
-        del self.running[member.address.name]
         self.directory.ended(member.address)
         for other in list(self.running.values()):
             if other.address in member.routes or member.address in other.routes:
@@ -238,7 +253,7 @@ class World:
     def command(self, member: Member, command: Event) -> None:
         """Carry out what the bottom of a stack asked for.  A Disconnect says farewell, which means nothing to peers."""
         if isinstance(command, Find):
-            self.agenda.after(self.rng.randint(200, 2 * MILLISECOND), self._found, member)
+            self.agenda.after(self.rng.randint(200, 2 * MILLISECOND), self._looks, member)
         elif isinstance(command, Announce):
             self.directory.announce(member.address, member.address.name, command.member, command.invited)
         elif isinstance(command, Contacts):
@@ -247,10 +262,17 @@ class World:
         elif isinstance(command, Probe):
             self.connections.probe(member, command.peer)
 
-    def _found(self, member: Member) -> None:
+    def _looks(self, member: Member) -> None:
+        """What it finds is what is there now, also if the answer is late."""
         if member.ended:
             return
-        found: Found = self.directory.find(member.address)
+        found, now = self.directory.told(member.address, self.agenda.now, self.rng), self.agenda.now
+        late = self.rng.randrange(SECOND) if self.directory.is_wrong("late", now) else 0
+        self.agenda.after(late, self._found, member, found)
+
+    def _found(self, member: Member, found: Found) -> None:
+        if member.ended:
+            return
         for peer in found.members:
             member.routes.setdefault(peer)
         member.arrive(found)
@@ -320,6 +342,9 @@ class World:
         self.late_until = self.agenda.now + self.network.weather.lateness
         self.judge.unsettled(self.late_until)
         self.network.mend_all()
+        self.directory.tells_the_truth()
+        for member in list(self.beside.values()):
+            self.crash(member)
         self.network.set_weather(CALM)
         for member in list(self.running.values()):
             member.heal()

@@ -21,6 +21,7 @@ class States(Check):
         self.begun: dict[tuple[Address, ViewId], Marks] = {}  # what a member's view says that it begins with
         self.waits: dict[Address, ViewId] = {}  # who began with a digest, and has no state for it yet
         self.stateless: dict[Address, None] = {}  # who never has one
+        self.none: dict[Address, ViewId] = {}  # who began a view with no state
         self.seen: dict[Address, None] = {}  # who has had a view; others have no state yet
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.judged = 0
@@ -71,7 +72,9 @@ class States(Check):
         """Nobody else in its view may have one."""
         self.judged += 1
         self.waits.pop(member, None)
-        without = {**self.waits, **self.stateless, member: None}
+        self.none[member] = view
+        same = [other for other, began in self.none.items() if began == view]  # what they have now has the same past
+        without = {**self.waits, **self.stateless, **dict.fromkeys(same)}
         for other in self.members.get(view, ()):
             if other in self.seen and other not in without:
                 detail = "it begins with no state, and another has one"

@@ -105,7 +105,8 @@ class ViewAccuracy(Check):
         self.gone[member] = None
 
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
-        if self.undisturbed and reason != "crashed" and member not in self.gone:
+        inside = member in self.last  # else it was refused
+        if self.undisturbed and reason != "crashed" and inside and member not in self.gone:
             self.broken("view-accuracy", f"it is out ({reason}), and neither left nor looked dead", member=member)
         self.gone[member] = None
 
