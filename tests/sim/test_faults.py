@@ -18,16 +18,19 @@ from pygroups.sim.network import Network
 from pygroups.sim.runner import Outcome, play
 from pygroups.sim.schedule import (
     Action,
+    Beside,
     Break,
     Clog,
     Crash,
     Cut,
     Far,
     Flap,
+    Forget,
     Gather,
     Habits,
     Jump,
     Leave,
+    Mislead,
     Pause,
     Replay,
     Ring,
@@ -297,6 +300,9 @@ def test_every_step_is_data() -> None:
         Slow(at=1, who="A", lasts=5, loop_delay=3),
         Unread(at=1, who="A", lasts=5),
         Jump(at=1, who="A", by=-5),
+        Forget(at=1, who="A", other="B"),
+        Beside(at=1, who="A", lasts=5, stranger=True),
+        Mislead(at=1, how="former", lasts=5),
         Gather(at=2),
     )
     assert {type(action) for action in every} == set(get_args(Action))
