@@ -1,0 +1,59 @@
+"""The guide names every option, every limit and every event, and its examples are Python."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+import pygroups
+from pygroups import Channel, Config, Happening
+
+GUIDE = (Path(__file__).parents[2] / "docs/guides/channel.md").read_text()
+NOT_BUILT = ("transport", "expect", "rejoin", "on_merge", "secret")
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the first table after the heading."""
+    section = GUIDE.split(f"\n## {heading}\n")[1]
+    lines = section[section.index("\n|") + 1 :].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_every_option_is_in_the_table() -> None:
+    named = [name for cells in rows("Joining") for name in re.findall(r"`(\w+)`", cells[0])]
+    parameters = [
+        name for name in inspect.signature(Channel).parameters if name not in ("group", "insecure", *NOT_BUILT)
+    ]
+    assert sorted(named) == sorted(parameters)
+
+
+def test_every_limit_is_in_the_table_with_its_default() -> None:
+    units = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
+    table = {cells[0].strip("`"): cells[1].split() for cells in rows("Config")}
+    assert list(table) == [name for name in Config.__struct_fields__ if name != "internal"]
+    for name, (number, unit) in table.items():
+        assert float(number) * units[unit] == getattr(Config(), name), name
+
+
+def test_every_event_is_in_the_table_with_its_fields() -> None:
+    kinds = [kind for kind in vars(pygroups).values() if isinstance(kind, type) and issubclass(kind, Happening)]
+    kinds.remove(Happening)
+    described = {cells[0].strip("`") for cells in rows("Reading")}
+    assert described == {f"{kind.__name__}({', '.join(kind.__struct_fields__)})" for kind in kinds}
+
+
+def test_the_examples_are_python() -> None:
+    examples = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    assert len(examples) >= 8
+    for example in examples:
+        compile(f"async def _():\n{textwrap.indent(example, '    ')}", "channel.md", "exec")
+
+
+def test_every_error_that_the_guide_names_is_offered() -> None:
+    named = {"NameTaken", "Refused", "UsageError", "NotBuilt", "WouldBlock", "WouldDeadlock", "Timeout", "NotSent"}
+    named |= {"Unknown", "ChannelClosed", "Excluded", "StateLost"}
+    for name in named:
+        assert f"`{name}" in GUIDE
+        assert issubclass(getattr(pygroups, name), pygroups.Error)
