@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pygroups.core import events
 from pygroups.core.address import Address
 from pygroups.core.events import (
     Event,
     Marks,
     NewView,
-    Standing,
     StateArrived,
     StateChunk,
+    StateFailed,
     StateTaken,
     StateWanted,
-    Waits,
 )
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
+from pygroups.core.standing import Standing, Waits
 from pygroups.core.view import Ballot, View
-from pygroups.layers.state_transfer import StateBegin, StateTransfer
+from pygroups.layers._providers import Providers, providers
+from pygroups.layers.state_transfer import StateBegin, StateRefused, StateTransfer
 
 from .conversation import Conversation, Member
 
@@ -300,3 +303,40 @@ def test_8_who_had_its_state_after_it_was_asked_tells_the_joiners_too() -> None:
     group.give("A", "C", b"later")
     group.settle()
     assert group.holds("A") == group.holds("B") == group.holds("C") == {}
+
+
+# -- who gives to whom, as a table
+
+ONE, TWO = Ballot(1, Address("A", "1" * 16)), Ballot(2, Address("A", "1" * 16))
+A, B, C, D = (Address(name, f"{number:016x}") for number, name in enumerate("ABCD", 1))
+
+
+@pytest.mark.parametrize(
+    ("standings", "found"),
+    [
+        ({A: True, B: True}, Providers({C: Waits(A, TWO), D: Waits(A, TWO)})),
+        ({A: False, B: True}, Providers({C: Waits(B, TWO), D: Waits(B, TWO)})),
+        ({A: True, B: True, C: Waits(B, ONE)}, Providers({C: Waits(B, ONE), D: Waits(A, TWO)})),
+        ({A: True, B: True, C: Waits(A, ONE, (A,))}, Providers({C: Waits(B, TWO, (A,)), D: Waits(A, TWO)})),
+        ({A: True, B: True, C: Waits(B, ONE, (A, B))}, Providers({D: Waits(A, TWO)}, None, (C,))),
+        ({A: True, B: False, C: Waits(A, ONE, (A,)), D: Waits(A, ONE, (A,))}, Providers({}, None, (C, D))),
+        ({A: False, B: False}, Providers({D: Waits(C, TWO)}, C)),
+        ({A: False, B: False, C: Waits(A, ONE, (A,)), D: Waits(A, ONE)}, Providers({D: Waits(A, ONE)}, C)),
+        ({A: True, B: True, C: True, D: False}, Providers({})),
+    ],
+)
+def test_whoever_can_gives_to_those_who_have_none(standings: dict[Address, Standing], found: Providers) -> None:
+    assert providers(TWO, (A, B, C, D), standings) == found
+
+
+def test_a_refusal_waits_until_the_joiner_has_the_view() -> None:
+    group = Group("A", "B", "C")
+    group.view(1, "AB")
+    group.view(2, "ABC", where="AB")
+    refused = StateFailed(group.at["A"].id, group.member("C").address, "it raised")
+    group.member("A").stack.asked(refused, 0)
+    group.end_turn("A")
+    layer = group.layer("A")
+    assert layer.held and not layer.below
+    layer.up(Run(group.member("C").address, group.member("A").address, (StateBegin(group.at["A"].id),)))
+    assert [item.head for item in layer.below if isinstance(item, Run)] == [StateRefused(group.at["A"].id)]

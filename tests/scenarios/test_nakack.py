@@ -161,7 +161,7 @@ def test_a_fetch_that_is_held_up_is_no_storm(profile: str, how: str) -> None:
     they fetch: then each of them gets each run, and hardly any twice."""
     sender = "C" if profile == "fifo" else "A"
     lacking = [name for name in "ABC" if name != sender]
-    with scenario("A B C", profile=profile) as group:
+    with scenario("A B C", profile=profile, flush_timeout=6 * SECOND) as group:
         rules = [
             group.drop("nakack.Data", "XmitReq", src=sender, dest=lacking),
             group.drop("HighestSeq", "Vote", "StabilityMsg"),

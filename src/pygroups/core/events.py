@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from .address import Address
+from .standing import Standing
 from .view import Ballot, View, ViewId
 
 Marks = dict[Address, int]  # per origin, the number of the first message not yet had
@@ -160,16 +161,6 @@ class Gone(Event):
 
     What was sent before in the same turn still leaves once; nothing is repeated, nobody hears a heartbeat again.
     """
-
-
-class Waits(msgspec.Struct, frozen=True, array_like=True):
-    """A member that has no state yet: `provider` gives it the one of the start of `view`."""
-
-    provider: Address
-    view: ViewId
-
-
-Standing = Waits | bool  # how a member stands to the group's state: it waits for one, has one (True) or keeps none
 
 
 class NewView(Event):

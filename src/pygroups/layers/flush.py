@@ -31,7 +31,7 @@ from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot
 
-from ._marks import before_cut
+from ._marks import before_cut, forget_outside
 
 
 class Flush(Layer):
@@ -127,6 +127,7 @@ class Flush(Layer):
         self._hand_up_rest(event.cut)
         if event.digest is not None:
             self.marks = dict(event.digest)
+        forget_outside(self.marks, event.view.members, self.env.config.marks_max)
         self.below.append(Installed(event.view.id, dict(self.marks)))
         self.above.append(event)
         waiting = self.waiting

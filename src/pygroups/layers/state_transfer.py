@@ -1,8 +1,8 @@
 """STATE_TRANSFER: a joiner gets the state of the start of a view, from a member that was there before.
 
-Everybody keeps account of who has no state yet and who provides it.  If a provider is lost, the next view has another
-one, and the state is that of the start of this view.  Taking and setting the state, and holding events back until it
-is set, is the channel's part.  Note: docs/layers/state_transfer.md.
+Everybody keeps account of who has no state yet and who provides it (_providers.py).  If a provider is lost, or fails to
+give its state, the next view has another one, and the state is that of the start of this view.  Taking and setting the
+state, and holding events back until it is set, is the channel's part.  Note: docs/layers/state_transfer.md.
 """
 
 from __future__ import annotations
@@ -15,21 +15,25 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.events import (
     Event,
+    Excluded,
     Marks,
     NewView,
-    Standing,
     StateArrived,
     StateChunk,
     StateFailed,
     StateStanding,
     StateTaken,
     StateWanted,
-    Waits,
+    ViewWanted,
 )
-from pygroups.core.layer import Env, Layer
+from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run, pack, unpack
+from pygroups.core.standing import Standing, Waits
 from pygroups.core.view import ViewId
+
+from ._marks import forget_outside
+from ._providers import Providers, providers
 
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 
@@ -60,14 +64,32 @@ class StateBegin(msgspec.Struct, array_like=True, tag=93):
     view: ViewId
 
 
+class StateRefused(msgspec.Struct, array_like=True, tag=94):
+    """Provider to joiner: I cannot give you the state of the start of `view`; let another member do it."""
+
+    view: ViewId
+
+
 class StateTransfer(Layer):
     """State of the start of a view for those who join in it."""
 
-    __slots__ = ("begun", "done", "given", "held", "marks", "members", "parts", "standing", "stateless", "view")
+    __slots__ = (
+        "begun",
+        "done",
+        "failed",
+        "given",
+        "held",
+        "marks",
+        "members",
+        "parts",
+        "standing",
+        "stateless",
+        "view",
+    )
 
     needs: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"STATE_AT_VIEW"})
-    heads: ClassVar[tuple[type, ...]] = (StateData, StateAck, StateDone, StateBegin)
+    heads: ClassVar[tuple[type, ...]] = (StateData, StateAck, StateDone, StateBegin, StateRefused)
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -81,6 +103,7 @@ class StateTransfer(Layer):
         self.held: dict[tuple[Address, ViewId], list[Run]] = {}  # those of them for which it has no view yet
         self.begun: dict[Address, ViewId] = {}  # who waits for a part of ours, in which view; maybe not installed here
         self.parts = 0  # received of the state that this member waits for
+        self.failed: dict[Address, None] = {}  # who did not give this member its state, though it has one
 
     # -- runs
 
@@ -100,6 +123,8 @@ class StateTransfer(Layer):
             self._on_state_begin(run.src, head)
         elif isinstance(head, StateDone):
             self._has_state(run.src)
+        elif isinstance(head, StateRefused):
+            self._on_refused(run.src, head)
         else:
             self.above.append(run)
 
@@ -109,12 +134,12 @@ class StateTransfer(Layer):
         if isinstance(event, StateChunk):
             self._give(event)
         elif isinstance(event, StateFailed):
-            self.env.count("state not given")
+            self._refuse(event)
         else:
             self.below.append(event)
 
     def _give(self, event: StateChunk) -> None:
-        if self.stateless.get(event.joiner) != Waits(self.env.me, event.view):
+        if not self._provides(event.joiner, event.view):
             self.above.append(StateTaken(event.view, event.joiner, None))  # it has gone, or has another state
             return
         key = (event.joiner, event.view)
@@ -127,6 +152,20 @@ class StateTransfer(Layer):
             self.below.append(part)
         else:  # as many as the channel reads ahead
             self.held.setdefault(key, []).append(part)
+
+    def _provides(self, joiner: Address, view: ViewId) -> bool:
+        """Whether this member gives it the state of the start of `view`."""
+        return _which(self.stateless.get(joiner)) == (self.env.me, view)
+
+    def _refuse(self, event: StateFailed) -> None:
+        """The application gives no state: tell the joiner, as soon as it has the view."""
+        if self._provides(event.joiner, event.view):
+            self.env.count("state not given")
+            refusal = Run(self.env.me, event.joiner, (StateRefused(event.view),))
+            if self.begun.get(event.joiner) == event.view:
+                self.below.append(refusal)
+            else:
+                self.held[event.joiner, event.view] = [refusal]
 
     def _on_state_begin(self, joiner: Address, head: StateBegin) -> None:
         if joiner not in self.begun and len(self.begun) >= MEMBERS_MAX:
@@ -144,7 +183,7 @@ class StateTransfer(Layer):
     # -- the joiner
 
     def _on_state_data(self, run: Run, head: StateData) -> None:
-        if self.stateless.get(self.env.me) != Waits(run.src, head.view) or head.number != self.parts:
+        if not self._awaits(run.src, head.view) or head.number != self.parts:
             self.env.drop("state that nobody waits for")
         else:
             self._take(run, head)
@@ -156,14 +195,49 @@ class StateTransfer(Layer):
             self.env.drop("malformed state")
             return
         self.parts += 1
+        self._wait_for_provider()
         self.tell(run.src, StateAck(head.view, self.parts))
         self.above.append(StateArrived(head.view, run.src, data, head.last, head.none))
         if head.last:
-            self._done(self.members)
+            self._done(self.members, keeps=self.env.keeps_state)
 
-    def _done(self, others: tuple[Address, ...]) -> None:
+    def _awaits(self, provider: Address, view: ViewId) -> bool:
+        """Whether this member waits for the state of the start of `view` from `provider`."""
+        waits = self.stateless.get(self.env.me)
+        return waits is not None and _which(waits) == (provider, view) and provider not in waits.failed
+
+    def _wait_for_provider(self) -> None:
+        self.wake = self.env.now + self.env.config.state_timeout
+
+    def timer(self) -> None:
+        """Nothing came for so long."""
+        self.wake = NEVER
+        waits = self.stateless.get(self.env.me)
+        if waits is not None:
+            self.env.count("state that did not come in time")
+            self._turn_away(waits)
+
+    def _on_refused(self, provider: Address, head: StateRefused) -> None:
+        waits = self.stateless.get(self.env.me)
+        if waits is None or not self._awaits(provider, head.view):
+            self.env.drop("refusal of a state that nobody waits for")
+        else:
+            self._turn_away(waits)
+
+    def _turn_away(self, waits: Waits) -> None:
+        """`waits.provider` does not give its state: the next view names another one."""
+        self.failed[waits.provider] = None
+        self.parts = 0
+        self.stateless[self.env.me] = Waits(waits.provider, waits.view, tuple(self.failed))
+        self._stands(self.stateless[self.env.me])
+        self.below.append(ViewWanted())
+        self._wait_for_provider()  # for that view
+
+    def _done(self, others: tuple[Address, ...], *, keeps: bool) -> None:
+        """This member waits for no state any more; it has one to give if `keeps`."""
         self._has_state(self.env.me)
-        self._stands(self.env.keeps_state)
+        self._stands(keeps)
+        self.wake = NEVER
         for member in others:
             if member != self.env.me:
                 self.tell(member, StateDone())
@@ -179,64 +253,68 @@ class StateTransfer(Layer):
     def up_event(self, event: Event) -> None:
         if isinstance(event, NewView):
             self._install(event)
-        else:
-            self.above.append(event)
+            return
+        if isinstance(event, Excluded):
+            self.wake = NEVER
+        self.above.append(event)
 
     def _install(self, event: NewView) -> None:
         me, view = self.env.me, event.view
         self.view, self.members = view.id, view.members
         if event.digest is not None:
             self.marks = dict(event.digest)
+        forget_outside(self.marks, view.members, self.env.config.marks_max)
         before = self.stateless.get(me)
-        lost = self._provide(event)
-        if lost or self.stateless.get(me, before) != before:
+        found = self._provide(event)
+        alone = found.begins == me or me in found.without
+        if alone or _which(self.stateless.get(me, before)) != _which(before):
             self.parts = 0
             event = msgspec.structs.replace(event, digest=dict(self.marks))  # what was held before is dropped
-        joiners = tuple(joiner for joiner, waits in self.stateless.items() if waits == Waits(me, view.id))
+        joiners = tuple(joiner for joiner in self.stateless if self._provides(joiner, view.id))
         wanted = [StateWanted(view.id, joiners, dict(self.marks))] if joiners else []
-        if lost:
+        if alone:
             self.env.count("state lost")
             self.above += [event, StateArrived(view.id, me, b"", last=True, none=True), *wanted]
-            self._done(self.members)
+            self._done(self.members, keeps=found.begins == me and self.env.keeps_state)
         else:
             self.above += [*wanted, event]
-            if me in self.done and isinstance(event.standings.get(me), Waits):
-                self._done(event.joined)  # it had its state before this view, and after it was asked
-            waits = self.stateless.get(me)
-            if waits is not None and waits != before:
-                self.tell(waits.provider, StateBegin(waits.view))  # not sooner: parts would come before the view
+            self._begin_to_wait(event, before)
         self.done = {member: None for member in self.done if member in view.members}
         self.begun = {one: begun for one, begun in self.begun.items() if one in view.members or begun > view.id}
+        self.failed = {member: None for member in self.failed if member in view.members}
 
-    def _provide(self, event: NewView) -> bool:
-        """Who gives a state to whom from this view on, from what all who install it know: whoever gave and is still
-        here goes on.  True when nobody has a state and this member is the first that needs one: it begins with none.
-        """
-        me, members, standings = self.env.me, event.view.members, event.standings
-        founded = event.previous is None and members == (me,)
-        if founded:
-            self._stands(self.env.keeps_state)
-        without = [] if founded else [m for m in members if not isinstance(standings.get(m), bool)]
-        provider = next((member for member in members if standings.get(member) is True), None)
-        lost = provider is None and bool(without)
-        if lost:
-            provider = without.pop(0)
-        self.stateless = {}
-        for member in without:
-            waits = standings.get(member)
-            if not isinstance(waits, Waits) or waits.provider not in members:
-                if isinstance(waits, Waits) and provider == me:
-                    self.env.count("state from another")
-                assert provider is not None
-                waits = Waits(provider, event.view.id)
-            if member not in self.done:
-                self.stateless[member] = waits
+    def _begin_to_wait(self, event: NewView, before: Waits | None) -> None:
+        me = self.env.me
+        waits = self.stateless.get(me)
+        if me in self.done and isinstance(event.standings.get(me), Waits):
+            self._done(event.joined, keeps=self.env.keeps_state)  # it had its state before, and after it was asked
+        elif waits is None:
+            self.wake = NEVER
+        elif waits.provider in self.failed:
+            self._turn_away(waits)  # it failed after this member was asked
+        elif _which(waits) != _which(before):
+            self._wait_for_provider()
+            self.tell(waits.provider, StateBegin(waits.view))  # not sooner: parts would come before the view
+
+    def _provide(self, event: NewView) -> Providers:
+        """Who gives a state to whom from this view on."""
+        me, members = self.env.me, event.view.members
+        if event.previous is None and members == (me,):
+            self._stands(self.env.keeps_state)  # it founded the group
+            found = Providers({})
+        else:
+            found = providers(event.view.id, members, event.standings)
+        for member, waits in found.waits.items():
+            old = event.standings.get(member)
+            if waits.provider == me and isinstance(old, Waits) and waits != old:
+                self.env.count("state from another")
+        self.stateless = {member: waits for member, waits in found.waits.items() if member not in self.done}
         if me in self.stateless:
             self._stands(self.stateless[me])
-        for joiner, view in list(self.given):
-            if self.stateless.get(joiner) != Waits(me, view):
+        for joiner, view in [*self.given, *self.held]:
+            if not self._provides(joiner, view):
                 self._ends(joiner, view)
-        return lost and provider == me
+        return found
 
     def _stands(self, standing: Standing) -> None:
         self.standing = standing
@@ -244,3 +322,8 @@ class StateTransfer(Layer):
 
     def gauges(self) -> dict[str, int]:
         return {"stateless": len(self.stateless), "given": len(self.given)}
+
+
+def _which(waits: Waits | None) -> tuple[Address, ViewId] | None:
+    """Whose state of which view it is."""
+    return None if waits is None else (waits.provider, waits.view)

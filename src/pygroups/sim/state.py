@@ -32,6 +32,7 @@ class StateKeeper:
         member = self.member
         if member.habits.state in ("raises", "hangs"):
             member.world.count("no state given")
+            member.world.judge.state_refused(member.address)
             if member.habits.state == "raises":
                 for joiner in event.joiners:
                     member.ask(StateFailed(event.view, joiner, "get_state() raised"))

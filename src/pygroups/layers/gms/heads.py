@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.events import Standing
 from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
+from pygroups.core.standing import Standing
 from pygroups.core.view import Ballot, View, ViewId
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]

@@ -21,6 +21,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Event, Found, LifeVerified, NewView, Suspect, Unsuspect
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
+from pygroups.core.standing import Standing
 from pygroups.core.view import Ballot, View
 
 from . import decide, heads
@@ -75,7 +76,7 @@ class Gms(Layer):
         self.phase = Phase.NEW
         self.view: View | None = None
         self.primary = True  # a hint, see View.primary
-        self.standing: events.Standing = True  # to the group's state; told by state_transfer, where there is one
+        self.standing: Standing = True  # to the group's state; told by state_transfer, where there is one
         self.suspicions = Suspicions()
         self.accused: dict[Address, bool] = {}  # whom this member has told the others that it suspects
         self.leaving = False

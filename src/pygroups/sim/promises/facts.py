@@ -199,6 +199,9 @@ class Check:
     def keeps_no_state(self, member: Address) -> None:
         """The application of `member` has no state, wants none and gives none."""
 
+    def state_refused(self, member: Address) -> None:
+        """The application of `member` was asked for its state, and does not give it."""
+
     def state_none(self, member: Address, view: ViewId) -> None:
         """`member` was told that nobody has a state for it."""
 

@@ -94,6 +94,7 @@ class Judge:
         self._state_given = _hearers(checks, "state_given")
         self._state_set = _hearers(checks, "state_set")
         self._keeps_no_state = _hearers(checks, "keeps_no_state")
+        self._state_refused = _hearers(checks, "state_refused")
         self._state_none = _hearers(checks, "state_none")
         self._looked = _hearers(checks, "looked")
         self._healed = _hearers(checks, "healed")
@@ -249,6 +250,11 @@ class Judge:
     def keeps_no_state(self, member: Address) -> None:
         """`member`, which has no view yet, wants no state and gives none."""
         for check in self._keeps_no_state:
+            check(member)
+
+    def state_refused(self, member: Address) -> None:
+        """`member` was asked for its state, and does not give it."""
+        for check in self._state_refused:
             check(member)
 
     def state_none(self, member: Address, view: ViewId) -> None:

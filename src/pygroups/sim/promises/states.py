@@ -22,8 +22,10 @@ class States(Check):
         self.waits: dict[Address, ViewId] = {}  # who began with a digest, and has no state for it yet
         self.stateless: dict[Address, None] = {}  # who never has one
         self.none: dict[Address, ViewId] = {}  # who began a view with no state
+        self.refusing: dict[Address, None] = {}  # who has one, and was asked for it in vain
         self.seen: dict[Address, None] = {}  # who has had a view; others have no state yet
         self.members: dict[ViewId, tuple[Address, ...]] = {}
+        self.last: dict[Address, tuple[Address, ...]] = {}  # of whom the last view of each consists
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -31,21 +33,21 @@ class States(Check):
 
     def viewed(self, view: Viewed) -> None:
         self.seen[view.member] = None
-        self.members[view.id] = view.members
+        self.members[view.id] = self.last[view.member] = view.members
         if view.digest is None:
             return
         if view.member not in self.stateless:
             self.waits[view.member] = view.id
         begun = self.begun[view.member, view.id] = _without_ones(view.digest)
         held = _without_ones(self.messages.next.get(view.member, {}))
-        if view.came_from is not None and begun != held:
+        if view.came_from is not None and not _agree(begun, held, view.members):
             detail = f"its view begins with {_text(begun)}, and it had delivered {_text(held)}"
             self.broken("state-cut", detail, member=view.member, view=view.id)
 
     def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         self.judged += 1
         marks, held = _without_ones(digest), _without_ones(self.messages.next.get(member, {}))
-        if marks != held:
+        if not _agree(marks, held, self.last.get(member, ())):
             detail = f"the state holds {_text(marks)}, its provider had delivered {_text(held)}"
             self.broken("state-cut", detail, member=member, view=view)
         self.given[member, view] = (marks, data)
@@ -61,22 +63,27 @@ class States(Check):
         elif given[1] != data:
             self.broken("state-cut", "its bytes are not those given", member=member, other=provider, view=view)
         begun = self.begun.get((member, view))
-        if begun is None or begun != marks:
+        if begun is None or not _agree(begun, marks, self.members.get(view, ())):
             detail = f"its view begins with {_text(begun or {})}, the state holds {_text(marks)}"
             self.broken("state-cut", detail, member=member, other=provider, view=view)
 
     def keeps_no_state(self, member: Address) -> None:
         self.stateless[member] = None
 
+    def state_refused(self, member: Address) -> None:
+        self.refusing[member] = None
+
     def state_none(self, member: Address, view: ViewId) -> None:
-        """Nobody else in its view may have one."""
+        """Nobody else in its view may have one and give it."""
         self.judged += 1
         self.waits.pop(member, None)
         self.none[member] = view
         same = [other for other, began in self.none.items() if began == view]  # what they have now has the same past
         without = {**self.waits, **self.stateless, **dict.fromkeys(same)}
         for other in self.members.get(view, ()):
-            if other in self.seen and other not in without:
+            if other in self.refusing:
+                self.stateless[member] = None  # it is asked for none, since there is another
+            elif other in self.seen and other not in without:
                 detail = "it begins with no state, and another has one"
                 self.broken("state-cut", detail, member=member, other=other, view=view)
 
@@ -89,6 +96,12 @@ class States(Check):
 
 def _without_ones(marks: Marks) -> Marks:
     return {origin: mark for origin, mark in sorted(marks.items()) if mark > 1}
+
+
+def _agree(some: Marks, others: Marks, members: tuple[Address, ...]) -> bool:
+    """Whether no mark differs; of origins outside the view one may be forgotten (`marks_max`)."""
+    both = {**some, **others}
+    return all(some.get(one) == others.get(one) for one in both if one in members or (one in some and one in others))
 
 
 def _text(marks: Marks) -> str:

@@ -1,0 +1,51 @@
+"""Who gives the group's state to whom, as a pure function of what all who install a view know.
+
+Note: docs/layers/state_transfer.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pygroups.core.address import Address
+from pygroups.core.standing import Standing, Waits
+from pygroups.core.view import ViewId
+
+
+class Providers(NamedTuple):
+    """What follows from a view for those who have no state yet."""
+
+    waits: dict[Address, Waits]  # who waits, and for whose state of which view
+    begins: Address | None = None  # nobody has a state: this one begins with none, and gives that to the others
+    without: tuple[Address, ...] = ()  # everybody who has a state failed to give it to them: they begin with none
+
+
+def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Address, Standing]) -> Providers:
+    """Whoever gave a state and is still here goes on, unless it failed; else the first that has one and did not."""
+    holders = [member for member in members if standings.get(member) is True]
+    needy = [member for member in members if not isinstance(standings.get(member), bool)]
+    if needy and not holders:
+        begins = needy.pop(0)
+        return Providers({m: _goes_on(standings.get(m), members) or Waits(begins, view) for m in needy}, begins)
+    waits: dict[Address, Waits] = {}
+    without: list[Address] = []
+    for member in needy:
+        standing = standings.get(member)
+        kept = _goes_on(standing, members)
+        failed = standing.failed if isinstance(standing, Waits) else ()
+        able = next((holder for holder in holders if holder not in failed), None)
+        if kept is not None:
+            waits[member] = kept
+        elif able is not None:
+            waits[member] = Waits(able, view, failed)
+        else:
+            without.append(member)
+    return Providers(waits, None, tuple(without))
+
+
+def _goes_on(standing: Standing | None, members: Sequence[Address]) -> Waits | None:
+    """What it waits for, if that can still come."""
+    if isinstance(standing, Waits) and standing.provider in members and standing.provider not in standing.failed:
+        return standing
+    return None
