@@ -110,7 +110,8 @@ def _disturbed() -> list[Planted]:
             for at in "AC"
         ),
         _one("excluded-without-a-journal", lambda g: s.excluded_for_nothing(g, "C", missing="D")),
-        _one("a-fault-elsewhere", s.a_fault_elsewhere, "view-accuracy"),
+        _one("a-fault-elsewhere", lambda g: s.a_fault_elsewhere(g, marked=True), "view-accuracy"),
+        _one("marks-elsewhere", lambda g: s.a_fault_elsewhere(g, marked=False)),
     ]
 
 

@@ -1,11 +1,12 @@
 """view-accuracy: before the first fault a view loses only who began to leave, and only views born apart merge.
 
-At quiet there is one view, with exactly those that reach quiet. Histories without marks are not judged.
+At quiet there is one view, with exactly those that reach quiet. Lives that views link with no mark are not judged.
 """
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from pygroups.journal.schema import MARKS
 from pygroups.pipeline.findings import GROUPS, Rule, findings, view_name, words
 from pygroups.pipeline.keys import life_key_of
 from pygroups.pipeline.tables import Tables
@@ -24,13 +25,15 @@ def _calm(tables: Tables) -> DataFrame:
     that fault made look dead. So a view is calm if its member has no mark before it, and its number is below those of
     all views that a linked member installed after a mark. No clock is compared.
     """
-    faults = tables.events.where("kind = 'fault'").groupBy("life").agg(F.min("index").alias("fault"))
-    marked = tables.journals.where("marked").select("life")
-    views = tables.views.join(F.broadcast(marked), "life", "left_semi").join(F.broadcast(faults), "life", "left")
-    views = views.join(F.broadcast(tables.linked.select("life", "linked")), "life")
-    disturbed = F.min(F.expr("if(index > fault, view_number, null)")).over(Window.partitionBy("linked"))
-    calm = F.expr("(fault is null or index < fault) and (disturbed is null or view_number < disturbed)")
-    return views.withColumn("disturbed", disturbed).where(calm)
+    first = F.min(F.when(F.col("kind") == "fault", F.col("index")))
+    marks = tables.events.where(F.col("kind").isin(*MARKS)).groupBy("life").agg(first.alias("fault"))
+    marks = marks.withColumn("marked", F.lit(True))
+    views = tables.views.join(F.broadcast(tables.linked.select("life", "linked")), "life")
+    views = views.join(F.broadcast(marks), "life", "left")
+    together = Window.partitionBy("linked")
+    disturbed = F.min(F.expr("if(index > fault, view_number, null)")).over(together)
+    known = views.withColumns({"disturbed": disturbed, "marked": F.max("marked").over(together)}).where("marked")
+    return known.where("(fault is null or index < fault) and (disturbed is null or view_number < disturbed)")
 
 
 def _lost(tables: Tables, calm: DataFrame) -> DataFrame:
