@@ -32,7 +32,8 @@ class View(Happening, frozen=True):
     """The members agreed on who they are now.
 
     `members` stand in rank order, the first one coordinates.  `transitional` are those who came with this member from
-    its last view, itself included: they have seen exactly the same messages.  `primary` is a hint (see the profiles).
+    its last view, itself included: they have seen exactly the same messages.  `primary` is true if this view has more
+    than half of the members of the last primary view.  It is a hint: two sides of a split can both have it for a while.
     """
 
     id: ViewId

@@ -88,7 +88,7 @@ class Inbox:
         self.loop_ran = True  # since the application was given its last batch
         self.opened: Opened | None = None  # the run whose messages are being given
         self.read: list[Delivered] = []  # given to the application, which has not asked for the next event
-        self.generous = 0  # how many reasons there are to count as consumed what nobody has read
+        self.generous = 0  # reasons for which unread messages count as consumed at present
         self.guarded: list[asyncio.Future[None]] = []  # what the reading task itself waits for in `send`
         self.answers: dict[asyncio.Future[None], int] = {}  # what tasks that it started wait for there, and since when
         self.ended = False  # the last event was read

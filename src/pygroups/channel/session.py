@@ -45,7 +45,7 @@ class Session:
         self.me = me = here.address(options)
         self.view: View | None = None
         self.leaving = False
-        self.quiet = False  # all was declared to be at rest: others may leave now, which is none
+        self.quiet = False  # the program has marked that the group is at rest, so leaving writes no statistics
         self.crash: BaseException | None = None
         self.joined: asyncio.Future[None] = loop.create_future()
         self.left: asyncio.Future[Left] = loop.create_future()

@@ -42,7 +42,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     queue_max: int = 64 << 20  # unread events before a reader that waits in its own send is refused
     heartbeat: int = 1 * SECOND
     heartbeat_timeout: int = 5 * SECOND
-    lateness: int = 20 * MILLISECOND  # of a member's own timers, from which on it takes less for silence
+    lateness: int = 20 * MILLISECOND  # of the member's own timers; above it the member extends its timeouts
     verify_timeout: int = 1 * SECOND  # how long a silent member has to answer before it is suspected
     unicast_period: int = 20 * MILLISECOND  # between two rounds of asking, reporting and repeating
     unicast_ack_runs: int = 32  # received runs before an acknowledgement that does not wait for the round
@@ -62,7 +62,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     stable_pause: int = 5 * MILLISECOND  # between two votes that only runs make urgent
     stable_combine: int = 1 * MILLISECOND  # between two stability messages, unless all have voted in between
     stable_quiet: int = 200 * MILLISECOND  # the same while no vote was urgent
-    stable_period: int = 200 * MILLISECOND  # at most, and half of it at least, between two votes that nothing makes so
+    stable_period: int = 200 * MILLISECOND  # the longest pause between votes that are not urgent; the shortest is half
     stable_backoff_max: int = 1 * SECOND  # between two votes that repeat what was said
     stable_suspend_max: int = 60 * SECOND  # a suspension ends by itself
     future_runs_max: int = 4_096  # runs of a view that is not installed yet; of one sender to be ordered, a quarter

@@ -18,7 +18,9 @@ from pygroups.core.limits import TEXT_MAX
 from pygroups.wire.frame import VERSION
 
 LENGTH: Final = struct.Struct(">I")
-FAREWELL: Final = LENGTH.pack(0)  # instead of a frame: this connection ends on purpose, and it means nothing
+FAREWELL: Final = LENGTH.pack(
+    0
+)  # in place of a frame: this connection is closed on purpose, its sender has not crashed
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 

@@ -123,7 +123,7 @@ class Link:
         self.home.happened(Ended(self.peer))
 
     def drop(self, *, farewell: bool = False) -> None:
-        """Close the connection and forget what waits for it; with `farewell` the peer is told that it means nothing."""
+        """Close the connection, drop its queued frames; `farewell` tells the peer that this member has not crashed."""
         sock, self.sock = self.sock, None
         if sock is not None:
             self._close(sock, farewell=farewell)
