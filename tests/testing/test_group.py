@@ -562,6 +562,24 @@ def test_a_hang_says_who_waits_to_join_or_for_a_task_or_for_room_and_what_failed
         run(waits_for_a_task)
 
 
+def test_what_fails_because_a_hanging_test_is_ended_is_not_told() -> None:
+    async def story(group: Group) -> None:
+        async with Channel("g", name="A") as a, Channel("g", name="B"):
+            await group.settled()
+
+            async def fill() -> None:
+                while True:
+                    await a.send(bytes(60_000))
+
+            filling = asyncio.create_task(fill(), name="filling")
+            await asyncio.Event().wait()
+            del filling
+
+    with pytest.raises(Hang, match="task 'filling' waits for room in the window") as raised:
+        run(story)
+    assert [note for note in raised.value.__notes__ if "something else" in note] == []
+
+
 def test_a_test_that_goes_on_for_ever_ends_at_its_limit() -> None:
     async def story(group: Group) -> None:
         while True:

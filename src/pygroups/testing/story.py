@@ -37,6 +37,7 @@ class Story:
         self._verdict: asyncio.Future[None] = self.loop.create_future()  # has the error that ends the test early
         self._stubborn: Hang | None = None
         self._fallen: list[BaseException] = []  # raised where nobody could hear it
+        self._before_end: tuple[int | None, int | None] = (None, None)  # of these, and of the tasks that failed
 
     def play(self, program: Coroutine[Any, Any, Result]) -> Result:
         """The result of `program`, which runs on a loop of its own."""
@@ -67,7 +68,7 @@ class Story:
 
     def _error(self, main: asyncio.Task[Result]) -> BaseException | None:
         """Why the test has failed, if it has."""
-        fallen = [*self._fallen, *self._errors_of_tasks(main)]
+        fallen = [*self._fallen[: self._before_end[0]], *self._errors_of_tasks(main)]
         error = self._verdict.exception() if self._verdict.done() else None
         if isinstance(error, Hang | Broken):
             error = error.with_traceback(canceled_at(main))
@@ -132,7 +133,7 @@ class Story:
 
     def _failures(self) -> Iterable[tuple[asyncio.Task[Any], BaseException]]:
         """The tasks that raised something nobody has asked for, and what."""
-        for task in self.loop.failed:
+        for task in self.loop.failed[: self._before_end[1]]:
             error = task.exception() if unseen(task) else None
             if error is not None and not isinstance(error, Crashed):
                 yield task, error
@@ -156,6 +157,8 @@ class Story:
     async def _close(self, main: asyncio.Task[Any]) -> None:
         """End all that is left: first what ends by itself, then what nobody has thought of."""
         well = main.done() and not self._verdict.done()
+        if self._verdict.done():  # what fails from now on fails because the test is being ended
+            self._before_end = (len(self._fallen), len(self.loop.failed))
         main.cancel()
         self.cancel_tasks_of(self.processes)
         await self._ended([main, *self._others(self.processes)])
