@@ -46,11 +46,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "late": "frames come again long after, in other views, over other connections, to other lives",
     "replay": "all that one sent another in the last seconds arrives again",
     "corrupt": "bits are flipped, ends are missing, two frames are glued together",
-}
-FAULTS: Final = tuple(SENTENCES)  # what a seed draws a part of
-
-# What lasts while everything else has healed, and what is wrong for a moment but never made good by itself.
-LASTING: Final[Mapping[str, str]] = {
+    # What lasts while everything else has healed, and what is wrong for a moment and never made good by itself.
     "stay-oneway": "one direction of a link, or all that comes to a process or goes out of it, stays cut",
     "stay-pair": "two processes stay unable to reach each other, and others reach both",
     "stay-apart": "one process, or a side, stays cut off from all others",
@@ -60,7 +56,8 @@ LASTING: Final[Mapping[str, str]] = {
     "limits": "limits and time-outs of every layer are small",
     "no-state": "an application fails, or never answers, when it shall give its state",
 }
-BY_NAME: Final = tuple(LASTING)  # had by their names only: no seed draws them beside the others
+BY_NAME: Final = ("far", "no-state")  # had by their names only: no seed draws them beside the others
+FAULTS: Final = tuple(fault for fault in SENTENCES if fault not in BY_NAME)  # what a seed draws a part of
 
 # What comes with a protocol that does not exist yet.
 COMES_WITH: Final[Mapping[str, str]] = {
@@ -116,7 +113,7 @@ DISTURBING: Final = (
         "twin",
     ),
     *("loss", "burst", "tail", "corrupt"),
-    *(fault for fault in LASTING if fault not in ("limits", "no-state")),
+    *("stay-oneway", "stay-pair", "stay-apart", "far", "unreached", "refused"),
 )
 
 
