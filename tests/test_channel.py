@@ -199,7 +199,7 @@ def test_after_leaving_nothing_is_sent(tmp_path: Path) -> None:
         async with group.channel("A") as channel:
             left = await channel.leave()
             assert left == Left("left", [])
-            with pytest.raises(ChannelClosed, match="leaving"):
+            with pytest.raises(ChannelClosed, match="left its group"):
                 await channel.send(b"x")
             with pytest.raises(ChannelClosed):
                 channel.send_nowait(b"x")

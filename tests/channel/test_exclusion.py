@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -39,3 +43,56 @@ def test_after_a_leave_of_the_programs_own_iteration_just_ends(tmp_path: Path) -
             await anext(reader.channel)
 
     in_a_group(tmp_path, story)
+
+
+PROGRAM = """
+import asyncio, sys
+import pygroups
+
+
+async def main() -> None:
+    limits = pygroups.Config(heartbeat=0.1, heartbeat_timeout=0.6, verify_timeout=0.2)
+    async with pygroups.Channel("orders", name=sys.argv[1], discovery=sys.argv[2], config=limits) as channel:
+        await channel.send(b"to everyone")
+        async for event in channel:
+            match event:
+                case pygroups.Message(sender=sender, payload=payload):
+                    print(sender.name, payload)
+                case pygroups.View(members=members):
+                    print("members:", [member.name for member in members], flush=True)
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_the_program_of_the_readme_does_not_end_quietly_after_it_was_stopped(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM]
+    processes: list[subprocess.Popen[str]] = []
+    try:
+        for name in "AB":
+            call = [*command, name, f"dir:{tmp_path}"]
+            processes.append(subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+            wait_for_line(processes[0], "members: ['A', 'B']" if name == "B" else "members: ['A']")
+        wait_for_line(processes[1], "members: ['A', 'B']")
+        processes[1].send_signal(signal.SIGSTOP)
+        wait_for_line(processes[0], "members: ['A']")
+        time.sleep(1)  # so that it is late by more than the warning needs
+        processes[1].send_signal(signal.SIGCONT)
+        _, errors = processes[1].communicate(timeout=30)
+        assert processes[1].returncode == 1
+        assert errors.splitlines()[-1].startswith("pygroups.core.errors.Excluded: the other members removed this one")
+        assert "the event loop was blocked for" in errors, "logged too"
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def wait_for_line(process: subprocess.Popen[str], wanted: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == wanted:
+            return
+    raise AssertionError(f"it ended without {wanted!r}")

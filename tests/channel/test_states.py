@@ -290,6 +290,36 @@ def test_what_a_member_sent_into_a_state_that_never_came_is_unknown_too(tmp_path
     in_a_group(tmp_path, story)
 
 
+def test_while_the_state_is_taken_the_others_go_on(tmp_path: Path) -> None:
+    """The provider cannot read meanwhile; what it has not read holds up nobody's window."""
+
+    async def story(group: Group) -> None:
+        config = Config(window=64 << 10, run_bytes=16 << 10, stable_bytes=16 << 10)
+        gate = asyncio.Event()
+
+        class Slow(App):
+            async def get_state(self) -> bytes:
+                await gate.wait()
+                return b"the state"
+
+        first, app = await group.joined("A", state=Slow(), config=config), App()
+        reading = asyncio.create_task(drain(first, []))
+        other = await group.read("B", config=config)
+        third = await group.joined("C", state=app, config=config)
+        also = asyncio.create_task(drain(third, []))
+        async with asyncio.timeout(10):
+            for _ in range(50):
+                await other.channel.send(bytes(8 << 10))
+        gate.set()
+        await third.ready()
+        assert app.state == b"the state"
+        await until(lambda: other.channel.stats()["window"]["free"] == 64 << 10)
+        reading.cancel()
+        also.cancel()
+
+    in_a_group(tmp_path, story)
+
+
 def both(get: Callable[..., Any], set_: Callable[..., Any]) -> object:
     return type("S", (), {"get_state": staticmethod(get), "set_state": staticmethod(set_)})()
 

@@ -203,7 +203,8 @@ class Inbox:
         item = self.queue[0]
         error = None
         if isinstance(item, Wanted):
-            error = await self.states.provide(item)
+            with self._generosity():  # get_state() may take long, and nothing is read meanwhile
+                error = await self.states.provide(item)
         elif isinstance(item, Loading):
             error = await self._load(item)
         if self.queue and self.queue[0] is item:

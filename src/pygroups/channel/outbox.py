@@ -299,7 +299,7 @@ class Outbox:
     def give_up(self, why: str, cause: BaseException | None = None) -> None:
         """Nothing arrives any more, because of a fault perhaps."""
         self.close(why, cause)
-        self.ended = why
+        self.closed = self.ended = why
         for until, line in self.until.items():
             while line:
                 number, arrived = line.popleft()

@@ -239,8 +239,7 @@ class Session:
 
     def _on_excluded(self, event: core.Excluded) -> None:
         if not self.joined.done():
-            error = NameTaken if event.reason == "name taken" else Refused
-            self.joined.set_exception(error(event.detail or f"the group does not take this member: {event.reason}"))
+            self.joined.set_exception(_refusal(event))
             return
         self.reading.be_generous()
         if not self.leaving and event.reason != "left":
@@ -309,6 +308,12 @@ class Session:
 
     def answers(self, now: int) -> None:
         self.reading.end_deadlocks(now)
+
+
+def _refusal(event: core.Excluded) -> Refused:
+    if event.reason == "name taken":
+        return NameTaken(f"{event.detail}: choose another name, or end that process first")
+    return Refused(event.detail or f"the group does not take this member: {event.reason}")
 
 
 def _top(stack: Stack) -> Top:

@@ -72,9 +72,11 @@ class Watchdog:
         self.timer = self.loop.call_later(PERIOD / SECOND, self._look)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Look no more; the end may have come because the loop was blocked."""
         if self.timer is not None:
             self.timer.cancel()
+            self.timer = None
+            self._on_lateness(self.clock.now() - self.due)
 
     def _look(self) -> None:
         now = self.clock.now()
