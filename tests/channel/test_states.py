@@ -21,6 +21,7 @@ from tests.channel_world import Group, in_a_group, until
 
 A, B, C = Address("A", "00"), Address("B", "01"), Address("C", "02")
 VIEW = ViewId(3, A)
+QUICK = Config(views_per_second=50)
 
 
 class App:
@@ -191,10 +192,10 @@ async def drain(channel: Channel, events: list[Happening]) -> None:
         events.append(event)
 
 
-async def waiting_joiner(group: Group, name: str) -> tuple[Channel, App]:
+async def waiting_joiner(group: Group, name: str, **options: Any) -> tuple[Channel, App]:
     """A member whose state does not come: the members that have one do not read."""
     app = App(b"nothing")
-    return await group.joined(name, state=app), app
+    return await group.joined(name, state=app, **options), app
 
 
 def test_a_joiner_whose_only_provider_dies_is_told_that_the_state_is_lost(tmp_path: Path) -> None:
@@ -273,13 +274,16 @@ def test_what_a_member_sent_into_a_state_that_never_came_is_unknown_too(tmp_path
     """Its messages were in the state of the second provider, which it was not given either."""
 
     async def story(group: Group) -> None:
-        first, other = await group.joined("A", state=App()), await group.joined("B", state=App())
+        first, other = (
+            await group.joined("A", state=App(), config=QUICK),
+            await group.joined("B", state=App(), config=QUICK),
+        )
         apps = [asyncio.create_task(drain(channel, [])) for channel in (first, other)]
         await other.ready()
         for task in apps:
             task.cancel()
         await asyncio.sleep(0)
-        second, _ = await waiting_joiner(group, "C")
+        second, _ = await waiting_joiner(group, "C", config=QUICK)
         numbers = [await second.send(b"%d" % number, until="delivered") for number in range(5)]
         first._member.crash(AssertionError("dies"))
         await until(lambda: len(second.view.members) == 2)
@@ -290,11 +294,48 @@ def test_what_a_member_sent_into_a_state_that_never_came_is_unknown_too(tmp_path
     in_a_group(tmp_path, story)
 
 
+@pytest.mark.parametrize("fault", ["raises", "hangs", "does not read"])
+def test_when_one_member_gives_no_state_another_one_does(tmp_path: Path, fault: str) -> None:
+    class Fails(App):
+        works = True
+
+        async def get_state(self) -> bytes:
+            if not self.works:
+                if fault == "raises":
+                    raise ZeroDivisionError
+                await asyncio.sleep(1_000)
+            return b"the state"
+
+    async def story(group: Group) -> None:
+        config, failing, joiner = Config(state_timeout=300_000, views_per_second=50), Fails(), App()
+        first = await group.joined("A", state=failing, config=config)
+        reading = [asyncio.create_task(drain(first, []))]
+        second = await group.joined("B", state=App(), config=config)
+        reading.append(asyncio.create_task(drain(second, [])))
+        await second.ready()
+        failing.works = False
+        if fault == "does not read":
+            reading[0].cancel()
+        third = await group.joined("C", state=joiner, config=config)
+        async with asyncio.timeout(10):
+            await third.ready()
+        assert (joiner.state, joiner.sets) == (b"the state", 1)
+        view = await anext(third)
+        assert isinstance(view, View)
+        assert view.joined == (third.address,)
+        for task in reading:
+            task.cancel()
+        results = await asyncio.gather(*reading, return_exceptions=True)
+        assert isinstance(results[0], ZeroDivisionError) == (fault == "raises")
+
+    in_a_group(tmp_path, story)
+
+
 def test_while_the_state_is_taken_the_others_go_on(tmp_path: Path) -> None:
     """The provider cannot read meanwhile; what it has not read holds up nobody's window."""
 
     async def story(group: Group) -> None:
-        config = Config(window=64 << 10, run_bytes=16 << 10, stable_bytes=16 << 10)
+        config = Config(window=64 << 10, run_bytes=16 << 10, stable_bytes=16 << 10, views_per_second=50)
         gate = asyncio.Event()
 
         class Slow(App):
