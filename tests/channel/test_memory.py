@@ -15,7 +15,7 @@ from pygroups import Address, Channel, ChannelClosed, Message, NotSent, Timeout,
 from pygroups.core.limits import Config
 from tests.channel_world import Group, Reader, in_a_group, until
 
-SMALL = Config(window=256 << 10, run_bytes=16 << 10, stable_bytes=16 << 10, queue_max=1 << 20)
+SMALL = Config(window=256 << 10, run_bytes=16 << 10, stable_bytes=16 << 10, queue_max=1 << 20, receive_bytes=256 << 10)
 PART = bytes(8 << 10)
 PARTS = SMALL.window // len(PART)
 SLACK = 512 << 10  # what is no message: tasks, counters, the buffers of two connections

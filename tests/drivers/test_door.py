@@ -281,6 +281,31 @@ async def _noise(node_count: int) -> None:
             writer.close()
 
 
+@pytest.mark.parametrize(
+    ("hello", "why"),
+    [
+        (Hello(VERSION, "other", A, "127.0.0.1:1", B), "another group"),
+        (Hello(VERSION, "g", A, "127.0.0.1:1", C), "another member"),
+        (Hello(VERSION + 1, "g", A, "127.0.0.1:1", B), f"wire version {VERSION + 1} is not {VERSION}"),
+    ],
+)
+def test_a_connection_that_is_refused_is_logged_with_the_reason(
+    caplog: pytest.LogCaptureFixture, hello: Hello, why: str
+) -> None:
+    async def main() -> None:
+        async with nodes(B) as (b,):
+            reader, writer = await dialed(b)
+            writer.write(said(hello))
+            assert await reader.read()
+            writer.close()
+            (record,) = caplog.records
+            assert (record.name, record.levelname) == ("pygroups.drivers.tcp", "WARNING")
+            assert record.getMessage().startswith(f"a connection from {A} (127.0.0.1:")
+            assert record.getMessage().endswith(f" is refused: {why}")
+
+    run(main)
+
+
 def test_who_is_refused_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     run(lambda: _noise(20))
     lines = [record.getMessage() for record in caplog.records if record.name == "pygroups.drivers.tcp"]

@@ -227,6 +227,28 @@ def test_a_broken_assertion_crashes_the_member_and_nothing_is_swallowed() -> Non
     in_a_loop(story)
 
 
+def test_what_cannot_be_closed_keeps_nothing_else_open() -> None:
+    async def story() -> None:
+        world = World()
+        await joined(world)
+        closed: list[str] = []
+
+        def broken(what: str) -> Any:
+            def close() -> None:
+                closed.append(what)
+                raise OSError(what)
+
+            return type("Broken", (), {"close": staticmethod(close)})()
+
+        world.member.network, world.member.discovery = broken("network"), broken("discovery")
+        world.member.journal = broken("journal")
+        with pytest.raises(OSError, match="journal"):
+            world.member.close()
+        assert closed == ["network", "discovery", "journal"]
+
+    in_a_loop(story)
+
+
 def test_a_frame_that_breaks_a_layer_crashes_and_noise_does_not() -> None:
     async def story() -> None:
         world = World()

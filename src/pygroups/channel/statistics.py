@@ -46,10 +46,10 @@ def memory_bound(session: Session) -> int:
     resending, once unread, once at the coordinator in the queue to be ordered, once in the forward-table if it is our
     own, and once in what waits for each peer's connection.  Beside, each member has a window of messages to this one
     alone that are unread, and this one as much to each of them.  Unread events may grow to `queue_max` while the
-    reading task sends or a state is loaded.
+    reading task sends or a state is loaded, and frames that have not come whole take `receive_bytes` at most.
     """
     config = session.options.config
     members = 1 if session.view is None else len(session.view.members)
     everybody = members * config.window
     links = (members - 1) * min(everybody, config.link_bytes)
-    return 5 * everybody + config.window + links + config.queue_max
+    return 5 * everybody + config.window + links + config.queue_max + config.receive_bytes

@@ -88,7 +88,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     stranger_timeout: int = 5 * SECOND  # for them to say it
     guests: int = 256  # connections of peers outside the view; one that comes beyond closes the one silent longest
     guest_timeout: int = 30 * SECOND  # a connection of such a peer that brings nothing for so long is closed
-    receive_bytes: int = 64 << 20  # beginnings of frames that have not come whole yet, of all connections together
+    receive_bytes: int = 32 << 20  # beginnings of frames that have not come whole yet, of all connections together
     directory_period: int = 200 * MILLISECOND  # between two looks whether the own entry is still there
     lock_retry: int = 20 * MILLISECOND  # while another process is founding the group
     stats_period: int = 60 * SECOND  # between two `stats` records

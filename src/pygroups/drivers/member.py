@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Final, Protocol
 
 import msgspec
@@ -300,10 +301,11 @@ class Member:
         for timer in (self.timer, self.stats_timer):
             if timer is not None:
                 timer.cancel()
-        self.network.close()
-        self.discovery.close()
-        if self.journal is not None:
-            self.journal.close()
+        with ExitStack() as rest:  # whatever breaks, the others are closed
+            if self.journal is not None:
+                rest.callback(self.journal.close)
+            rest.callback(self.discovery.close)
+            rest.callback(self.network.close)
 
 
 def liveness_bound(config: Config) -> int:
