@@ -6,7 +6,7 @@ import pytest
 
 from pygroups.cli.progress import progress_text
 from pygroups.layers.profiles import PROFILES
-from pygroups.sim.coverage import STAGES, faults_missing, zeros
+from pygroups.sim.coverage import NEVER_WITH, STAGES, faults_missing, zeros
 from pygroups.sim.draw import FAULTS, Wish
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.runner import Outcome, Totals
@@ -99,6 +99,16 @@ def test_the_stages_are_those_of_layers_that_exist() -> None:
     assert set(STAGES) <= layers
     stages = [stage for of_layer in STAGES.values() for stage in of_layer]
     assert len(stages) == len(set(stages))
+
+
+def test_a_stage_that_a_profile_cannot_have_is_not_missed() -> None:
+    """A warning that always rings is not read: SEQUENCER keeps what waits for the next view itself."""
+    kept = "multicasts kept for the next view"
+    total = Summary(Totals(schedules=2), Wish("total"), 1.0)
+    fifo = Summary(Totals(schedules=2), Wish("fifo"), 1.0)
+    assert kept in fifo.never_hit and kept in fifo.stages
+    assert kept not in total.never_hit and kept not in total.stages
+    assert set(NEVER_WITH) <= {stage for of_layer in STAGES.values() for stage in of_layer}
 
 
 def test_the_line_on_a_terminal() -> None:

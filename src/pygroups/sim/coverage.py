@@ -71,6 +71,7 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
     "Gms": {
         "asked to join": "sent Join",
         "name taken": "name taken",
+        "refused": "sent Refuse",
         "asked to leave": "sent LeaveReq",
         "Ready asked": "sent Ready",
         "Ready answered": "sent ReadyRsp",
@@ -109,11 +110,14 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """By layer, what can happen in it at a view change, in that order, and the counter that says so."""
 
+NEVER_WITH: Final[Mapping[str, str]] = {"multicasts kept for the next view": "Sequencer"}
+"""Stages that cannot be where a profile has this layer: SEQUENCER sends nothing down while it is stopped."""
+
 
 def stages_hit(layers: tuple[str, ...], counts: Mapping[str, int]) -> dict[str, int]:
     """How often each stage of these layers was hit, in the order of a view change."""
     stages = [stage for layer, those in STAGES.items() if layer in layers for stage in those.items()]
-    return {stage: counts.get(counter, 0) for stage, counter in stages}
+    return {stage: counts.get(counter, 0) for stage, counter in stages if NEVER_WITH.get(stage) not in layers}
 
 
 # -- what must not be 0
