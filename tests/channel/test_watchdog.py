@@ -161,7 +161,7 @@ def test_a_member_that_reads_nothing_is_named(caplog: pytest.LogCaptureFixture) 
             slow = [event for event in events if isinstance(event, Slow)]
             assert [event.member for event in slow] == [idle.address] * 2
             assert 5 <= slow[0].seconds <= 6
-            assert f"{idle.address} has read nothing for 5 s" in lines(caplog)[0]
+            assert f"{idle.address} has read none of this member's messages for 5 s" in lines(caplog)[0]
             also = asyncio.create_task(read(idle))
             await flooding
             await asyncio.sleep(20)

@@ -57,7 +57,7 @@ class Suspected(Happening, frozen=True):
 
 
 class Slow(Happening, frozen=True):
-    """`member` has read nothing for `seconds`, and this member's window is full of messages that it has not read.
+    """`member` has read none of this member's messages for `seconds`, and the window is full of them.
 
     Told after 5 seconds, and again each time that it has lasted twice as long.
     """

@@ -75,6 +75,7 @@ class Session:
         self.found: tuple[Address, ...] = ()  # members that the join is waiting for
         self.suspected: dict[Address, None] = {}
         self.changing = False  # a change of the view is under way
+        self.reads = 0  # what the program has consumed, at the last look
         self.left_window = -1  # bytes that have left the window, at the last look
         self.alone: dict[Address, int] = {}  # members to whom something alone waits to be sent, and the room for it
         watched(self)
@@ -281,11 +282,15 @@ class Session:
         sending = self.sending
         left = sending.room() + sending.top.sent_bytes()
         moved, self.left_window = left != self.left_window, left
+        reads, self.reads = self.reading.consumption.count != self.reads, self.reading.consumption.count
         before, self.alone = self.alone, sending.waited_for()
         if self.left.done():
             return ()
         alone = [member for member, room in self.alone.items() if before.get(member) == room]
-        return tuple(dict.fromkeys([*(() if moved else sending.holders()), *alone]))
+        holders = dict.fromkeys([*(() if moved else sending.holders()), *alone])
+        if reads:
+            holders.pop(self.me, None)  # it reads, only not its own messages: others' come first
+        return tuple(holders)
 
     def is_slow(self, member: Address, seconds: float) -> None:
         size = self.options.config.window
@@ -298,8 +303,8 @@ class Session:
             )
             return
         self.log.warning(
-            "%s has read nothing for %.0f s, and the window (%d bytes) is full of messages that it has not read, so "
-            "that send waits",
+            "%s has read none of this member's messages for %.0f s, and the window (%d bytes) is full of them, so that "
+            "send waits",
             member,
             seconds,
             size,
