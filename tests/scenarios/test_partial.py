@@ -101,6 +101,18 @@ def test_a_member_that_hangs_while_another_dies_delays_the_next_view_by_less_tha
         group.settles()
 
 
+@BOTH
+def test_a_member_that_stands_still_while_somebody_joins_is_not_put_out(profile: str) -> None:
+    """For less than the heartbeat time-out: the join waits, and nobody goes."""
+    with scenario("A B C", profile=profile) as group:
+        group.pause("C")
+        group.start("D")
+        group.after(4.5)
+        group.resume("C")
+        agree(group, "A B C D", within=1)
+        group.settles()
+
+
 # -- a pair
 
 

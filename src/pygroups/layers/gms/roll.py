@@ -107,9 +107,15 @@ class RollCall:
         return [m for m in self.members if m not in self.answers and m not in self.gms.suspicions]
 
     def _patience(self, missing: list[Address]) -> int:
-        """Longer when nothing is known to be wrong, and for members whose answers took long the last time."""
+        """Short while a member is suspected here, longer while only others suspect one; while nothing is known to be
+        wrong, two rounds take as long as it takes to notice silence.  Longer for members that answered late before."""
         config = self.env.config
-        base = config.ready_timeout if self.hurries else max(config.ready_timeout, config.flush_timeout)
+        if self.hurries:
+            base = config.ready_timeout
+        elif self.gms.suspicions.accusations:
+            base = max(config.ready_timeout, config.flush_timeout)
+        else:
+            base = max(config.flush_timeout, (config.heartbeat_timeout + config.verify_timeout) // 2)
         grown = min(base << min(self.unheard, 10), config.patience_max)
         return max(base, grown, self.gms.leader.times.patience(missing))
 
