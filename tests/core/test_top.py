@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Event, Excluded, Freed, Gone, Leave, NewView, Stability, Suspect, Undelivered
+from pygroups.core.events import Event, Excluded, Freed, FreedTo, Gone, Leave, NewView, Stability, Suspect, Undelivered
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, RUN_MESSAGES_MAX, Config
 from pygroups.core.run import Run, pack, unpack
@@ -492,3 +492,56 @@ def test_what_comes_to_one_member_with_the_news_of_its_end_is_delivered_before_i
     assert isinstance(events[-1], Excluded)
     bench.top.up(Run(B, A, (), B, 2, 0, 1, pack([b"too late"])))
     assert bench.turn()[1] == []
+
+
+# -- the window of messages to one member
+
+
+def test_the_window_to_one_member_counts_what_it_has_not_consumed() -> None:
+    bench = Bench(run_bytes=1_000, window=4_000)
+    top = bench.top
+    assert top.room(B) == top.room(C) == 4_000
+    top.accept(bytes(1_000), B)
+    assert top.room(B) == 4_000 - 1_000 - ENTRY_BYTES and top.room() == top.room(C) == 4_000
+    (run,) = bench.cut()
+    assert top.room(B) == 4_000 - len(run.body)
+    top.up_event(FreedTo(B, len(run.body)))
+    assert top.room(B) == 4_000 and top.wake <= bench.env.now, "a turn begins, and senders are woken"
+    top.accept(bytes(500), B)
+    bench.turn()
+    top.up_event(FreedTo(B, None))
+    assert top.room(B) == 4_000
+    top.up_event(FreedTo(C, 7))
+    assert top.room(C) == 4_000
+
+
+def test_receivers_outside_the_view_are_remembered_within_a_bound() -> None:
+    """Their numbers go on; beyond the bound the ones that were first written to are forgotten."""
+    bench = Bench(unicast_peers_max=3)
+    outsiders = [Address("X", f"{number:016x}") for number in range(10)]
+    bench.top.accept(b"to B", B)
+    for outsider in outsiders:
+        bench.top.accept(b"x", outsider)
+    bench.turn()
+    bench.top.accept(b"open", outsiders[0])
+    bench.view(2, A, B)
+    assert list(bench.top.unicasts) == [B, outsiders[0], outsiders[9]]
+    assert bench.top.accept(b"again", B) == 2
+    assert bench.top.accept(b"again", outsiders[9]) == 2
+
+
+def test_a_sender_is_told_who_holds_its_window_only_while_it_is_shut() -> None:
+    bench = Bench(run_bytes=1_000, window=4_000)
+    top = bench.top
+    top.up_event(Stability({}, {}, 1, 1, (B,)))
+    assert top.waits_for() == ()
+    for _ in range(4):
+        top.accept(bytes(900))
+    assert top.waits_for() == (B,)
+    top.up_event(Stability({}, {}, 1, 1))
+    assert top.waits_for() == (B,), "that says nothing of it"
+    top.up_event(Stability({}, {}, 1, 2))
+    assert top.waits_for() == (), "the window moves"
+    top.up_event(Stability({}, {}, 1, 2, (C, B)))
+    bench.view(2, A, B)
+    assert top.waits_for() == (), "who is in the new view was not counted yet"
