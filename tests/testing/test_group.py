@@ -274,6 +274,24 @@ def test_confirmed_messages_one_after_another_take_two_milliseconds_each(profile
     run(story)
 
 
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_more_than_a_window_goes_through(profile: str) -> None:
+    async def story(group: Group) -> None:
+        a = Channel("g", name="A", profile=profile, events="none")
+        async with a, Channel("g", name="B", profile=profile) as b, Channel("g", name="C", profile=profile) as c:
+            readers = [Reading(channel) for channel in (b, c)]
+            await group.settled(one=True)
+            for _ in range(80):
+                await asyncio.gather(*[channel.send(bytes(20_000)) for channel in (a, b, c)])
+            await group.settled(one=True)
+            assert [len(reader.payloads) for reader in readers] == [240, 240]
+            ((_, judge),) = group._machine.rooms.values()
+            assert judge.facts["window-bound"] == 240
+        await asyncio.gather(*[reader.task for reader in readers])
+
+    run(story)
+
+
 # -- faults
 
 

@@ -45,7 +45,10 @@ class Watch:
         if self.session.leaving and not self.leaving and not self.over:  # a turn begins that will ask the others
             self.leaving = True
             self._tell(self.judge.leaving, self.me)
-        return self.session.consumed()
+        consumed = self.session.consumed()
+        if consumed is not None:
+            self._tell(self.judge.consumed, self.me, consumed.marks)
+        return consumed
 
     def arrived(self, events: Sequence[Run | Event]) -> None:
         for event in events:
