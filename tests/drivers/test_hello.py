@@ -32,6 +32,7 @@ def test_a_hello_arrives_as_it_was_said() -> None:
         (msgspec.structs.replace(HELLO, expected=Address("B", "0" * 16)), "another member"),
         (msgspec.structs.replace(HELLO, sender=B), "it is you"),
     ],
+    ids=["wanted", "version", "group", "member", "incarnation", "myself"],
 )
 def test_the_wanted_member_is_named_and_a_refusal_names_nobody(hello: Hello, refusal: str) -> None:
     assert welcome(hello, B, "g") == Welcome(VERSION, None if refusal else B, refusal)
