@@ -144,6 +144,25 @@ def test_a_joiner_begins_with_the_state() -> None:
     run(story)
 
 
+def test_a_program_whose_state_fails_breaks_no_promise_of_the_group() -> None:
+    class Failing:
+        async def get_state(self) -> bytes:
+            raise ZeroDivisionError("mine")
+
+        async def set_state(self, data: bytes) -> None: ...
+
+    async def story(group: Group) -> None:
+        async with group.channel("orders", name="A", state=Failing()) as a:
+            reading = asyncio.create_task(payloads(a, 1))
+            async with group.channel("orders", name="B", state=Failing()) as b:
+                with pytest.raises(pygroups.StateLost):
+                    await b.ready()
+                with pytest.raises(ZeroDivisionError, match="mine"):
+                    await reading
+
+    run(story)
+
+
 @pytest.mark.parametrize("profile", ["total", "fifo"])
 def test_five_channels_a_crash_and_a_thousand_messages_take_less_than_a_second(profile: str) -> None:
     async def story(group: Group) -> None:

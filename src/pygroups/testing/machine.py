@@ -25,7 +25,7 @@ from pygroups.sim.schedule import stream
 from . import network as memory
 from .background import Background
 from .loop import PROCESS
-from .watch import Watch, WatchedTop
+from .watch import Watch, WatchedRecorder, WatchedTop
 
 HOST: Final = "memory"
 
@@ -87,6 +87,7 @@ class MemoryMachine:
         watch = self.watches[session.me] = Watch(session, judge, PROCESS.get(), self.failed)
         session.member.inbox = watch
         session.sending.top = WatchedTop(session.sending.top, watch)
+        session.states.recorder = WatchedRecorder(session.states.recorder, watch)
 
     def _room(self, options: Options) -> tuple[memory.Hub, Judge]:
         key = (options.place.root, options.group)

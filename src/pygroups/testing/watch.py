@@ -7,8 +7,19 @@ from typing import Any, Final
 
 from pygroups.channel.outbox import Top
 from pygroups.channel.session import Session
+from pygroups.channel.states import Recorder
 from pygroups.core.address import Address, parse_address
-from pygroups.core.events import Block, Consumed, Event, Excluded, NewView, StateArrived, StateWanted, Undelivered
+from pygroups.core.events import (
+    Block,
+    Consumed,
+    Event,
+    Excluded,
+    NewView,
+    StateArrived,
+    StateFailed,
+    StateWanted,
+    Undelivered,
+)
 from pygroups.core.layer import Env, Record
 from pygroups.core.records import PlainRecord
 from pygroups.core.run import Run
@@ -84,6 +95,10 @@ class Watch:
     def accepted(self, to: Address | None, number: int, payload: bytes) -> None:
         """The application has sent this."""
         self._tell(self.judge.accepted, self.me, to, number, payload)
+
+    def refused(self) -> None:
+        """The application was asked for its state, and has not given it."""
+        self._tell(self.judge.state_refused, self.me)
 
     def ended(self) -> None:
         """The process is gone; unless it had left, nobody heard a word of it."""
@@ -161,6 +176,20 @@ def _parsed(name: str, value: Any) -> object:
     if isinstance(value, Mapping):
         return {parse_address(key): number for key, number in value.items()}
     return value
+
+
+class WatchedRecorder:
+    """What the states of a channel ask of its member; that its application gives no state is told."""
+
+    def __init__(self, recorder: Recorder, watch: Watch) -> None:
+        self.recorder = recorder
+        self.watch = watch
+        self.record = recorder.record
+
+    def ask(self, event: Event) -> None:
+        if isinstance(event, StateFailed):
+            self.watch.refused()
+        self.recorder.ask(event)
 
 
 class WatchedTop:
