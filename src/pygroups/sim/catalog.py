@@ -56,8 +56,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "limits": "limits and time-outs of every layer are small",
     "no-state": "an application fails, or never answers, when it shall give its state",
 }
-BY_NAME: Final = ("far", "no-state")  # had by their names only: no seed draws them beside the others
-FAULTS: Final = tuple(fault for fault in SENTENCES if fault not in BY_NAME)  # what a seed draws a part of
+FAULTS: Final = tuple(SENTENCES)
 
 # What comes with a protocol that does not exist yet.
 COMES_WITH: Final[Mapping[str, str]] = {
@@ -130,6 +129,6 @@ def checked_faults(text: str) -> tuple[str, ...]:
     for name in names:
         if name in COMES_WITH:
             raise NotBuilt(f"the fault {name!r} comes with {COMES_WITH[name]}, which is not built yet")
-        if name not in (*FAULTS, *BY_NAME):
-            raise UsageError(f"there is no fault {name!r}; there are: {', '.join((*FAULTS, *BY_NAME))}")
+        if name not in FAULTS:
+            raise UsageError(f"there is no fault {name!r}; there are: {', '.join(FAULTS)}")
     return names
