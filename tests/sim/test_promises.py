@@ -272,6 +272,8 @@ GOOD = {
     "view 2 ABC: C (alone) (as A:2)\nstate set C 2A by A: A:2\nsend A\nA2: A B C\nquiet A B C",
     "nobody is left who has a state": "view 1 AB: A\nview 1 AB: B (alone) (as )\ncrash A\nview 2 B: B\n"
     "state none B 2A\nquiet B",
+    "a provider that says nothing for long is taken for one that fails": "view 1 AB: A\nview 1 AB: B (alone) (as )\n"
+    "after 30000 ms\nstate none B 1A",
     "one begins with none before another joiner has the view": "view 1 AB: A\nview 1 AB: B (alone) (as )\ncrash A\n"
     "view 2 BC: B\nstate none B 2B",
     "a leaver is told what it cannot know": START
@@ -362,6 +364,7 @@ PLANTED = [
     ("state-cut", JOINED + "quiet A B C"),
     ("state-cut", JOINED + "state set C 2A by A: A:2\nsend A\nA2: A B C\nstate set C 2A by A: A:2"),
     ("state-cut", JOINED + "state none C 2A"),
+    ("state-cut", JOINED + "after 29999 ms\nstate none C 2A"),
     ("window-bound", SMALL + "read C: A:2\nsend A\nsend A"),
     ("window-bound", SMALL + "send A"),
     ("window-bound", "window 8\nview 1 AB: A\nsend A\nsend A\nA1: A\nA2: A\nread A: A:3\nsend A"),

@@ -126,8 +126,8 @@ PLANTED = {
 }
 
 
-WELL = "undisturbed\nview 1 AB: A B\nafter 3000 ms\nlook 3: A B in 1 AB\nafter 100 ms\n"
-INSIDE = "view 2 ABC: A B\nview 2 ABC: C (alone) (as )\nlook 4: A B C in 2 ABC"
+WELL = "undisturbed\nview 1 AB: A B\nafter 9000 ms\nlook 9: A B in 1 AB\nafter 100 ms\n"
+INSIDE = "view 2 ABC: A B\nview 2 ABC: C (alone) (as )\nlook 10: A B C in 2 ABC"
 SLOWLY = "start C\nafter 800 ms\n" + INSIDE
 JOINS = {
     "it joins at once": (WELL + "start C\nafter 500 ms\n" + INSIDE, 1, False),
@@ -138,7 +138,17 @@ JOINS = {
     "it joins slowly, as another one joins": (WELL + "start D\n" + SLOWLY, 0, False),
     "it joins slowly, as somebody was stopped": (WELL.replace("in 1 AB", "in 1 AB; blocked A") + SLOWLY, 0, False),
     "it joins slowly, as somebody is far": (WELL.replace("in 1 AB", "in 1 AB; far") + SLOWLY, 0, False),
-    "it joins slowly, as there was a view just before": (WELL.replace("3000", "900") + SLOWLY, 0, False),
+    "it joins slowly, as two others do not reach each other": (
+        WELL.replace("1 AB\n", "1 AB; cut A-B\n") + SLOWLY,
+        0,
+        False,
+    ),
+    "it joins slowly, as what was wrong before is not noticed yet": ("changed 4\n" + WELL + SLOWLY, 0, False),
+    "it joins slowly, as there was a view just before": (
+        WELL.replace("9000 ms\n", "9000 ms\nview 2 AB: A B\n").replace("1 AB\n", "2 AB\n") + SLOWLY.replace("2", "3"),
+        0,
+        False,
+    ),
 }
 
 

@@ -127,7 +127,7 @@ def _config(rng: Random, faults: Sequence[str]) -> dict[str, int]:
     if rng.random() < 0.1:
         config |= {"nakack_early_max": 8, "unicast_early_max": 8, "nakack_request_runs": 3, "unicast_request_runs": 3}
     if "no-state" in faults:
-        config |= {"state_timeout": rng.choice((200, 1_000)) * MILLISECOND}
+        config |= {"state_timeout": rng.choice((500, 2_000)) * MILLISECOND}
     if "limits" in faults:
         config |= _small(stream(rng.randrange(1 << 32), "limits"))
     if rng.random() < 0.9:  # else the end of a schedule may take half a minute of nothing but heartbeats

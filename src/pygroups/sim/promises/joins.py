@@ -43,7 +43,10 @@ class Joins(Check):
             self.changes = situation.changes
         self._judge(situation)
         self.looked_at = situation.now
-        self.calm = situation.now > self.viewed_at + SECOND and not situation.distant and _is_well(situation)
+        config = self.around.config
+        noticed = situation.since + config.heartbeat_timeout + config.verify_timeout  # whatever was wrong before
+        settled = situation.now > max(noticed, self.viewed_at + SECOND)
+        self.calm = settled and not situation.distant and _is_well(situation)
 
     def _newcomer(self, situation: Situation) -> Stand | None:
         """Whoever began to join after the last look, if nothing else happened since."""
@@ -66,7 +69,9 @@ class Joins(Check):
 
 
 def _is_well(situation: Situation) -> bool:
-    """Whether all who are in a view are in one, and none of them is stopped, leaves or does not run."""
+    """Whether all who are in a view are in one and reach each other, and nobody is stopped, leaves or does not run."""
     inside = [stand for stand in situation.stands if stand.view is not None]
     hindered = any(stand.blocked or stand.leaving or not stand.runs for stand in inside)
-    return bool(inside) and not hindered and all(len(stand.members) == len(inside) for stand in inside)
+    linked_all = all(linked(one, other, situation.cut) for one in inside for other in inside if one is not other)
+    whole = all(len(stand.members) == len(inside) for stand in inside)
+    return bool(inside) and not hindered and whole and linked_all

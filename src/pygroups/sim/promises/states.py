@@ -20,6 +20,7 @@ class States(Check):
         self.given: dict[tuple[Address, ViewId], tuple[Marks, bytes]] = {}
         self.begun: dict[tuple[Address, ViewId], Marks] = {}  # what a member's view says that it begins with
         self.waits: dict[Address, ViewId] = {}  # who began with a digest, and has no state for it yet
+        self.since: dict[Address, int] = {}  # and since when, the first of several such views
         self.stateless: dict[Address, None] = {}  # who never has one
         self.none: dict[Address, ViewId] = {}  # who began a view with no state
         self.refusing: dict[Address, None] = {}  # who has one, and was asked for it in vain
@@ -38,6 +39,7 @@ class States(Check):
             return
         if view.member not in self.stateless:
             self.waits[view.member] = view.id
+            self.since.setdefault(view.member, view.at)
         begun = self.begun[view.member, view.id] = _without_ones(view.digest)
         held = _without_ones(self.messages.next.get(view.member, {}))
         if view.came_from is not None and not _agree(begun, held, view.members):
@@ -54,6 +56,7 @@ class States(Check):
 
     def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
         self.judged += 1
+        self.since.pop(member, None)
         if self.waits.pop(member, None) != view:
             self.broken("state-cut", "a state that it does not wait for", member=member, other=provider, view=view)
         marks = _without_ones(digest)
@@ -74,14 +77,17 @@ class States(Check):
         self.refusing[member] = None
 
     def state_none(self, member: Address, view: ViewId) -> None:
-        """Nobody else in its view may have one and give it."""
+        """Nobody else in its view may have one and give it: a provider that says nothing for state_timeout, because it
+        is cut off or late, is taken for one that fails."""
         self.judged += 1
         self.waits.pop(member, None)
         self.none[member] = view
+        now = self.around.clock()
+        in_vain = now - self.since.pop(member, now) >= self.around.config.state_timeout
         same = [other for other, began in self.none.items() if began == view]  # what they have now has the same past
         without = {**self.waits, **self.stateless, **dict.fromkeys(same)}
         for other in self.members.get(view, ()):
-            if other in self.refusing:
+            if other in self.refusing or in_vain:
                 self.stateless[member] = None  # it is asked for none, since there is another
             elif other in self.seen and other not in without:
                 detail = "it begins with no state, and another has one"
