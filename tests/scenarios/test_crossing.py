@@ -62,11 +62,13 @@ def test_collected_and_installed_in_one_turn(profile: str) -> None:
         group.until(lambda: group["A"].view == ("A", "B", "C", "D"), within=5)
         group.cut("A", "B C")
         group.until(lambda: collect.hits, within=10)
+        group.pause("D")  # so that A does not go on with it alone
         install.stop()
         group.mend("A", "B")
         given = group.watch("Install", src="B", dest="C")
         group.until(lambda: given.hits, within=5, step=0.0001)
         collect.stop()
+        group.resume("D")
         group.mend("A", "C")
         group.settles(20)
         assert ("A", "B", "C", "D") in group["C"].views
