@@ -1,0 +1,61 @@
+"""Whether a kept schedule guards anything: with the patch that brings its bug back it has to fail again.
+
+`found/<name>.toml` is that patch, in the form of the planted bugs.  What a schedule leaves to chance (the delay of each
+frame) changes whenever a layer draws once more or sends one head more, so a schedule is played under other chances too,
+as many as CHANCES: under one of them the bug must show.
+
+    python -m tests.sim.guards FILE.json CHANCES     plays it with the pygroups that Python finds
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tests.mutants import gate
+
+FOUND: Final = Path(__file__).with_name("found")
+HOME: Final = Path(__file__).parents[2]
+CHANCES: Final = 40
+HOLDS: Final = "holds"
+
+
+def first_failure(file: Path, chances: int) -> str:
+    """The chance under which `file` breaks a promise, and which; HOLDS if there is none."""
+    from pygroups.sim.runner import play
+    from pygroups.sim.schedule import from_json
+
+    schedule = from_json(file.read_bytes())
+    for chance in range(chances):
+        witness = play(msgspec.structs.replace(schedule, seed=schedule.seed + chance)).witness
+        if witness is not None:
+            return f"{chance}: {witness}"
+    return HOLDS
+
+
+def patch_of(name: str) -> gate.Mutant:
+    """The bug that the schedule `name` once found."""
+    entry = tomllib.loads((FOUND / f"{name}.toml").read_text())
+    return gate.Mutant(name, entry["bug"], "", entry["change"])
+
+
+def with_its_bug(name: str, folder: Path) -> str:
+    """What comes of the schedule `name` in a copy of the source, in `folder`, in which its bug is planted."""
+    source = folder / "src"
+    gate.copy_source(source)
+    gate.plant(patch_of(name), source)
+    command = [sys.executable, "-m", "tests.sim.guards", str(FOUND / f"{name}.json"), str(CHANCES)]
+    environment = {**os.environ, "PYTHONPATH": f"{source}:{HOME}", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    print(first_failure(Path(sys.argv[1]), int(sys.argv[2])))
