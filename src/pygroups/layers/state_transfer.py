@@ -203,8 +203,7 @@ class StateTransfer(Layer):
 
     def _awaits(self, provider: Address, view: ViewId) -> bool:
         """Whether this member waits for the state of the start of `view` from `provider`."""
-        waits = self.stateless.get(self.env.me)
-        return waits is not None and _which(waits) == (provider, view) and provider not in waits.failed
+        return _which(self.stateless.get(self.env.me)) == (provider, view)
 
     def _wait_for_provider(self) -> None:
         self.wake = self.env.now + self.env.config.state_timeout
@@ -225,9 +224,9 @@ class StateTransfer(Layer):
             self._turn_away(waits)
 
     def _turn_away(self, waits: Waits) -> None:
-        """`waits.provider` does not give its state: the next view names another one."""
+        """`waits.provider` does not give its state: the next view names another one.  If it comes before that, it is
+        taken all the same."""
         self.failed[waits.provider] = None
-        self.parts = 0
         self.stateless[self.env.me] = Waits(waits.provider, waits.view, tuple(self.failed))
         self._stands(self.stateless[self.env.me])
         self.below.append(ViewWanted())
@@ -266,7 +265,7 @@ class StateTransfer(Layer):
         forget_outside(self.marks, view.members, self.env.config.marks_max)
         before = self.stateless.get(me)
         found = self._provide(event)
-        alone = found.begins == me or me in found.without
+        alone = me not in self.done and (found.begins == me or me in found.without)
         if alone or _which(self.stateless.get(me, before)) != _which(before):
             self.parts = 0
             event = msgspec.structs.replace(event, digest=dict(self.marks))  # what was held before is dropped
@@ -290,7 +289,7 @@ class StateTransfer(Layer):
             self._done(event.joined, keeps=self.env.keeps_state)  # it had its state before, and after it was asked
         elif waits is None:
             self.wake = NEVER
-        elif waits.provider in self.failed:
+        elif waits.provider in self.failed and waits.provider not in waits.failed:
             self._turn_away(waits)  # it failed after this member was asked
         elif _which(waits) != _which(before):
             self._wait_for_provider()

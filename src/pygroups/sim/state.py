@@ -71,7 +71,10 @@ class StateKeeper:
             return
         if event.none:
             self.parts, self.waits = [], False
-            self.member.world.judge.state_none(self.member.address, event.view)
+            if self.member.env.counters.get("state that did not come in time"):
+                self.member.world.judge.keeps_no_state(self.member.address)  # others may have one: it was too slow
+            else:
+                self.member.world.judge.state_none(self.member.address, event.view)
             return
         self.parts.append(event.data)
         if event.last:

@@ -72,6 +72,7 @@ class States(Check):
 
     def keeps_no_state(self, member: Address) -> None:
         self.stateless[member] = None
+        self.waits.pop(member, None)
 
     def state_refused(self, member: Address) -> None:
         self.refusing[member] = None
