@@ -9,6 +9,8 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
+from typing import Any
 
 import pytest
 
@@ -360,6 +362,28 @@ def test_strangers_are_few_and_have_little_time() -> None:
                 writer.close()
 
     run(main)
+
+
+def test_the_name_of_a_place_to_listen_at_is_not_looked_up_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name server that does not answer would stop the heartbeats of all members in this loop."""
+    here, real, threads = threading.get_ident(), socket.getaddrinfo, []
+
+    def looked_up(*what: Any, **how: Any) -> Any:
+        threads.append(threading.get_ident())
+        return real(*what, **how)
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+
+    async def main() -> None:
+        network = TcpNetwork(A, "g", Config(), bind="localhost:0")
+        network.receive = network.happened = network.crashed = lambda what: None
+        network.count = lambda what, by=1: None
+        await network.open()
+        assert network.contact.startswith("127.0.0.1:") or network.contact.startswith("[::1]:")
+        network.close()
+
+    run(main)
+    assert here not in threads
 
 
 def test_a_place_that_is_taken_is_one_clear_error() -> None:

@@ -23,6 +23,7 @@ from .forks import closed_in_children
 from .hello import LENGTH, Hello
 from .link import Link
 from .seldom import Seldom
+from .sockets import resolved
 
 
 class TcpNetwork:
@@ -57,16 +58,16 @@ class TcpNetwork:
     async def open(self) -> None:
         """Listen; UsageError when that place cannot be had."""
         self.loop = asyncio.get_running_loop()
-        sock = self._listening()
+        sock = await self._listening()
         self.contact = str(advertised(Contact(*sock.getsockname()[:2]), self.advertise))
         door = self.door
         door.receive, door.happened, door.greeted = self.receive, self.happened, self._greeted
         door.count, door.crashed = self.count, self.crashed
         door.open(sock)
 
-    def _listening(self) -> socket.socket:
+    async def _listening(self) -> socket.socket:
         try:
-            (family, _, _, _, place), *_ = socket.getaddrinfo(*self.bind, type=socket.SOCK_STREAM)
+            family, place = await resolved(self.bind, self.loop)
             sock = closed_in_children(socket.socket(family, socket.SOCK_STREAM))
             try:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
