@@ -370,6 +370,28 @@ def test_what_the_file_system_refuses_is_counted_and_tried_again(
     asyncio.run(main())
 
 
+def test_a_founder_whom_nobody_can_read_yet_keeps_the_others_from_founding(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        founder, found = opened(place, A, loop=asyncio.get_running_loop())
+        founder.find()
+        assert found == [Found({}, True)]
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pwrite", lambda *values: os.stat("/nowhere"))
+            founder.announce(True)
+            other, found = opened(place, B)
+            other.find()
+            await asyncio.sleep(0.01)
+            assert found == []
+        await until(lambda: found)
+        assert found == [Found({A: "127.0.0.1:1"}, False)]
+        founder.close()
+        other.close()
+
+    asyncio.run(main())
+
+
 def test_whoever_cannot_open_entries_founds_no_group(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         member, _ = opened(place, A)

@@ -103,13 +103,14 @@ class Directory:
     def announce(self, member: bool, invited: bool = False) -> None:
         """Say whether this process is a member now, or is being taken in.
 
-        Whoever was to found the group lets go of its lock by it.
+        Whoever was to found the group lets go of its lock by it; a founder not before others can read it.
         """
         self.said.member, self.said.invited = member, invited
         if not self.said.contact:
             return
         self._say()
-        self._may_found_no_more()
+        if not member:
+            self._may_found_no_more()
 
     def refresh(self) -> None:
         """Keep the entry young, so that nobody tidies it away; write it anew if somebody did."""
@@ -125,6 +126,8 @@ class Directory:
         self.unsaid = not self._is_there() or not self._try(
             "be changed", lambda: os.pwrite(self.entry, text_of(self.said), 0)
         )
+        if self.said.member and not self.unsaid:
+            self._may_found_no_more()
 
     def _is_there(self) -> bool:
         """Whether the entry stands where others look for it; if not it is written, if that can be."""
