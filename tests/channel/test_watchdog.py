@@ -81,6 +81,17 @@ def test_a_loop_that_was_blocked_is_reported(caplog: pytest.LogCaptureFixture) -
     assert "the event loop was blocked for 3.0 s; after heartbeat_timeout, 5 s, the other members remove" in line
 
 
+def test_a_loop_that_is_often_blocked_is_not_reported_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    story = Story()
+    for late in (1.0, 0.6, 1.5, 2.0, 3.0):
+        story.run(0.1, late=late)
+    assert [line.split("for ")[1].split(" s;")[0] for line in lines(caplog)] == ["1.0", "2.0"]
+    assert story.dog.stalls == 5
+    story.run(31)
+    story.run(0.1, late=0.6)
+    assert len(lines(caplog)) == 3
+
+
 def test_what_lasts_is_reported_after_five_seconds_and_each_time_it_lasted_twice_as_long(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

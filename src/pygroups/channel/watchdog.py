@@ -14,6 +14,7 @@ from .log import Log
 
 PERIOD: Final = 500 * MILLISECOND
 STALL: Final = 500 * MILLISECOND  # the loop was blocked so long: worth a warning
+QUIET: Final = 30 * SECOND  # a further warning of a blocked loop, unless it was blocked twice as long
 PATIENCE: Final = 5 * SECOND  # what lasts so long is worth a warning, and again when it has lasted twice as long
 
 
@@ -62,6 +63,8 @@ class Watchdog:
         self.limit = limit
         self.stalls = 0
         self.longest_stall = 0  # microseconds
+        self.warned_at: int | None = None  # when the last warning of a blocked loop was logged, and how long it was
+        self.warned = 0
         self.due = 0
         self.timer: Timer | None = None
         self.lasting: dict[object, Lasting] = {}
@@ -92,6 +95,10 @@ class Watchdog:
             return
         self.stalls += 1
         self.longest_stall = max(self.longest_stall, late)
+        now = self.clock.now()
+        if self.warned_at is not None and now - self.warned_at < QUIET and late < 2 * self.warned:
+            return  # counted, and no news
+        self.warned_at, self.warned = now, late
         self.log.warning(
             "the event loop was blocked for %.1f s; after heartbeat_timeout, %g s, the other members remove this one: "
             "run what takes long with asyncio.to_thread",
