@@ -24,7 +24,6 @@ FILES: Final = sorted(FOUND.glob("*.json"))
 OPEN: dict[str, str] = {}  # by name, and why it still does
 BLUNT: dict[str, int] = {  # by name, under how many chances it did not fail, when that was tried last
     "a-view-that-ends-as-it-begins": 218,
-    "begins-with-none-before-another-has-a-view": 92,
     "counted-on-by-a-view-it-never-had": 1601,
     "done-with-one-only-suspected": 21,
     "joiner-founds-alone": 1287,
