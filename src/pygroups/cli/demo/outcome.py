@@ -44,6 +44,7 @@ class Outcome:
     wrong: dict[str, str]  # why a replica is not complete; "" if it is
     kill: Kill | None
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unjudged: list[str] = field(default_factory=list)  # promises of this profile that no rule judges yet
 
     @property
     def identical(self) -> bool:
@@ -70,7 +71,7 @@ def judge(outcome: Outcome, plan: Plan, place: Place, story: Story) -> None:
     """Tell what the replicas hold; have the journals audited, and the report written."""
     story.compared(outcome)
     if plan.audit:
-        outcome.verdicts = _audited(place, story)
+        outcome.verdicts, outcome.unjudged = _audited(place, story)
         story.audited(outcome, place.report)
 
 
@@ -85,7 +86,7 @@ def check_audit() -> None:
         raise UsageError(f"{error}; {WITHOUT_AUDIT}") from error
 
 
-def _audited(place: Place, story: Story) -> dict[str, dict[str, Any]]:
+def _audited(place: Place, story: Story) -> tuple[dict[str, dict[str, Any]], list[str]]:
     from pygroups.journal.reader import NotAJournal
     from pygroups.pipeline.audit import audit
     from pygroups.pipeline.report import write_report
@@ -98,10 +99,11 @@ def _audited(place: Place, story: Story) -> dict[str, dict[str, Any]]:
     except (NotAJournal, NoSpark) as error:
         raise UsageError(f"{error}; {WITHOUT_AUDIT}") from error
     result.session.stop()
-    return {
+    verdicts = {
         verdict.promise: {"verdict": verdict.verdict, "judged": verdict.judged, "skipped": verdict.skipped}
         for verdict in result.summary()
     }
+    return verdicts, result.unjudged
 
 
 def write_outcome(outcome: Outcome, plan: Plan, place: Place, story: Story) -> None:
@@ -118,6 +120,7 @@ def write_outcome(outcome: Outcome, plan: Plan, place: Place, story: Story) -> N
         "gap_ms": None if outcome.kill is None else outcome.kill.gap_ms,
         "kill": None if outcome.kill is None else asdict(outcome.kill),
         "verdicts": outcome.verdicts,
+        "unjudged": outcome.unjudged,
     }
     place.result.write_bytes(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
     story.last_word(outcome, place.result)

@@ -112,6 +112,8 @@ class Story:
         for name, verdict in outcome.verdicts.items():
             skipped = f", {verdict['skipped']:,} skipped" if verdict["skipped"] else ""
             self.tell(f"  {name:<22} {verdict['verdict']:<10} {verdict['judged']:,} facts judged{skipped}")
+        if outcome.unjudged:
+            self.tell(f"  not judged, as no rule is there yet: {', '.join(outcome.unjudged)}")
         self.tell(f"what the members wrote down, judged and drawn: {report}")
 
     def last_word(self, outcome: Outcome, result: Path) -> None:
