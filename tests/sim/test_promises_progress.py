@@ -128,9 +128,9 @@ PLANTED = {
 
 WELL = "undisturbed\nview 1 AB: A B\nafter 9000 ms\nlook 9: A B in 1 AB\nafter 100 ms\n"
 INSIDE = "view 2 ABC: A B\nview 2 ABC: C (alone) (as )\nlook 10: A B C in 2 ABC"
-SLOWLY = "start C\nafter 800 ms\n" + INSIDE
+SLOWLY = "start C\nafter 400 ms\n" + INSIDE
 JOINS = {
-    "it joins at once": (WELL + "start C\nafter 500 ms\n" + INSIDE, 1, False),
+    "it joins at once": (WELL + "start C\nafter 70 ms\n" + INSIDE, 1, False),
     "it joins slowly": (WELL + SLOWLY, 1, True),
     "it joins slowly, though others cannot join": (WELL + SLOWLY + "; D outside; cut A>D B>D C>D", 1, True),
     "it joins slowly, as it does not reach everybody": (WELL + SLOWLY + "; cut B>C", 0, False),

@@ -12,12 +12,12 @@ from pygroups.core.limits import MILLISECOND, SECOND
 from .facts import Check, Situation, Stand, Viewed
 from .progress import linked
 
-SPARE = 100 * MILLISECOND
-TRIPS = 12  # from one process to another, for all messages of a join
+SPARE = 60 * MILLISECOND
+TRIPS = 10  # from one process to another, for all messages of a join
 
 
 class Joins(Check):
-    """A lone join takes no longer than one attempt that waits for somebody in vain."""
+    """A lone join takes no longer than its messages and the time in which joins are gathered for one view."""
 
     promises = ("join-in-time",)
 
@@ -63,7 +63,7 @@ class Joins(Check):
             return
         config, took = self.around.config, self.views[joining.member] - joining.born
         self.judged += 1
-        if took > config.ready_timeout + config.batch + SPARE + TRIPS * self.around.trip:
+        if took > config.batch + SPARE + TRIPS * self.around.trip:
             detail = f"its join took {took} us, and it reaches everybody"
             self.broken("join-in-time", detail, member=joining.member)
 
