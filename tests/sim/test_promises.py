@@ -354,6 +354,10 @@ PLANTED = [
     ("stability-safety", START + "A1: A B C\nB1: A C\nview 2B B: B\npurge A 1A: A:2"),
     ("stability-safety", START + "A1: A B C\nB1: A B\ncrash C\nview 2 AB: A B\npurge A 1A: A:2"),
     ("state-cut", "view 1 AB: A B\nsend A\nA1: A B\nstate given A 2A: A:1"),
+    (
+        "state-cut",
+        "view 1 AB: A B\nsend A\nsend B\nA1: A B\nB1: A B\nview 2 A: A\nstate given A 3A: A:2",
+    ),  # B's is missing
     ("state-cut", "view 1 AB: A B\nsend A\nA1: A B\nstate given A 2A: A:2\nstate set C 2A by A: A:1"),
     (
         "state-cut",

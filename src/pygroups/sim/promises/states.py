@@ -40,35 +40,37 @@ class States(Check):
         if view.member not in self.stateless:
             self.waits[view.member] = view.id
             self.since.setdefault(view.member, view.at)
-        begun = self.begun[view.member, view.id] = _without_ones(view.digest)
-        held = _without_ones(self.messages.next.get(view.member, {}))
-        if view.came_from is not None and not _agree(begun, held, view.members):
+        begun = self.begun[view.member, view.id] = view.digest
+        held = self.messages.next.get(view.member, {})
+        if view.came_from is not None and not self._agree(begun, held, view.members):
             detail = f"its view begins with {_text(begun)}, and it had delivered {_text(held)}"
             self.broken("state-cut", detail, member=view.member, view=view.id)
 
     def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         self.judged += 1
-        marks, held = _without_ones(digest), _without_ones(self.messages.next.get(member, {}))
-        if not _agree(marks, held, self.last.get(member, ())):
-            detail = f"the state holds {_text(marks)}, its provider had delivered {_text(held)}"
+        held = self.messages.next.get(member, {})
+        if not self._agree(digest, held, self.last.get(member, ())):
+            detail = f"the state holds {_text(digest)}, its provider had delivered {_text(held)}"
             self.broken("state-cut", detail, member=member, view=view)
-        self.given[member, view] = (marks, data)
+        self.given[member, view] = (_without_ones(digest), data)
 
     def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
         self.judged += 1
         self.since.pop(member, None)
         if self.waits.pop(member, None) != view:
             self.broken("state-cut", "a state that it does not wait for", member=member, other=provider, view=view)
-        marks = _without_ones(digest)
         given = self.given.get((provider, view))
-        if given is None or given[0] != marks:
+        if given is None or given[0] != _without_ones(digest):
             self.broken("state-cut", "this state was never given", member=member, other=provider, view=view)
         elif given[1] != data:
             self.broken("state-cut", "its bytes are not those given", member=member, other=provider, view=view)
         begun = self.begun.get((member, view))
-        if begun is None or not _agree(begun, marks, self.members.get(view, ())):
-            detail = f"its view begins with {_text(begun or {})}, the state holds {_text(marks)}"
+        if begun is None or not self._agree(begun, digest, self.members.get(view, ())):
+            detail = f"its view begins with {_text(begun or {})}, the state holds {_text(digest)}"
             self.broken("state-cut", detail, member=member, other=provider, view=view)
+
+    def _agree(self, some: Marks, others: Marks, members: tuple[Address, ...]) -> bool:
+        return _agree(some, others, members, self.around.config.marks_max)
 
     def keeps_no_state(self, member: Address) -> None:
         self.stateless[member] = None
@@ -105,11 +107,20 @@ def _without_ones(marks: Marks) -> Marks:
     return {origin: mark for origin, mark in sorted(marks.items()) if mark > 1}
 
 
-def _agree(some: Marks, others: Marks, members: tuple[Address, ...]) -> bool:
-    """Whether no mark differs; of origins outside the view one may be forgotten (`marks_max`)."""
-    both = {**some, **others}
-    return all(some.get(one) == others.get(one) for one in both if one in members or (one in some and one in others))
+def _agree(some: Marks, others: Marks, members: tuple[Address, ...], most: int) -> bool:
+    """Whether no mark differs.  A side that knows `most` origins outside the view (`marks_max`) may lack others."""
+    return all(
+        some.get(one, 1) == others.get(one, 1)
+        or _forgotten(one, some, members, most)
+        or _forgotten(one, others, members, most)
+        for one in {**some, **others}
+    )
+
+
+def _forgotten(one: Address, marks: Marks, members: tuple[Address, ...], most: int) -> bool:
+    outside = [origin for origin in marks if origin not in members]
+    return one not in marks and one not in members and len(outside) >= most
 
 
 def _text(marks: Marks) -> str:
-    return "{" + ", ".join(f"{origin}: {mark}" for origin, mark in marks.items()) + "}"
+    return "{" + ", ".join(f"{origin}: {mark}" for origin, mark in _without_ones(marks).items()) + "}"
