@@ -219,7 +219,7 @@ def test_motivation_25_and_7() -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("wrong", ["C of A", "A of C", "C of A, twice"])
+@pytest.mark.parametrize("wrong", ["C-of-A", "A-of-C", "C-of-A-twice"])
 def test_a_wrong_proof_silences_nobody(profile: str, wrong: str) -> None:
     """A connection is reset and the dial refused for a moment: one member takes another, which lives, for proven dead.
     Everything that is sent arrives, in this view or the next."""
