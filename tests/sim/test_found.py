@@ -27,12 +27,9 @@ BLUNT: dict[str, int] = {  # by name, under how many chances it did not fail, wh
     "counted-on-by-a-view-it-never-had": 1601,
     "done-with-one-only-suspected": 21,
     "joiner-founds-alone": 1287,
-    "joiner-never-told": 2145,
     "proposed-and-installed-in-one-turn": 98,
     "sent-in-the-turn-of-the-end": 183,
     "state-from-another-than-awaited": 89,
-    "two-groups-born-by-one-death": 656,
-    "voted-in-the-turn-of-the-end": 508,
 }
 
 
