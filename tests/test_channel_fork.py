@@ -20,6 +20,7 @@ from tests.channel_world import Group, in_a_group, until
 
 MEMBER = """
 import asyncio, json, multiprocessing, os, socket, sys, time
+import uvloop
 from pygroups import Channel, ChannelClosed
 
 def say(**words):
@@ -67,7 +68,7 @@ def child():
 
 async def main():
     global channel, batches
-    folder, how = sys.argv[1:]
+    folder, how = sys.argv[1:3]
     async with Channel("g", name="A", discovery=f"dir:{folder}/groups", journal=f"{folder}/journal") as channel:
         batches = channel.batches()
         while len(channel.view.members) < 2:
@@ -82,16 +83,18 @@ async def main():
         await channel.send(b"after", until="stable")
         await asyncio.sleep(60)
 
-asyncio.run(main())
+with asyncio.Runner(loop_factory=uvloop.new_event_loop if sys.argv[3] == "uvloop" else None) as runner:
+    runner.run(main())
 """
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("how", ["os.fork", "multiprocessing"])
-def test_a_child_keeps_nothing_and_its_parents_death_is_noticed(tmp_path: Path, how: str) -> None:
+def test_a_child_keeps_nothing_and_its_parents_death_is_noticed(tmp_path: Path, how: str, loop: str) -> None:
     async def story(group: Group) -> None:
         reader = await group.read("B")
-        command = [sys.executable, "-c", MEMBER, str(tmp_path), how]
+        command = [sys.executable, "-c", MEMBER, str(tmp_path), how, loop]
         parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         child = 0
         try:

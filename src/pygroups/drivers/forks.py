@@ -36,7 +36,8 @@ def closed_in_children(sock: socket.socket) -> socket.socket:
 
 def _in_child() -> None:
     for sock in list(_sockets):
-        sock.close()
+        if sock.fileno() >= 0:
+            os.close(sock.detach())  # its close() would wait for a loop that counts it as in use, as uvloop does
     for thing in list(_watched):
         thing.forked()
 
