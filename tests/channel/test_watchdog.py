@@ -244,6 +244,30 @@ def test_a_sender_that_nobody_waits_for_is_let_alone() -> None:
     run(story)
 
 
+def test_a_program_that_takes_long_for_each_message_is_reading(caplog: pytest.LogCaptureFixture) -> None:
+    """It was quick before, so it is given many messages at once, and comes back for more only when it has done all."""
+
+    async def story(group: Group) -> None:
+        async with group.channel("g", name="A", config=SMALL) as channel:
+            sending: asyncio.Task[Any] | None = None
+            read = 0
+            await channel.send_many([bytes(100)] * 1_000)
+            async for event in channel:
+                read += isinstance(event, Message)
+                if read == 1_000 and sending is None:
+                    sending = asyncio.create_task(channel.send_many([bytes(100)] * 4_000))
+                elif read > 1_000:
+                    await asyncio.sleep(0.25)
+                if read == 1_300:
+                    break
+            assert sending is not None
+            assert not sending.done(), "the window is full of what the program has not come to"
+            sending.cancel()
+
+    run(story)
+    assert lines(caplog) == []
+
+
 def test_a_blocked_loop_is_in_the_statistics(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def story(group: Sockets) -> None:
         channel = await group.joined("A")

@@ -16,7 +16,6 @@ class Consumption:
     def __init__(self, me: Address, schedule: Callable[[], None]) -> None:
         self.me = me
         self.schedule = schedule
-        self.count = 0  # grows whenever anything was consumed
         self.own_read = 0  # bytes of own multicasts that were consumed here
         self._own_unread: deque[tuple[int, int]] = deque()  # the number after the last message of a run, its bytes
         self._multicasts: Marks = {}  # consumed, and not told yet
@@ -42,7 +41,6 @@ class Consumption:
         if mark <= had.get(origin, 0):
             return
         had[origin] = pending[origin] = mark
-        self.count += 1
         if origin == self.me and item.position >= 0:
             unread = self._own_unread
             while unread and unread[0][0] <= mark:

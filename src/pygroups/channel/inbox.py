@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count, repeat
+from operator import length_hint
 from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
@@ -87,6 +88,9 @@ class Inbox:
         self.batches = Pace(now, BATCH_MESSAGES, BATCH_TARGET)
         self.loop_ran = True  # since the application was given its last batch
         self.opened: Opened | None = None  # the run whose messages are being given
+        self.giving: Iterator[bytes] = iter(())  # of the last slice, what the application has not come to
+        self.seen = (0, 0)  # its progress, at the last look
+        self.seen_at = 0
         self.read: list[Delivered] = []  # given to the application, which has not asked for the next event
         self.generous = 0  # reasons for which unread messages count as consumed at present
         self.guarded: list[asyncio.Future[None]] = []  # what the reading task itself waits for in `send`
@@ -189,6 +193,11 @@ class Inbox:
         """Whether the application has not asked for all that is queued here."""
         return bool(self.queue or self.read or self.opened)
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """It has changed whenever the application has come to a further event meanwhile."""
+        return max(self.events.given_at, self.batches.given_at), length_hint(self.giving)
+
     async def _wait(self) -> None:
         self.arrival = asyncio.get_running_loop().create_future()
         try:
@@ -239,10 +248,11 @@ class Inbox:
         else:
             self.opened = None
             self.read.append(item)
+        self.giving = iter(payloads)
         positions: Iterator[int | None] = count(item.position + at) if item.position >= 0 else repeat(None)
         origin = run.origin
         assert origin is not None
-        return map(Message, repeat(origin), payloads, count(run.first + at), repeat(item.view), positions)
+        return map(Message, repeat(origin), self.giving, count(run.first + at), repeat(item.view), positions)
 
     def _open_run(self) -> Opened | None:
         item = self.queue.popleft()
@@ -352,8 +362,9 @@ class Inbox:
 
     def end_deadlocks(self, now: int) -> None:
         """Raise WouldDeadlock in each send that the reading task started and, by all signs, waits for."""
-        given_at = max(self.events.given_at, self.batches.given_at)
-        if self.reading or not self.has_unread or now - given_at < DEADLOCK:
+        if self.progress != self.seen:
+            self.seen, self.seen_at = self.progress, now
+        if self.reading or not self.has_unread or now - self.seen_at < DEADLOCK:
             return
         for waiting, since in list(self.answers.items()):
             if now - since >= DEADLOCK and not waiting.done():

@@ -75,7 +75,7 @@ class Session:
         self.found: tuple[Address, ...] = ()  # members that the join is waiting for
         self.suspected: dict[Address, None] = {}
         self.changing = False  # a change of the view is under way
-        self.reads = 0  # what the program has consumed, at the last look
+        self.progress = (0, 0)  # of the program's reading, at the last look
         self.left_window = -1  # bytes that have left the window, at the last look
         self.alone: dict[Address, int] = {}  # members to whom something alone waits to be sent, and the room for it
         watched(self)
@@ -282,7 +282,7 @@ class Session:
         sending = self.sending
         left = sending.room() + sending.top.sent_bytes()
         moved, self.left_window = left != self.left_window, left
-        reads, self.reads = self.reading.consumption.count != self.reads, self.reading.consumption.count
+        reads, self.progress = self.reading.progress != self.progress, self.reading.progress
         before, self.alone = self.alone, sending.waited_for()
         if self.left.done():
             return ()
