@@ -310,3 +310,16 @@ def test_who_is_refused_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixtu
     run(lambda: _noise(20))
     lines = [record.getMessage() for record in caplog.records if record.name == "pygroups.drivers.tcp"]
     assert len([line for line in lines if line.endswith("is refused: too many strangers")]) == 1
+
+
+def test_who_is_refused_for_ever_new_reasons_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with nodes(B) as (b,):
+            for number in range(1, 301):
+                reader, writer = await dialed(b)
+                writer.write(said(Hello(VERSION + number, "g", A, "127.0.0.1:1", B)))
+                assert await reader.read()
+                writer.close()
+
+    run(main)
+    assert len([record for record in caplog.records if "is refused" in record.getMessage()]) == 1

@@ -149,7 +149,7 @@ class Door:
             connection.on_purpose = True
             self.count("connections refused")
             self.warn.warning(
-                answer.refusal,
+                "refused",  # not its text: whoever knocks chooses a part of that
                 "a connection from %s (%s) is refused: %s",
                 hello.sender,
                 connection.remote,

@@ -156,7 +156,7 @@ class TcpNetwork:
     def refused(self, peer: Address, why: str) -> None:
         """`peer` does not take this member's connection."""
         self.count("connections refused by the peer")
-        self.warn.warning(f"by peer: {why}", "%s refuses the connection of this member: %r", peer, why)
+        self.warn.warning("by peer", "%s refuses the connection of this member: %r", peer, why)
 
     def _count(self, what: str) -> None:
         self.count(what)
