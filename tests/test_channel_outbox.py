@@ -191,3 +191,24 @@ def test_the_end_tells_each_what_is_known_of_its_message() -> None:
         assert outbox.credit < 0
 
     in_a_loop(story)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_who_was_woken_when_the_channel_closes_has_not_sent(many: bool) -> None:
+    """The end may come between the turn that made room and the pass of the loop in which the sender runs."""
+
+    async def story(outbox: Outbox, top: GivenTop) -> None:
+        top.free = 0
+        await turn(outbox)
+        waiting = asyncio.ensure_future(
+            outbox.send_many([b"x"], None, None) if many else outbox.send(b"x", None, None, None)
+        )
+        await asyncio.sleep(0)
+        top.free = WINDOW
+        outbox.turned()
+        outbox.give_up("the channel left its group (excluded)")
+        with pytest.raises(NotSent, match="the message was not sent"):
+            await waiting
+        assert top.accepted == []
+
+    in_a_loop(story)

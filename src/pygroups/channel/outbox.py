@@ -162,8 +162,6 @@ class Outbox:
         self._check_open(to)
         if not self._take(len(data) + ENTRY_BYTES, to):
             await self._room(len(data) + ENTRY_BYTES, to)
-            if to is not None:
-                self._check_open(to)  # it may have left meanwhile
         return self._accepted(data, to)
 
     def _take(self, size: int, to: Address | None) -> bool:
@@ -187,6 +185,16 @@ class Outbox:
         if to is not None and to not in self.members():
             raise _not_in_view(to)
 
+    def _check_still_open(self, to: Address | None) -> None:
+        """Since a sender was woken the channel may have closed, or the receiver have left."""
+        if self.closed is not None:
+            raise self._too_late()
+        if to is not None and to not in self.members():
+            raise _not_in_view(to)
+
+    def _too_late(self) -> Exception:
+        return _because(NotSent(f"{self.closed}: the message was not sent"), self.cause)
+
     async def _room(self, size: int, to: Address | None) -> None:
         """Wait in line for so much of the window.  Whoever is cancelled here has not sent."""
         if to is None:
@@ -199,6 +207,7 @@ class Outbox:
         try:
             with self.guard(woken):
                 await woken
+            self._check_still_open(to)
         finally:
             line.done(woken, size)
             self.schedule()
@@ -289,7 +298,7 @@ class Outbox:
         if self.closed is None:
             self.closed, self.credit = why, SHUT
         for line in (self.line, *self.lines.values()):
-            line.fail(lambda: _because(NotSent(f"{why}: the message was not sent"), self.cause))
+            line.fail(self._too_late)
         self.lines.clear()
 
     def forked(self, why: str) -> None:
