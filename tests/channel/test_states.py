@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from pygroups import Channel, Happening, Left, Message, StateLost, UsageError, View
+from pygroups import Channel, ChannelClosed, Happening, Left, Message, StateLost, UsageError, View
 from pygroups.channel.log import Log
 from pygroups.channel.states import States, Wanted
 from pygroups.core.address import Address
@@ -383,3 +383,28 @@ def test_both_functions_of_a_state_are_coroutine_functions() -> None:
         Channel("g", state=cast(Any, both(asynchronous, lambda data: None)))
     with pytest.raises(UsageError, match="async methods"):
         Channel("g", state=cast(Any, object()))
+
+
+def test_what_follows_a_state_is_not_given_when_leaving_has_kept_it_from_being_set(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        first, app = await group.joined("A", state=App(b"the state")), App()
+        feeding = asyncio.create_task(drain(first, []))
+        app.pause = 60
+        second = await group.joined("B", state=app)
+        given: list[Happening] = []
+        reading = asyncio.create_task(drain(second, given))
+        await until(lambda: app.sets == 1)
+        await first.send(b"what follows", until="stable")
+        waiting = asyncio.create_task(second.ready())
+        await asyncio.sleep(0)
+        await second.leave()
+        with pytest.raises(ChannelClosed, match="set_state"):
+            await reading
+        with pytest.raises(ChannelClosed):
+            await waiting
+        with pytest.raises(ChannelClosed, match="set_state"):
+            await anext(second)
+        assert given == []
+        feeding.cancel()
+
+    in_a_group(tmp_path, story)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from pygroups.core.address import Address
-from pygroups.core.errors import StateLost
+from pygroups.core.errors import ChannelClosed, StateLost
 from pygroups.core.events import Marks
 from pygroups.core.view import ViewId
 
@@ -46,4 +46,11 @@ def lost() -> StateLost:
     return StateLost(
         "no member that had the group's state is left, or able to give it: this member begins without one; "
         "to go on with an empty state, catch StateLost and read on"
+    )
+
+
+def unset() -> ChannelClosed:
+    """What a program is told that reads on after its channel left while the state was being set."""
+    return ChannelClosed(
+        "the channel left its group while set_state() ran: the state is not set, and what follows it is not given"
     )

@@ -20,7 +20,7 @@ from pygroups.core.limits import SECOND, TEXT_MAX, Config
 from pygroups.core.view import ViewId
 from pygroups.drivers.member import Timer
 
-from .loading import Loading, lost
+from .loading import Loading, lost, unset
 from .log import Log
 
 _SIGN: Final = 1 << 63
@@ -279,6 +279,8 @@ class States:
             if loading.setting is None:
                 loading.setting = self._start(self._set(loading), "sets a state")
             await asyncio.wait([loading.setting])
+            if loading.setting.cancelled() and not loading.superseded:
+                loading.error = unset()
         if loading.error is not None:
             raise loading.error
 
