@@ -24,12 +24,9 @@ FILES: Final = sorted(FOUND.glob("*.json"))
 OPEN: dict[str, str] = {}  # by name, and why it still does
 BLUNT: dict[str, int] = {  # by name, under how many chances it did not fail, when that was tried last
     "a-view-that-ends-as-it-begins": 218,
-    "counted-on-by-a-view-it-never-had": 1601,
     "done-with-one-only-suspected": 21,
     "joiner-founds-alone": 1287,
     "proposed-and-installed-in-one-turn": 98,
-    "sent-in-the-turn-of-the-end": 183,
-    "state-from-another-than-awaited": 89,
 }
 
 
