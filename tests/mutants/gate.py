@@ -11,7 +11,7 @@ that nobody notices, unless its file names what hides it (`hidden_by`) and, but 
 taken away too.  First the unchanged source has to give no alarm: a gate that always rings proves nothing.
 
 The simulator hunts, with its default draw, then the scenario tests; the gate stops at the first notice.  Where both
-cannot see it, since it lies in a driver, the file names `tests` that hunt instead.
+do not see it, since it lies in a driver or hangs on a rare coincidence, the file names `tests` that hunt instead.
 """
 
 from __future__ import annotations
