@@ -408,3 +408,27 @@ def test_what_follows_a_state_is_not_given_when_leaving_has_kept_it_from_being_s
         feeding.cancel()
 
     in_a_group(tmp_path, story)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.003])
+def test_nobody_is_ready_who_has_not_joined(tmp_path: Path, pause: float) -> None:
+    """The channel leaves, or its join is cancelled, while another task waits."""
+
+    async def story(group: Group) -> None:
+        await group.joined("A")
+        for end in ("leave", "cancel"):
+            channel = group.channel("B")
+            joining = asyncio.create_task(channel.__aenter__())
+            await asyncio.sleep(0)
+            waiting = asyncio.create_task(channel.ready())
+            await asyncio.sleep(pause)
+            if end == "leave":
+                assert (await channel.leave()).reason == "left"
+                with pytest.raises(ChannelClosed, match="before it had joined"):
+                    await joining
+            else:
+                joining.cancel()
+            with pytest.raises(ChannelClosed):
+                await asyncio.wait_for(waiting, 5)
+
+    in_a_group(tmp_path, story)

@@ -162,5 +162,7 @@ def default_name() -> str:
 
 def boot_id() -> str:
     """Which life of the machine this is: monotonic clocks compare within one only."""
-    path = Path("/proc/sys/kernel/random/boot_id")
-    return path.read_text().strip() if path.is_file() else "unknown"
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # another system, or no descriptor is left
+        return "unknown"

@@ -118,10 +118,12 @@ class Session:
             self.watchdog.stop()
             self.member.close()
             self._end("left")
+            self.joined.cancel()  # whoever waits in ready() hears of the end
             raise
 
     async def ready(self) -> None:
-        """Wait until this member has its state, if it keeps one."""
+        """Wait until this member has joined, and has its state, if it keeps one."""
+        await asyncio.wait([self.joined])
         while not self.left.done() and (loading := self.states.loading) is not None:
             await self.states.load(loading)
         if self.states.lost is not None:
@@ -315,7 +317,9 @@ class Session:
         self.reading.end_deadlocks(now)
 
 
-def _refusal(event: core.Excluded) -> Refused:
+def _refusal(event: core.Excluded) -> Refused | ChannelClosed:
+    if event.reason == "left":
+        return ChannelClosed("the channel left before it had joined its group")
     if event.reason == "name taken":
         return NameTaken(f"{event.detail}: choose another name, or end that process first")
     return Refused(event.detail or f"the group does not take this member: {event.reason}")
