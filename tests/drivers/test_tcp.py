@@ -400,3 +400,17 @@ def test_a_place_that_is_taken_is_one_clear_error() -> None:
 
 def test_lengths_are_four_bytes_in_network_order() -> None:
     assert LENGTH.pack(1) == struct.pack("!I", 1)
+
+
+def test_links_to_peers_that_never_came_into_a_view_are_forgotten() -> None:
+    """A process that is refused and begins anew, again and again, has another incarnation each time."""
+
+    async def main() -> None:
+        async with nodes(A, B, guests=8) as (a, b):
+            for number in range(100):
+                a.net.send([((Address("C", f"{number:016x}"), B), [b"you are refused"])])
+                await until(lambda: all(link.dialing is None for link in a.net.links.values()))
+                assert len(a.net.links) <= 8 + 2
+            assert b.frames == [b"you are refused"] * 100
+
+    run(main)

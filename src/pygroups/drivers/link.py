@@ -52,6 +52,11 @@ class Link:
         self.pause = home.config.reconnect_min
         self.not_before = 0.0  # the loop's time
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is no connection, and none is being made."""
+        return self.sock is None and self.dialing is None
+
     # -- sending
 
     def write(self, pieces: Sequence[bytes], size: int) -> None:
@@ -59,7 +64,7 @@ class Link:
         if self.waiting_bytes + size > self.home.config.link_bytes:
             self.home.count("frames dropped for a slow peer")
             return
-        if self.sock is None and self.dialing is None and not self._dial_again():
+        if self.is_idle and not self._dial_again():
             self.home.count(
                 "frames dropped for a dead peer" if self.dead else "frames dropped for a peer that gives no answer"
             )

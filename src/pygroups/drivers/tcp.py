@@ -136,8 +136,16 @@ class TcpNetwork:
     def _link(self, peer: Address) -> Link:
         link = self.links.get(peer)
         if link is None:
+            if len(self.links) >= len(self.door.members) + self.config.guests:
+                self._forget_idle_links()
             link = self.links[peer] = Link(self, peer)
         return link
+
+    def _forget_idle_links(self) -> None:
+        """Nobody says when a peer that never came into a view is needed no more: it was refused, or has ended."""
+        idle = [peer for peer, link in self.links.items() if link.is_idle and peer not in self.door.members]
+        for peer in idle:
+            del self.links[peer]
 
     # -- what links ask for
 
