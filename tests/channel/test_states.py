@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from pygroups import Channel, ChannelClosed, Happening, Left, Message, StateLost, UsageError, View
+from pygroups import Channel, ChannelClosed, Happening, Left, Message, Refused, StateLost, UsageError, View
 from pygroups.channel.log import Log
 from pygroups.channel.states import States, Wanted
 from pygroups.core.address import Address
@@ -424,7 +424,7 @@ def test_nobody_is_ready_who_has_not_joined(tmp_path: Path, pause: float) -> Non
             await asyncio.sleep(pause)
             if end == "leave":
                 assert (await channel.leave()).reason == "left"
-                with pytest.raises(ChannelClosed, match="before it had joined"):
+                with pytest.raises(Refused, match="before it had joined"):
                     await joining
             else:
                 joining.cancel()

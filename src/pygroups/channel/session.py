@@ -317,9 +317,9 @@ class Session:
         self.reading.end_deadlocks(now)
 
 
-def _refusal(event: core.Excluded) -> Refused | ChannelClosed:
+def _refusal(event: core.Excluded) -> Refused:
     if event.reason == "left":
-        return ChannelClosed("the channel left before it had joined its group")
+        return Refused("the channel left before it had joined its group")
     if event.reason == "name taken":
         return NameTaken(f"{event.detail}: choose another name, or end that process first")
     return Refused(event.detail or f"the group does not take this member: {event.reason}")
