@@ -205,9 +205,21 @@ def test_suspicions_are_told_to_the_view_and_taken_back() -> None:
         (events.Suspect(B, proven=True), {B: True}),
         (events.Unsuspect(B), {}),
     ]:
+        gms.env.now += gms.env.config.batch
         gms.up_event(event)
         accusations = [(dest, head.suspects) for dest, head in told(gms) if isinstance(head, Accuse)]
         assert accusations == [(A, accused), (B, accused)]
+
+
+def test_suspicions_that_follow_each_other_are_told_together() -> None:
+    gms = member_of_three(C)
+    for event in [events.Suspect(B, proven=False), events.Suspect(A, proven=False), events.Suspect(B, proven=True)]:
+        gms.up_event(event)
+    assert [head.suspects for dest, head in told(gms) if dest == A and isinstance(head, Accuse)] == [{B: False}]
+    gms.env.now += gms.env.config.batch
+    gms.timer()
+    both = {B: True, A: False}
+    assert [head.suspects for dest, head in told(gms) if dest == A and isinstance(head, Accuse)] == [both]
 
 
 def test_a_leader_that_is_told_of_a_proof_looks_itself_and_asks_ready() -> None:

@@ -179,6 +179,31 @@ def test_a_proof_that_the_leader_alone_has_waits_a_moment_for_an_answer(profile:
 
 
 @BOTH
+@pytest.mark.parametrize("gap", [0.005, 0.3])
+def test_a_leader_alone_with_a_proof_gives_the_member_the_time_of_everybody(profile: str, gap: float) -> None:
+    """The link between A and B fails for a moment, and A is told that B is dead.  C hears B and has no proof."""
+    with scenario("A B C", profile=profile) as group:
+        group.after(1)
+        group.cut("A", "B")
+        group["A"].hears(Dead(group["B"].address))
+        group.after(gap)
+        group.mend("A", "B")
+        group.after(3)
+        assert all(member.view == ("A", "B", "C") for member in group.members)
+
+
+def test_members_that_fall_silent_together_are_accused_together() -> None:
+    """Half of a group falls silent within some milliseconds: not one message to each for each of them."""
+    left, right = "A B C D E F", "G H I J K L"
+    with scenario(f"{left} {right}", profile="fifo") as group:
+        accusations = group.watch("Accuse", src="A", dest="B")
+        group.cut(left, right)
+        group.until(lambda: len(group["A"].view) == 6, within=10)
+        assert 1 <= len(accusations.hits) <= 3
+        group.heal()
+
+
+@BOTH
 def test_a_kill_that_all_notice_waits_for_nobody(profile: str) -> None:
     with scenario("A B C", profile=profile) as group:
         group.crash("A")

@@ -83,3 +83,19 @@ def test_a_joiner_has_windows_like_everybody(profile: str) -> None:
         group.until(lambda: len(group["C"].received) == len(group["A"].received) == 300, within=1)
         group.leave("C")
         group.until(lambda: not group["C"].runs, within=5)
+
+
+@BOTH
+def test_what_is_read_of_a_member_before_the_view_with_it_is_installed_frees_its_window(profile: str) -> None:
+    """X is in the next view and fills its window to B, which installs that view later, and reads all at once."""
+    with scenario("A B C", profile=profile, window=64 << 10, run_bytes=8 << 10) as group:
+        lost = group.drop("Install", dest="B")
+        group.start("X")
+        group.until(lambda: "X" in group["X"].view, within=15)
+        group["X"].tells("B", 300, every=0.001, size=1000)
+        group.after(2)
+        assert group["B"].view == ("A", "B", "C")
+        lost.stop()
+        group.until(lambda: "X" in group["B"].view, within=30)
+        group.after(5)
+        assert group["B"].received_from("X") == list(range(1, 301))

@@ -177,7 +177,8 @@ class FlowControl(Layer):
     def _consumed(self, sender: Address, mark: int) -> None:
         if sender == self.env.me:
             self.on_read(Read(mark), sender)
-        elif sender in self.members or (not self.members and len(self.read) < self.env.config.unicast_peers_max):
+        elif sender in self.members or len(self.read) < self.env.config.unicast_peers_max:
+            # Who sent it may be in a view that is not installed here yet, and this member may read nothing more of it.
             self.read[sender] = max(mark, self.read.get(sender, 1))
             self._answer(sender)
 

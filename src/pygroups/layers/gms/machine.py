@@ -50,6 +50,7 @@ class Gms(Layer):
 
     __slots__ = (
         "accused",
+        "accused_at",
         "elsewhere",
         "highest",
         "inbox",
@@ -79,6 +80,7 @@ class Gms(Layer):
         self.standing: Standing = True  # to the group's state; told by state_transfer, where there is one
         self.suspicions = Suspicions()
         self.accused: dict[Address, bool] = {}  # whom this member has told the others that it suspects
+        self.accused_at = -env.config.batch  # when it told them last
         self.leaving = False
         self.view_wanted = False  # the state here needs another provider
         self.highest = 0  # of all ballots and views heard of
@@ -151,6 +153,7 @@ class Gms(Layer):
             self.joining.ask_for_members()
         elif self.phase is Phase.MEMBER and self.part.bound is not None and self.leader.attempt is None:
             self.part.complain()
+        self._tell_suspicions()
         self._work()
 
     def tell(self, dest: Address | None, head: object) -> None:
@@ -293,7 +296,7 @@ class Gms(Layer):
         # What was still to be stopped and fetched for was the old view.
         self.above = [item for item in self.above if not isinstance(item, events.FetchTo | events.Stop)]
         self.suspicions.keep(view.members)
-        self.accused, self.view_wanted = {}, False
+        self.accused, self.accused_at, self.view_wanted = {}, -self.env.config.batch, False
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
         self.elsewhere.entered(old, view)
         self.below += [events.Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
@@ -327,17 +330,26 @@ class Gms(Layer):
     # -- suspicion
 
     def _suspicions_changed(self) -> None:
-        """Tell the view whom this member suspects, if that is news."""
+        if self.phase is Phase.MEMBER:
+            self._tell_suspicions()
+            self._ask_the_leader()
+
+    def _tell_suspicions(self) -> None:
+        """Tell the view whom this member suspects, if that is news: the first change at once, what follows gathered,
+        for half of a large group may fall silent within some milliseconds."""
         if self.phase is not Phase.MEMBER:
             return
         assert self.view is not None
         own = {member: proven for member, proven in self.suspicions.own().items() if member in self.view.members}
-        if own != self.accused:
-            self.accused = own
-            for member in self.view.members:
-                if member != self.env.me:
-                    self.tell(member, Accuse(self.view.id, own))
-        self._ask_the_leader()
+        if own == self.accused:
+            return
+        if self.env.now < self.accused_at + self.env.config.batch:
+            self.wake_at(self.accused_at + self.env.config.batch)
+            return
+        self.accused, self.accused_at = own, self.env.now
+        for member in self.view.members:
+            if member != self.env.me:
+                self.tell(member, Accuse(self.view.id, own))
 
     def on_accuse(self, src: Address, head: Accuse) -> None:
         if self.view is None or not self.knows(src):

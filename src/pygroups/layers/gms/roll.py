@@ -120,9 +120,10 @@ class RollCall:
         return max(base, grown, self.gms.leader.times.patience(missing))
 
     def _is_confirmed(self) -> bool:
-        """Whether this member is not alone with a proof, which may be wrong: who lives answers in a moment.  Without
-        another member that would have the proof as well there is nothing to wait for."""
-        gms, until = self.gms, self.since + self.env.config.batch
+        """Whether this member is not alone with a proof, which may be wrong: if others answer and none of them has the
+        proof as well, they may hear who is accused, and it has the time of everybody to answer.  Without another
+        member that would have the proof as well there is nothing to wait for."""
+        gms, until = self.gms, self.since + 2 * self.env.config.ready_timeout
         alone = [m for m in self.members if m not in self.answers and gms.suspicions.is_unconfirmed(m)]
         if self.env.now < until and alone and any(member in self.answers for member in self.members):
             gms.wake_at(until)
