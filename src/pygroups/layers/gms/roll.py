@@ -133,9 +133,7 @@ class RollCall:
     def _joiners_have_answered(self) -> bool:
         config = self.env.config
         queued = self.gms.leader.admission.joiners
-        silent = [
-            joiner for joiner in self.silent_joiners() if joiner in queued
-        ]  # others have ended, or went elsewhere
+        silent = [joiner for joiner in self.silent_joiners() if joiner in queued]  # the others have ended
         longest = max(config.ready_timeout, self.gms.leader.times.patience(silent))
         until = self.since + (config.batch if self.hurries else longest)
         if self.env.now < until and silent:
