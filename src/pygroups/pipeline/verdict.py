@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pygroups.pipeline.history import History
+
 Word = Literal["held", "not judged", "broken"]
 WORST_LAST: Final[tuple[Word, ...]] = ("held", "not judged", "broken")
 VIOLATIONS_SHOWN: Final = 100  # of one promise in one group; the verdict counts them all
@@ -66,11 +68,35 @@ class Quarantined:
     reason: str
 
 
+@dataclass(frozen=True)
+class Step:
+    """One step of an audit: how many seconds it took, and how much CPU this process, its workers and the JVM used."""
+
+    name: str
+    seconds: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an audit did: it read `bytes` of `files` and found `rows` records, in these steps, one after the other.
+
+    `skipped` counts the ranges of bytes that were in the table already and were not read again.
+    """
+
+    files: int
+    bytes: int
+    rows: int
+    skipped: int
+    steps: list[Step] = field(default_factory=list)
+
+
 @dataclass
 class AuditResult:
     """Everything one audit found. `records` is the cached bronze table; `session` lives until the caller stops it.
 
-    `unjudged` names the promises that profiles in these journals make and that no rule judges yet.
+    `unjudged` names the promises that profiles in these journals make and that no rule judges yet. `history` holds the
+    tables that were judged, `work` says what the audit did.
     """
 
     groups: list[str]
@@ -81,6 +107,8 @@ class AuditResult:
     records: "DataFrame"
     session: "SparkSession"
     unjudged: list[str] = field(default_factory=list)
+    history: "History | None" = None
+    work: Work | None = None
 
     def summary(self) -> list[Verdict]:
         """One verdict per promise, the worst of all groups and histories, counts added up."""
