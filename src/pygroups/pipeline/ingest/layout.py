@@ -1,0 +1,136 @@
+"""The tables of a history as Arrow schemas: what `ingest` writes and everybody else reads. It needs pyarrow.
+
+Partition columns (`group string`, `day date`) stand in the names of folders, not in the files; a reader adds them.
+"""
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from pygroups.journal.reader import TYPES
+
+FORMAT: Final = 1
+TABLE_FILE: Final = "table.json"
+LOCK_FILE: Final = "lock"
+
+SEND: Final = 0
+DELIVER: Final = 1
+UNICAST_SEND: Final = 2
+UNICAST_DELIVER: Final = 3
+ORDER: Final = 4
+RUN_KINDS: Final = {
+    "send": SEND,
+    "deliver": DELIVER,
+    "unicast_send": UNICAST_SEND,
+    "unicast_deliver": UNICAST_DELIVER,
+    "order": ORDER,
+}
+"""The kinds of record that stand in `runs`, and their numbers in its column `kind`."""
+VOTE_KINDS: Final = ("stable", "purge")
+"""The kinds of record that stand in `votes`; all others stand in `events`."""
+
+_LONG = pa.int64()
+_PLACE: Final = [("index", _LONG), ("time_us", _LONG), ("mono_us", _LONG)]
+
+RUNS: Final = pa.schema(
+    [
+        ("kind", pa.int8()),
+        ("life", _LONG),
+        *_PLACE,
+        *((name, _LONG) for name in ("view", "history", "sender", "first")),
+        ("count", pa.int32()),
+        *((name, _LONG) for name in ("bytes", "checksum", "stream", "seq", "position", "order")),
+        *((name, _LONG) for name in ("expected", "peer", "connection")),
+    ]
+)
+"""One row per run record. `life`, `view`, `history`, `sender`, `stream` and `peer` are keys (`keys.py`).
+
+`expected` (kind DELIVER): the number that continues this sender's numbers at this life, before this record; null where
+none is expected yet.
+"""
+
+EVENT_COLUMNS: Final = (
+    *("members", "transitional", "subgroups", "primary", "previous_number", "previous_creator"),
+    *("ballot_number", "ballot_leader", "stage", "next_number", "next_creator", "origin", "origin_incarnation"),
+    *("first", "count", "bytes", "checksum", "stream", "seq", "position", "order", "peer", "connection"),
+    *("low", "high", "digest", "gauges", "reason", "detail"),
+)
+"""The columns of `events` that are the journal's own."""
+
+EVENTS: Final = pa.schema(
+    [
+        ("life", _LONG),
+        *_PLACE,
+        ("kind", pa.string()),
+        ("view", _LONG),
+        ("history", _LONG),
+        ("view_number", _LONG),
+        ("view_creator", pa.string()),
+        ("previous", _LONG),
+        ("sender", _LONG),
+        *((name, TYPES[name]) for name in EVENT_COLUMNS),
+        ("expected", _LONG),
+    ]
+)
+"""One row per record of a kind that is neither in `runs` nor in `votes`. `expected` is filled for `gap` only."""
+
+VOTES: Final = pa.schema(
+    [
+        ("life", _LONG),
+        *_PLACE,
+        ("kind", pa.string()),
+        ("view", _LONG),
+        ("history", _LONG),
+        ("digest", TYPES["digest"]),
+    ]
+)
+"""One row per `stable` or `purge` record."""
+
+NAMES: Final = pa.schema(
+    [
+        ("group", pa.string()),
+        ("kind", pa.string()),
+        ("key", _LONG),
+        ("name", pa.string()),
+        ("number", _LONG),
+        ("creator", pa.string()),
+    ]
+)
+"""What a key stands for: kind "life" (an address), "view" (also its number and creator) or "history". Rows repeat."""
+
+MANIFEST: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("commit", "group", "member", "incarnation", "profile", "host", "boot_id")),
+        ("life", _LONG),
+        ("address", pa.string()),
+        ("file", pa.string()),
+        ("segment", pa.int32()),
+        *((name, _LONG) for name in ("begin", "end", "first_index", "last_index", "rows", "wrong_index")),
+        ("damage", pa.string()),
+        ("damage_offset", _LONG),
+        ("bytes", _LONG),
+        ("files", pa.list_(pa.string())),
+    ]
+)
+"""One row per byte range of a segment that was ingested; a second damaged place in it is a further row without rows.
+
+`wrong_index`: where the numbers in the range stop being consecutive: the first one that is missing, or that was there
+before. What a life's journal says from there on is not trusted.
+"""
+
+
+def is_table(path: Path) -> bool:
+    """Whether the folder `path` is a table of histories, of whatever format."""
+    return (path / TABLE_FILE).is_file()
+
+
+def format_of(path: Path) -> int | None:
+    """The format that the table says of itself; None if it says nothing that can be understood."""
+    try:
+        told = json.loads((path / TABLE_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    number = told.get("format") if isinstance(told, dict) else None
+    return number if isinstance(number, int) else None

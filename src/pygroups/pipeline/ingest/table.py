@@ -1,0 +1,76 @@
+"""A table of histories on disk: which of its files count. A commit exists when its manifest file exists."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pygroups.pipeline.ingest.layout import FORMAT, MANIFEST, TABLE_FILE, format_of, is_table
+
+
+class NotATable(ValueError):
+    """A folder is no table of histories, or not one that can be read; the text is one sentence for people."""
+
+
+_DATA: Final = {"runs": "runs/group=*/day=*", "events": "events/group=*/day=*", "votes": "votes/group=*/day=*"}
+
+
+class Table:
+    """What a table holds as of now: commits that come later are not seen. Raises NotATable.
+
+    Lists of files are sorted paths; `group` and `day` stand in the names of the folders as Spark escapes them.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        if not is_table(self.path):
+            raise NotATable(f"{self.path} is no table of journals: it has no {TABLE_FILE}")
+        if format_of(self.path) != FORMAT:
+            raise NotATable(f"{self.path} is a table of format {format_of(self.path)}, and only {FORMAT} is known")
+        self.commits = sorted(file.stem for file in (self.path / "manifest").glob("[0-9]*.parquet"))
+
+    @property
+    def runs_files(self) -> list[str]:
+        """The files of `runs`."""
+        return self._files(_DATA["runs"])
+
+    @property
+    def events_files(self) -> list[str]:
+        """The files of `events`."""
+        return self._files(_DATA["events"])
+
+    @property
+    def votes_files(self) -> list[str]:
+        """The files of `votes`."""
+        return self._files(_DATA["votes"])
+
+    @property
+    def names_files(self) -> list[str]:
+        """The files of `names`."""
+        return self._files("names")
+
+    @property
+    def carried_files(self) -> list[str]:
+        """What ingest keeps for its next call, the oldest commit first."""
+        return self._files("carried")
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that have rows or damaged places, sorted."""
+        return sorted(set(self.manifest()["group"].to_pylist()))
+
+    def manifest(self) -> pa.Table:
+        """All rows of the manifest, the oldest commit first."""
+        return self._manifest
+
+    @cached_property
+    def _manifest(self) -> pa.Table:
+        parts = [pq.read_table(self.path / "manifest" / f"{name}.parquet", schema=MANIFEST) for name in self.commits]
+        return pa.concat_tables(parts) if parts else MANIFEST.empty_table()
+
+    def _files(self, folder: str) -> list[str]:
+        commits = set(self.commits)
+        found = (self.path / ".").glob(f"{folder}/*.parquet")
+        return sorted(str(file) for file in found if file.name.partition("-")[0] in commits)
