@@ -1,29 +1,27 @@
 """The audit: journals in, a verdict per promise out."""
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import reduce
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from pygroups.journal.reader import find_segments
-from pygroups.journal.schema import COLUMNS, VIOLATION_COLUMNS
-from pygroups.pipeline import tables as silver
-from pygroups.pipeline.findings import Rule, collapsed
-from pygroups.pipeline.journals import journals_of
-from pygroups.pipeline.linked import linked_of
-from pygroups.pipeline.order import blocks_of
+from pygroups.pipeline.findings import Rule
+from pygroups.pipeline.ingest import IngestResult, Table, ingest
+from pygroups.pipeline.ingest.layout import is_table
 from pygroups.pipeline.promises import RULES, unjudged
-from pygroups.pipeline.runs import irregular_of, one_body, runs_of
+from pygroups.pipeline.recorded import open_table
 from pygroups.pipeline.session import SMALL_BYTES, is_local, make_session
-from pygroups.pipeline.source import GroupsDataSource, joined_paths
+from pygroups.pipeline.steps import Steps
 from pygroups.pipeline.store import Store
-from pygroups.pipeline.tables import Tables
-from pygroups.pipeline.verdict import AuditResult, Quarantined
-from pygroups.pipeline.verdicts import verdicts_of
+from pygroups.pipeline.tables import Recorded, Tables, prepare
+from pygroups.pipeline.verdict import AuditResult, Quarantined, Verdict, Work
+from pygroups.pipeline.verdicts import count, find, verdicts_of, witnesses
 
 QUARANTINE_SHOWN: Final = 1000
 Progress = Callable[[str], None]
@@ -37,110 +35,86 @@ def audit(
     out: Path | None = None,
     progress: Progress = lambda step: None,
 ) -> AuditResult:
-    """Judge every promise over the journals in `paths` (folders of journals, of groups, or of lives).
+    """Judge every promise over the journals in `paths` (folders of journals, of groups, or of lives), or over a table.
 
-    `master` or `remote` choose the Spark cluster, default `local[*]`. Bronze, silver and gold tables are written as
-    Parquet to `out`, without it to a temporary folder that ends with the process. `progress` is told each step.
-    Raises NotAJournal for a path without journals, NoSpark if Spark or Java is missing.
+    `master` or `remote` choose the Spark cluster, default `local[*]`. The table of the history, and what is made of it,
+    are written as Parquet to `out`, without it to a temporary folder that ends with the process. `progress` is told
+    each step. Raises NotAJournal for a path without journals, NoSpark if Spark or Java is missing, NotATable and
+    NamesCollide.
     """
-    names = [str(Path(path).resolve()) for path in paths]
-    segments = find_segments(names)
-    progress("starting Spark")
-    small = sum(segment.size for segment in segments) <= SMALL_BYTES
-    session = make_session(master=master, remote=remote, small=small)
-    store = Store(session, out, in_memory=remote is not None or not is_local(master))
-    progress(f"reading {len(segments)} files")
-    bronze = ingest(session, names, store)
-    progress("preparing the tables")
-    tables = prepare(bronze, store)
-    progress(f"judging {len(RULES)} promises")
-    profiles, kinds = seen_in(bronze)
-    gold = store.keep("gold/findings", judge(tables, with_occasion(profiles, kinds, RULES)))
-    records = bronze.where("damage is null").select(*COLUMNS)
-    quarantined = bronze.where("damage is not null")
-    if out is not None:
-        store.keep("gold/violations", gold.where("detail is not null").select(*VIOLATION_COLUMNS))
-    verdicts = verdicts_of(gold, tables.journals, RULES)
+    steps = Steps(progress)
+    session, table, done = _opened([Path(path) for path in paths], master, out, steps)
+    with steps("preparing the tables"):
+        small = _small(done.bytes if done else 0) and is_local(master)
+        recorded = open_table(session, table, small=small)
+        store = Store(session, out, in_memory=not is_local(master))
+        rules = with_occasion(recorded, RULES)
+        tables = prepare(recorded, rules, store)
+    with steps(f"judging {len(rules)} promises"):
+        verdicts = judge(tables, rules, recorded, store, out=out)
+    manifest = table.manifest()
+    files, rows = len(set(manifest["file"].to_pylist())), sum(manifest["rows"].to_pylist())
     return AuditResult(
         groups=sorted({verdict.group for verdict in verdicts}),
         verdicts=verdicts,
-        files=len(segments),
-        rows=records.count(),
-        quarantined=[
-            Quarantined(row["file"], row["offset"], row["damage"])
-            for row in quarantined.orderBy("file", "offset").limit(QUARANTINE_SHOWN).collect()
-        ],
-        records=records,
+        files=files,
+        rows=rows,
+        quarantined=_damaged(table),
+        records=recorded.history.events,
         session=session,
-        unjudged=unjudged(profiles),
+        unjudged=unjudged(recorded.profiles),
+        history=recorded.history,
+        work=Work(files, sum(manifest["bytes"].to_pylist()), rows, done.skipped if done else 0, steps.done),
     )
 
 
-def ingest(session: SparkSession, paths: Sequence[str], store: Store) -> DataFrame:
-    """Bronze: every record, and every damaged place as a row with `damage`, read once from the journals."""
-    session.dataSource.register(GroupsDataSource)
-    reader = session.read.format("pygroups").option("table", "ingest").option("path", joined_paths(paths))
-    return store.keep("bronze", reader.load().withColumn("day", F.to_date(F.timestamp_micros("time_us"))))
+def _small(size: int) -> bool:
+    return size <= SMALL_BYTES
 
 
-def prepare(bronze: DataFrame, store: Store) -> Tables:
-    """Silver: the tables that the rules read, each computed once."""
-    records = bronze.where("damage is null").drop("file", "offset", "damage", "day")
-    journals = store.keep("silver/journals", journals_of(records, bronze.where("damage is not null")))
-    trusted = silver.trusted(records, journals)
-    early = store.keep_all(
-        {
-            "silver/views": lambda: silver.views_of(trusted),
-            "silver/messages": lambda: silver.messages_of(trusted),
-            "silver/connections": lambda: silver.connections_of(trusted),
-            "silver/events": lambda: silver.events_of(trusted),
-        }
-    )
-    views, messages, connections, events = early.values()
-    deliveries = store.keep("silver/deliveries", silver.deliveries_of(trusted, views))
-    late = store.keep_all(
-        {
-            "silver/runs": lambda: runs_of(messages, deliveries, connections, views),
-            "silver/irregular": lambda: irregular_of(deliveries, events, views),
-            "silver/blocks": lambda: blocks_of(deliveries),
-            "silver/linked": lambda: linked_of(views),
-        }
-    )
-    runs, irregular, blocks, linked = late.values()
-    tables = Tables(journals, views, messages, deliveries, connections, events, runs, irregular, blocks, linked)
-    return replace(tables, suspicious=suspicious_in(tables))
+def _opened(
+    paths: Sequence[Path], master: str | None, out: Path | None, steps: Steps
+) -> tuple[SparkSession, Table, IngestResult | None]:
+    """Spark, started while this process decodes the journals, and the table of the history."""
+    if len(paths) == 1 and is_table(paths[0]):
+        with steps("starting Spark"):
+            return make_session(master=master, small=True), Table(paths[0]), None
+    size = sum(segment.size for segment in find_segments(paths))
+    folder = out if out is not None else _temporary()
+    with ThreadPoolExecutor(1) as pool, steps("starting Spark and reading the journals"):
+        starting = pool.submit(make_session, master=master, small=_small(size))
+        done = ingest(paths, folder, jobs=1 if _small(size) else None)
+        return starting.result(), Table(folder), done
 
 
-def suspicious_in(tables: Tables) -> frozenset[str]:
-    """Where a rule has to look closely. A few flags come to the driver, so that a clean history gets a short plan."""
-    flags: list[tuple[DataFrame, dict[str, Column]]] = [
-        (tables.blocks, {"blocks": F.col("differs"), "places": F.col("block").isNull()}),
-        (tables.irregular, {"irregular": F.lit(True)}),
-        (tables.events, {"gaps": F.col("kind") == "gap"}),
-        (tables.runs, {"views": F.expr("low_view <> high_view"), "bodies": F.expr("sends = 0") | ~one_body()}),
+def _temporary() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="pygroups-audit-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def with_occasion(recorded: Recorded, rules: Sequence[Rule]) -> list[Rule]:
+    """The rules that a profile in the history promises, and that a kind of record in it gives an occasion."""
+    return [
+        rule for rule in rules if rule.profiles & recorded.profiles and (not rule.needs or rule.needs & recorded.kinds)
     ]
-    rows = [
-        frame.agg(F.array(*(F.when(F.max(flag), name) for name, flag in named.items())).alias("names"))
-        for frame, named in flags
+
+
+def judge(
+    tables: Tables, rules: Sequence[Rule], recorded: Recorded, store: Store, *, out: Path | None
+) -> list[Verdict]:
+    """Count, look closely where something is suspect, and give the verdicts."""
+    counted = count(tables, rules)
+    violations = find(tables, rules, counted.suspects(), recorded.history.names)
+    if violations is not None:
+        violations = store.keep("gold/violations", violations)
+        witnesses(counted, violations)
+    return verdicts_of(counted, RULES, recorded.histories)
+
+
+def _damaged(table: Table) -> list[Quarantined]:
+    rows = table.manifest().select(["file", "damage_offset", "damage"]).to_pylist()
+    places = [
+        Quarantined(row["file"], row["damage_offset"], row["damage"]) for row in rows if row["damage"] is not None
     ]
-    found = reduce(DataFrame.unionAll, rows).collect()
-    return frozenset(name for row in found for name in row["names"] if name is not None)
-
-
-def seen_in(bronze: DataFrame) -> tuple[set[str], set[str]]:
-    """The profiles of these journals, and the kinds of record that occur in them."""
-    seen = bronze.where("damage is null").select("profile", "kind").distinct().collect()
-    return {row["profile"] for row in seen}, {row["kind"] for row in seen}
-
-
-def with_occasion(profiles: set[str], kinds: set[str], rules: Sequence[Rule]) -> list[Rule]:
-    """The rules that one of these profiles promises, and that one of these kinds of record gives an occasion."""
-    return [rule for rule in rules if rule.profiles & profiles and (not rule.needs or rule.needs & kinds)]
-
-
-def judge(tables: Tables, rules: Sequence[Rule]) -> DataFrame:
-    """Gold: the findings of all rules, with the promise they are about; rows without a witness are added up."""
-    answers = [
-        rule.judge(tables.of_profiles(rule.profiles)).withColumn("promise", F.lit(rule.promise)) for rule in rules
-    ]
-    return collapsed(reduce(DataFrame.unionAll, answers))
+    return sorted(places, key=lambda place: (place.file, place.offset))[:QUARANTINE_SHOWN]

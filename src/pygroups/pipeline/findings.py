@@ -1,11 +1,13 @@
-"""What a rule answers with: rows of facts, some of which carry the witness of a violation.
+"""What a rule is: what it counts in the shared tables, and its exact step, which says where the promise is broken.
 
-A rule says per row how many facts it judged, how many it skipped and why, and names a witness where the promise is
-broken. Rows without a witness fall together when the verdicts are summed up, so a rule may give one row per run.
+Most histories are right, so a rule is judged in two stages. Its *counts* are SQL text over tables that rules share
+(`tables.py`): how many facts a row judges, how many it leaves out and why, and whether it is suspect. One query
+evaluates the counts of all rules. Only for a rule with a suspect row the *exact step* is planned: it gives one row per
+violation, with the keys of the lives and views that its sentence speaks of.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from pyspark.sql import Column, DataFrame
@@ -20,95 +22,102 @@ GROUPS: Final = VIRTUAL_SYNCHRONY | {"gossip"}
 ALL: Final = GROUPS | {"unicast"}
 UNIFORM: Final = frozenset({"uniform", "uniform-fifo"})
 
-WITNESS: Final = {
-    "view": "string",
-    "member": "string",
-    "other": "string",
-    "origin": "string",
-    "first": "bigint",
-    "position": "bigint",
-}
+NAMED: Final = ("view", "member", "other", "origin", "also")  # keys that a name replaces at the end; `also` is a view
+PLACED: Final = ("first", "position")
+
+SharedTable = Literal["lives", "views", "events", "streams", "blocks", "cohorts", "runs"]
+TableOf = Callable[["Tables"], DataFrame]
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a rule counts in one table: SQL text over one row, with numbers of facts and a condition.
+
+    `table` is the name of a shared table or a function that makes one; rules that give the same function share it. The
+    table has `group`, `profile` and `history`. `skipped` says per reason how many facts cannot be judged. A row on
+    which `suspect` is true makes the exact step run. Null is 0 or false.
+    """
+
+    table: SharedTable | TableOf
+    judged: str = "0"
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    suspect: str = "false"
 
 
 @dataclass(frozen=True)
 class Rule:
     """A promise and how it is judged.
 
-    `unit` is what its facts count: messages at a member, views at a member, or unicast messages. `no_occasion` is the
-    reason when a history has no fact at all; without any record of the kinds it `needs` there can be none.
+    - profiles: which profiles make the promise; the rows of others do not count
+    - unit: what its facts are: messages at a member, views at a member, or unicast messages
+    - no_occasion: the reason when a history has no fact at all
+    - counts: what it counts in which tables
+    - exact: the exact step, `findings` from tables that hold suspicious groups and the rule's profiles only
+    - columns: what it adds to shared tables, as SQL text by table and name: to `views` and `lives` expressions over a
+      row (window functions too), to `streams`, `blocks` and `runs` aggregates; rules may add one column alike
+    - needs: without a record of one of these kinds there is no occasion, and the rule is left out of the plan
     """
 
     promise: str
     profiles: frozenset[str]
     unit: Literal["messages", "views", "unicasts"]
     no_occasion: str
-    judge: Callable[["Tables"], DataFrame]
+    counts: tuple[Count, ...]
+    exact: TableOf
+    columns: Mapping[SharedTable, Mapping[str, str]] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
 
 
 def findings(
-    frame: DataFrame,
+    broken: DataFrame,
+    detail: str | Column,
     *,
-    judged: Column | int = 0,
-    skipped: Column | int = 0,
-    reason: Column | str | None = None,
-    broken: Column | None = None,
-    detail: Column | None = None,
-    **witness: Column | None,
+    view: Column | str | None = None,
+    member: Column | str | None = None,
+    other: Column | str | None = None,
+    origin: Column | str | None = None,
+    also: Column | str | None = None,
+    first: Column | str | None = None,
+    position: Column | str | None = None,
 ) -> DataFrame:
-    """Findings from a frame that has `group` and `history`.
+    """One row per violation, from a frame that has `group`, `history` and one row for each.
 
-    Where `broken` is true the witness columns (`view member other origin first position`) and `detail` are filled;
-    `reason` counts where something was skipped.
+    `member`, `other`, `origin` are keys of lives, `view` and `also` of views (columns, or SQL text); in `detail` their
+    names stand as `{view}`, `{other}` and so on. `first` is the number of the first message of the run, `position` its
+    place in the view.
     """
-    is_broken = F.lit(False) if broken is None else F.coalesce(broken, F.lit(False))
-    lost = _as_long(skipped)
-    why = reason if isinstance(reason, Column) else F.lit(reason).cast("string")
-    text = F.lit("") if detail is None else detail
-    return frame.select(
+    witness = {
+        "view": view,
+        "member": member,
+        "other": other,
+        "origin": origin,
+        "also": also,
+        "first": first,
+        "position": position,
+    }
+    return broken.select(
         "group",
         "history",
-        _as_long(judged).alias("judged"),
-        lost.alias("skipped"),
-        F.when(lost > 0, why).alias("reason"),
-        *(_witness(name, ddl, witness.get(name), is_broken) for name, ddl in WITNESS.items()),
-        F.when(is_broken, text).alias("detail"),
+        *(_column(value).cast("bigint").alias(name) for name, value in witness.items()),
+        (F.lit(detail) if isinstance(detail, str) else detail).alias("detail"),
     )
 
 
-def _as_long(value: Column | int) -> Column:
-    return (F.lit(value) if isinstance(value, int) else F.coalesce(value, F.lit(0))).cast("bigint")
-
-
-def _witness(name: str, ddl: str, value: Column | None, broken: Column) -> Column:
-    if value is None:
-        return F.lit(None).cast(ddl).alias(name)
-    return F.when(broken, value).cast(ddl).alias(name)
-
-
-def facts(frame: DataFrame, judged: str = "count") -> DataFrame:
-    """Findings without any violation: the sum of a column, one row per group and history."""
-    total = frame.groupBy("group", "history").agg(F.sum(judged).alias("total"))
-    return findings(total, judged=F.col("total"))
-
-
-def collapsed(frame: DataFrame) -> DataFrame:
-    """Findings with equal rows added up: one row per violation, and one per reason for all the rest."""
-    keys = ["promise", "group", "history", "reason", *WITNESS, "detail"]
-    return frame.groupBy(*keys).agg(F.sum("judged").alias("judged"), F.sum("skipped").alias("skipped"))
-
-
-def view_name(number: str = "view_number", creator: str = "view_creator") -> Column:
-    """A view as people write it: "4:A@3f2c91d0"; null before the first view."""
-    return F.concat(F.col(number).cast("string"), F.lit(":"), F.col(creator))
-
-
-def sender_name() -> Column:
-    """The address of who sent the run."""
-    return F.concat("origin", F.lit("@"), "origin_incarnation")
+def _column(value: Column | str | None) -> Column:
+    return value if isinstance(value, Column) else F.lit(None) if value is None else F.expr(value)
 
 
 def words(*parts: Column | str) -> Column:
     """A sentence from columns and literal pieces; a null column reads "?"."""
     columns = [F.lit(p) if isinstance(p, str) else F.coalesce(p.cast("string"), F.lit("?")) for p in parts]
     return F.concat(*columns)
+
+
+def columns_of(rules: Sequence[Rule], table: SharedTable) -> dict[str, str]:
+    """The columns that rules add to a table: SQL text by name. Raises ValueError if two rules mean different things."""
+    wanted: dict[str, str] = {}
+    for rule in rules:
+        for name, text in rule.columns.get(table, {}).items():
+            if wanted.setdefault(name, text) != text:
+                raise ValueError(f"{rule.promise} means another column {name} of {table} than a rule before it")
+    return wanted

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ORDERED
+from pygroups.pipeline.old_findings import ORDERED
 
 if TYPE_CHECKING:
-    from pygroups.pipeline.tables import Tables
+    from pygroups.pipeline.old_tables import Tables
 
 BLOCK: Final = 4096  # messages; a run belongs to the block of its first position
 _DIGEST: Final = ("runs", "bits", "low_sum", "high_sum")

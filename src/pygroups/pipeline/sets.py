@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import findings, sender_name, view_name, words
+from pygroups.pipeline.old_findings import findings, sender_name, view_name, words
 from pygroups.pipeline.order import differs, digest_of
 
 _COHORT = ("group", "history", "view", "next")

@@ -1,132 +1,80 @@
-"""Silver: the records in the form that rules ask for, and the tables that several rules share."""
+"""The tables that rules share, and how they are made from a history as it was ingested."""
 
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.keys import address, life_key, life_key_of, view_key
-
-EVENT_KINDS: Final = (
-    *("start", "gap", "undelivered", "stats", "purge", "state_get", "state_set", "leave", "stop"),
-    *("fault", "heal", "quiet", "block", "unblock"),
-)
+from pygroups.pipeline.findings import Rule, columns_of
+from pygroups.pipeline.history import History
+from pygroups.pipeline.lives import lives_of, views_of
+from pygroups.pipeline.store import Store
 
 
-_WITH_PROFILE: Final = ("journals", "views", "messages", "deliveries", "connections", "events", "runs", "irregular")
+@dataclass(frozen=True)
+class Recorded:
+    """A history as it was ingested, and what is known of it before any query.
+
+    `lives` has one row per life, from the manifest: group, profile, host, address, life, end, whole, linked. `kinds`
+    are the kinds of record that occur, `profiles` those of the lives; `whole` is False if a journal ends early;
+    `histories` are the names of history ids by key. `names` in `history` has one row per key.
+    """
+
+    history: History
+    lives: DataFrame
+    kinds: frozenset[str]
+    profiles: frozenset[str]
+    histories: Mapping[int, str]
+    whole: bool
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What the rules read. Every table has `group` and `history`, those of one member also `life` and `address`.
+    """What the rules read: only what journals can be trusted for, with `group`, `profile` and `history` in each table.
 
-    - journals: one row per life: how far it is trusted, when it reached quiet (`journals.py`)
-    - views: one row per view installed, with the epoch it belongs to and the view that follows at this member
-    - messages: one row per multicast sent
-    - deliveries: one row per multicast run delivered at a member
-    - connections: one row per unicast run sent or delivered, `kind` tells which
-    - events: the other records that rules need
-    - runs: one row per run that anybody sent or delivered (`runs.py`)
-    - irregular: the deliveries and gaps that do not continue their sender's numbers (`runs.py`)
-    - blocks: the order in a view, as digests of blocks, compared between its members (`order.py`)
-    - linked: which lives belong together (`linked.py`)
-    - suspicious: of "blocks", "places" (missing in an order), "irregular", "gaps", "views" (runs delivered in several),
-      "bodies" (of runs that differ, or were not sent) those that have anything to look at closely; a rule leaves its
-      exact step out of the plan where there is nothing
+    Lives, views, histories and senders are 64-bit keys (`keys.py`).
+
+    - lives: one row per life: address, how far it is trusted, when it reached quiet (`lives.py`)
+    - views: one row per view installed, with its epoch and the views before and after it at this member (`lives.py`)
+    - events, votes, sends, deliveries, unicasts: records as ingested, with the `profile`, `address` and `quiet_end` of
+      their life; `unicasts` are sent or delivered, `kind` tells which
+
+    Shared aggregates of deliveries (streams, blocks, sample, runs, cohorts) come in from `scan.py`.
     """
 
-    journals: DataFrame
+    lives: DataFrame
     views: DataFrame
-    messages: DataFrame
-    deliveries: DataFrame
-    connections: DataFrame
     events: DataFrame
-    runs: DataFrame
-    irregular: DataFrame
-    blocks: DataFrame
-    linked: DataFrame
-    suspicious: frozenset[str] = frozenset()
+    votes: DataFrame
+    sends: DataFrame
+    deliveries: DataFrame
+    unicasts: DataFrame
 
-    def of_profiles(self, profiles: frozenset[str]) -> "Tables":
-        """Only what members of these profiles wrote (`blocks` holds the ordered profiles only)."""
-        wanted = F.col("profile").isin(*sorted(profiles))
-        return replace(self, **{name: getattr(self, name).where(wanted) for name in _WITH_PROFILE})
-
-
-def trusted(records: DataFrame, journals: DataFrame) -> DataFrame:
-    """The records before the end of their journal, with the keys of life and view and the writer's address."""
-    ends = journals.select("life", "end")
-    keyed = records.withColumns(
-        {
-            "life": life_key(),
-            "view": view_key(),
-            "address": address(),
-            "day": F.to_date(F.timestamp_micros("time_us")),
-        }
-    )
-    return keyed.join(F.broadcast(ends), "life").where("index < end").drop("end")
+    def only(self, groups: Collection[str], profiles: Collection[str]) -> "Tables":
+        """Only these groups, and in them what members of these profiles wrote."""
+        here = F.col("group").isin(*sorted(groups)) & F.col("profile").isin(*sorted(profiles))
+        return replace(self, **{field.name: getattr(self, field.name).where(here) for field in fields(self)})
 
 
-def views_of(trusted_records: DataFrame) -> DataFrame:
-    """Views as their members installed them, each with its parent and its successor at this member.
-
-    `epoch` counts the views that began with a given state: numbers of messages are followed within one epoch.
-    """
-    chosen = trusted_records.where("kind = 'view'").select(
-        *("group", "day", "history", "profile", "life", "address", "index", "mono_us", "time_us", "view"),
-        *("view_number", "view_creator", "members", "transitional", "subgroups", "digest"),
-        *("previous_number", "previous_creator"),
-        view_key("previous_number", "previous_creator").alias("previous"),
-    )
-    member = Window.partitionBy("life").orderBy("index")
-    given = F.when(F.col("digest").isNotNull(), 1).otherwise(0)
-    return chosen.withColumns(
-        {
-            "next": F.lead("view").over(member),
-            "next_previous": F.lead("previous").over(member),
-            "epoch": F.sum(given).over(member.rowsBetween(Window.unboundedPreceding, Window.currentRow)),
-        }
+def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
+    """The shared tables, those that several queries read computed once."""
+    lives = store.keep("silver/lives", lives_of(recorded, columns_of(rules, "lives")))
+    views = store.keep("silver/views", views_of(recorded, lives, columns_of(rules, "views")))
+    source = recorded.history
+    events, votes, runs = (trusted(frame, lives) for frame in (source.events, source.votes, source.runs))
+    return Tables(
+        lives=lives,
+        views=views,
+        events=events,
+        votes=votes,
+        sends=runs.where("kind = 0"),
+        deliveries=runs.where("kind = 1"),
+        unicasts=runs.where("kind in (2, 3)"),
     )
 
 
-def messages_of(trusted_records: DataFrame) -> DataFrame:
-    """One row per multicast run sent."""
-    return trusted_records.where("kind = 'send'").select(
-        *("group", "day", "history", "profile", "life", "address", "index", "view", "view_number", "view_creator"),
-        *("origin", "origin_incarnation", "first", "count", "bytes", "checksum"),
-        life_key("origin", "origin_incarnation").alias("sender"),
-    )
-
-
-def deliveries_of(trusted_records: DataFrame, views: DataFrame) -> DataFrame:
-    """One row per multicast run delivered at a member; `run` is its key, `epoch` that of its view at this member."""
-    epochs = views.select("life", "view", "epoch").dropDuplicates(["life", "view"])
-    sender = life_key("origin", "origin_incarnation")
-    chosen = trusted_records.where("kind = 'deliver'").select(
-        *("group", "day", "history", "profile", "life", "address", "index", "view", "view_number", "view_creator"),
-        *("origin", "origin_incarnation", "first", "count", "bytes", "checksum", "position", "seq"),
-        sender.alias("sender"),
-        F.xxhash64(sender, "first").alias("run"),
-        life_key_of(F.col("stream")).alias("stream"),
-    )
-    return chosen.join(F.broadcast(epochs), ["life", "view"], "left").withColumn(
-        "epoch", F.coalesce("epoch", F.lit(0).cast("bigint"))
-    )
-
-
-def connections_of(trusted_records: DataFrame) -> DataFrame:
-    """One row per unicast run sent or delivered; `peer` is the receiver at both ends."""
-    return trusted_records.where("kind in ('unicast_send', 'unicast_deliver')").select(
-        *("group", "day", "history", "profile", "life", "address", "index", "kind"),
-        *("origin", "origin_incarnation", "first", "count", "bytes", "checksum", "peer", "connection"),
-        life_key("origin", "origin_incarnation").alias("sender"),
-        life_key_of(F.col("peer")).alias("receiver"),
-    )
-
-
-def events_of(trusted_records: DataFrame) -> DataFrame:
-    """The other records that rules need, with all their columns."""
-    return trusted_records.where(F.col("kind").isin(*EVENT_KINDS)).withColumn(
-        "sender", life_key("origin", "origin_incarnation")
-    )
+def trusted(frame: DataFrame, lives: DataFrame) -> DataFrame:
+    """The records before the end of their journal, with what a rule asks of their life."""
+    known = lives.select("life", "profile", "address", "end", "whole", "quiet_end", "quiet_index")
+    return frame.join(known, "life").where("index < end")

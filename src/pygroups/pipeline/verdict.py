@@ -93,7 +93,7 @@ class Work:
 
 @dataclass
 class AuditResult:
-    """Everything one audit found. `records` is the cached bronze table; `session` lives until the caller stops it.
+    """Everything one audit found. `records` are the events; `session` lives until the caller stops it.
 
     `unjudged` names the promises that profiles in these journals make and that no rule judges yet. `history` holds the
     tables that were judged, `work` says what the audit did.

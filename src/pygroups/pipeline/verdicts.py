@@ -1,100 +1,202 @@
-"""From findings to verdicts: the one place where an audit's small results come to the driver."""
+"""From rules to verdicts: one query counts for all of them, one more finds the violations of those with suspects."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.journal.schema import VIOLATION_COLUMNS
-from pygroups.pipeline.findings import Rule
+from pygroups.pipeline.findings import NAMED, PLACED, Count, Rule
+from pygroups.pipeline.tables import Tables
 from pygroups.pipeline.verdict import VIOLATIONS_SHOWN, Verdict, Violation, skip_reasons
 
-_KEY: Final = ("promise", "group", "history")
-_LOST: Final = {"messages": "lost_messages", "views": "lost_views", "unicasts": "lost_unicasts"}
 BEHIND_DAMAGE: Final = "a journal has a hole or damage before them"
-
-Key = tuple[str, str, str | None]
+_LOST: Final = {"messages": "lost_messages", "views": "lost_views", "unicasts": "lost_unicasts"}
+_SHOWN_FIRST: Final = "partition by promise, `group`, history order by view, position, first, member, other, origin"
 
 
 @dataclass
-class _Tally:
+class Tally:
+    """What was counted for one rule, group and history."""
+
     judged: int = 0
     broken: int = 0
+    suspects: int = 0
     skipped: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     violations: list[Violation] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Group:
-    profiles: frozenset[str]  # several if somebody of another profile knocked
-    lost: dict[str, int]
+@dataclass
+class Counted:
+    """What the one query over the shared tables gave.
+
+    `tallies` by promise, group and history (a key); `profiles` and `lost` facts (by unit) of each group.
+    """
+
+    tallies: dict[tuple[str, str, int | None], Tally]
+    profiles: dict[str, frozenset[str]]
+    lost: dict[str, dict[str, int]]
+
+    def suspects(self) -> dict[str, set[str]]:
+        """The groups in which a promise may be broken, by promise."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for (promise, group, _), tally in self.tallies.items():
+            if tally.suspects:
+                found[promise].add(group)
+        return found
 
 
-def verdicts_of(gold: DataFrame, journals: DataFrame, rules: Sequence[Rule]) -> list[Verdict]:
-    """A verdict for every rule, group and history, in the order of the rules."""
-    groups = _groups(journals)
-    tallies: dict[Key, _Tally] = defaultdict(_Tally)
-    for row in _sums(gold):
-        tally = tallies[row["promise"], row["group"], row["history"]]
-        tally.judged += row["judged"]
-        tally.broken += row["broken"]
-        if row["skipped"]:
-            tally.skipped[row["reason"]] += row["skipped"]
-    for row in _witnesses(gold):
-        violation = Violation(**{name: row[name] for name in VIOLATION_COLUMNS})
-        tallies[row["promise"], row["group"], row["history"]].violations.append(violation)
-    return [verdict for rule in rules for name in sorted(groups) for verdict in _of_rule(rule, name, groups, tallies)]
+def count(tables: Tables, rules: Sequence[Rule]) -> Counted:
+    """The query: per table one aggregation by group, profile and history, all of them in one union.
+
+    Each row brings its sums as one array; which number is whose is known here alone.
+    """
+    by_table: dict[Any, list[tuple[Rule, Count]]] = defaultdict(list)
+    for rule in rules:
+        for one in rule.counts:
+            by_table[one.table].append((rule, one))
+    sources = list(by_table.items())
+    parts = [_lost_facts(tables)]
+    parts += [_sums(at, _table(tables, source), wanted) for at, (source, wanted) in enumerate(sources)]
+    counted = Counted(defaultdict(Tally), {}, {})
+    profiles: dict[str, set[str]] = defaultdict(set)
+    for row in reduce(DataFrame.unionAll, parts).collect():
+        at, group, profile, sums = row["at"], row["group"], row["profile"], iter(row["sums"])
+        if at < 0:
+            profiles[group].add(profile)
+            lost = counted.lost.setdefault(group, dict.fromkeys(_LOST, 0))
+            for unit, number in zip(_LOST, sums, strict=True):
+                lost[unit] += number
+            continue
+        for rule, one in sources[at][1]:
+            _add(counted.tallies[rule.promise, group, row["history"]], rule, one, profile, sums)
+    counted.profiles = {group: frozenset(names) for group, names in profiles.items()}
+    counted.tallies = {key: tally for key, tally in counted.tallies.items() if tally != Tally()}
+    return counted
 
 
-def _groups(journals: DataFrame) -> dict[str, _Group]:
-    sums = journals.groupBy("group").agg(F.collect_set("profile").alias("profiles"), *map(F.sum, _LOST.values()))
-    return {
-        row["group"]: _Group(frozenset(row["profiles"]), {unit: row[f"sum({name})"] for unit, name in _LOST.items()})
-        for row in sums.collect()
-    }
+def _table(tables: Tables, source: Any) -> DataFrame:
+    frame: DataFrame = getattr(tables, source) if isinstance(source, str) else source(tables)
+    return frame
 
 
-def _sums(gold: DataFrame) -> list[Any]:
-    sums = gold.groupBy(*_KEY, "reason").agg(
-        F.sum("judged").alias("judged"), F.sum("skipped").alias("skipped"), F.count("detail").alias("broken")
+def _sums(at: int, frame: DataFrame, wanted: Sequence[tuple[Rule, Count]]) -> DataFrame:
+    """The sums of one table, in the order in which `_add` takes them."""
+    texts = [text for _, one in wanted for text in (one.judged, *one.skipped.values(), f"if({one.suspect}, 1, 0)")]
+    sums = ", ".join(f"coalesce(sum(cast({text} as bigint)), 0L)" for text in texts)
+    grouped = frame.groupBy("group", "profile", "history").agg(F.expr(f"array({sums})").alias("sums"))
+    return grouped.select(F.lit(at).alias("at"), "group", "profile", "history", "sums")
+
+
+def _add(tally: Tally, rule: Rule, one: Count, profile: str, sums: "Iterable[int]") -> None:
+    judged, *skipped, suspects = (next(iter(sums)) for _ in range(len(one.skipped) + 2))
+    if profile not in rule.profiles:
+        return
+    tally.judged += judged
+    tally.suspects += suspects
+    for reason, number in zip(one.skipped, skipped, strict=True):
+        if number:
+            tally.skipped[reason] += number
+
+
+def _lost_facts(tables: Tables) -> DataFrame:
+    sums = ", ".join(f"sum({name})" for name in _LOST.values())
+    lost = tables.lives.groupBy("group", "profile").agg(F.expr(f"array({sums})").alias("sums"))
+    return lost.select(F.lit(-1).alias("at"), "group", "profile", F.lit(None).cast("bigint").alias("history"), "sums")
+
+
+def find(tables: Tables, rules: Sequence[Rule], suspects: Mapping[str, set[str]], names: DataFrame) -> DataFrame | None:
+    """The violations: the exact steps of the rules with suspects, in the groups that have them; None without any.
+
+    Columns as in `VIOLATION_COLUMNS`, and `history`, a key.
+    """
+    found = [
+        rule.exact(tables.only(suspects[rule.promise], rule.profiles)).select(F.lit(rule.promise).alias("promise"), "*")
+        for rule in rules
+        if rule.promise in suspects
+    ]
+    return named(reduce(DataFrame.unionAll, found), names) if found else None
+
+
+def named(found: DataFrame, names: DataFrame) -> DataFrame:
+    """Findings with the names of lives and views in place of their keys, in the sentence too."""
+    for column in NAMED:
+        kind = "view" if column in ("view", "also") else "life"
+        here = names.where(F.col("kind") == kind).select(
+            F.col("key").alias(column), F.col("name").alias(f"{column}_name")
+        )
+        found = found.join(here, column, "left")
+    sentence = "detail"
+    for column in NAMED:
+        sentence = f"replace({sentence}, '{{{column}}}', coalesce({column}_name, '?'))"
+    return found.selectExpr(
+        *("promise", "`group`", "history"),
+        *(f"{column}_name as {column}" for column in NAMED if column != "also"),
+        *PLACED,
+        f"{sentence} as detail",
     )
-    return sums.orderBy(*_KEY, "reason").collect()
 
 
-def _witnesses(gold: DataFrame) -> list[Any]:
-    order = Window.partitionBy(*_KEY).orderBy("view", "position", "first", "member", "other", "origin")
-    first = gold.where("detail is not null").withColumn("rank", F.row_number().over(order))
-    return first.where(F.col("rank") <= VIOLATIONS_SHOWN).orderBy(*_KEY, "rank").collect()
+def witnesses(counted: Counted, violations: DataFrame) -> None:
+    """Bring the number of violations, and the first of them, to the tallies."""
+    first = violations.selectExpr(
+        "*",
+        f"row_number() over ({_SHOWN_FIRST}) as rank",
+        "count(*) over (partition by promise, `group`, history) as broken",
+    )
+    for row in first.where(F.col("rank") <= VIOLATIONS_SHOWN).orderBy("promise", "group", "history", "rank").collect():
+        tally = counted.tallies.setdefault((row["promise"], row["group"], row["history"]), Tally())
+        tally.broken = row["broken"]
+        tally.violations.append(Violation(**{name: row[name] for name in VIOLATION_COLUMNS}))
 
 
-def _of_rule(rule: Rule, group: str, groups: dict[str, _Group], tallies: dict[Key, _Tally]) -> Iterable[Verdict]:
-    known = groups[group]
-    if not known.profiles & rule.profiles:
-        reason = f"the profile {', '.join(sorted(known.profiles))} does not promise it"
+def verdicts_of(counted: Counted, rules: Sequence[Rule], histories: Mapping[int, str]) -> list[Verdict]:
+    """A verdict for every rule, group and history, in the order of the rules. `histories` are names by key."""
+    keys: dict[tuple[str, str], list[int | None]] = defaultdict(list)
+    for promise, group, history in counted.tallies:
+        keys[promise, group].append(history)
+    return [
+        verdict
+        for rule in rules
+        for group in sorted(counted.profiles)
+        for verdict in _of_rule(rule, group, counted, keys[rule.promise, group] or [None], histories)
+    ]
+
+
+def _of_rule(
+    rule: Rule, group: str, counted: Counted, keys: Sequence[int | None], histories: Mapping[int, str]
+) -> Iterable[Verdict]:
+    if not counted.profiles[group] & rule.profiles:
+        reason = f"the profile {', '.join(sorted(counted.profiles[group]))} does not promise it"
         return [Verdict(rule.promise, group, "not judged", 0, 0, reason, excused=True)]
-    keys = [key for key in tallies if key[:2] == (rule.promise, group)] or [(rule.promise, group, None)]
-    lost = known.lost[rule.unit]
+    names = sorted(keys, key=lambda key: "" if key is None else histories[key])
+    tallies = [counted.tallies.get((rule.promise, group, key), Tally()) for key in names]
+    lost = counted.lost[group][rule.unit]
     if lost:
-        tallies[keys[0]].skipped[BEHIND_DAMAGE] += lost
-    return [_verdict(rule, key, tallies[key]) for key in keys]
+        tallies[0].skipped[BEHIND_DAMAGE] += lost
+    return [
+        _verdict(rule, group, None if key is None else histories[key], tally)
+        for key, tally in zip(names, tallies, strict=True)
+    ]
 
 
-def _verdict(rule: Rule, key: Key, tally: _Tally) -> Verdict:
+def _verdict(rule: Rule, group: str, history: str | None, tally: Tally) -> Verdict:
     skipped = sum(tally.skipped.values())
     nothing = tally.judged == 0 and tally.broken == 0
     reason = "; ".join(skip_reasons(tally.skipped))
     return Verdict(
         promise=rule.promise,
-        group=key[1],
+        group=group,
         verdict="broken" if tally.broken else "not judged" if nothing else "held",
         judged=tally.judged,
         skipped=skipped,
         reason=reason or (rule.no_occasion if nothing else ""),
         violations=tally.violations,
-        history=key[2],
+        history=history,
         excused=nothing and not skipped,
         broken=tally.broken,
         skips=dict(tally.skipped),

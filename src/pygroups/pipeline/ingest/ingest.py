@@ -137,6 +137,7 @@ class _Commit:
                     "damage_offset": offset,
                     "bytes": segment.size if whole else 0,
                     "files": sorted(files) if whole else [],
+                    "kinds": sorted({row["kind"] for row in rows}) if whole else [],
                 }
             )
             if place:

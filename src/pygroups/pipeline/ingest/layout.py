@@ -112,6 +112,7 @@ MANIFEST: Final = pa.schema(
         ("damage_offset", _LONG),
         ("bytes", _LONG),
         ("files", pa.list_(pa.string())),
+        ("kinds", pa.list_(pa.string())),
     ]
 )
 """One row per byte range of a segment that was ingested; a second damaged place in it is a further row without rows.

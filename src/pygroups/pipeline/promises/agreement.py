@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Rule
+from pygroups.pipeline.old_findings import VIRTUAL_SYNCHRONY, Rule
+from pygroups.pipeline.old_tables import Tables
 from pygroups.pipeline.sets import same_sets
-from pygroups.pipeline.tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:

@@ -3,30 +3,36 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Rule, findings, words
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, words
 from pygroups.pipeline.tables import Tables
 
+_TOLD = "kind = 'stats' and index > quiet_index"
+_SILENT = "marked and coalesce(last_stats, 0) < quiet_index"
+_FULL = "exists(map_values(gauges), gauge -> gauge <> 0)"
 
-def judge(tables: Tables) -> DataFrame:
+
+def exact(tables: Tables) -> DataFrame:
     """A fact is one `stats` record after quiet; a member that wrote none after its mark is skipped."""
-    quiet = tables.journals.where("quiet_index is not null").select(
-        "group", F.lit(None).cast("string").alias("history"), "life", "address", "quiet_index", "marked"
+    full = "filter(map_entries(gauges), gauge -> gauge.value <> 0)"
+    named = F.expr(f"array_join(transform({full}, gauge -> concat(gauge.key, ' ', gauge.value)), ', ')")
+    return findings(
+        tables.events.where(f"{_TOLD} and {_FULL}"), words("still holds after quiet: ", named), member="life"
     )
-    told = tables.events.where("kind = 'stats'").select("life", "index", "gauges", "history")
-    after = told.join(F.broadcast(quiet.drop("history")), "life").where("index > quiet_index")
-    full = F.expr("filter(map_entries(gauges), gauge -> gauge.value <> 0)")
-    named = F.expr("array_join(transform(full, gauge -> concat(gauge.key, ' ', gauge.value)), ', ')")
-    held = findings(
-        after.withColumn("full", full),
-        judged=1,
-        broken=F.size("full") > 0,
-        member=F.col("address"),
-        detail=words("still holds after quiet: ", named),
-    )
-    silent = quiet.where("marked").join(after.select("life").distinct(), "life", "left_anti")
-    return held.unionAll(findings(silent, skipped=1, reason="a member wrote no stats after its quiet mark"))
 
 
 RULE = Rule(
-    "buffers-drain", VIRTUAL_SYNCHRONY, "views", "no member told its gauges after quiet", judge, frozenset({"stats"})
+    "buffers-drain",
+    VIRTUAL_SYNCHRONY,
+    "views",
+    "no member told its gauges after quiet",
+    counts=(
+        Count("events", judged=f"if({_TOLD}, 1, 0)", suspect=f"{_TOLD} and {_FULL}"),
+        Count(
+            "lives",
+            skipped={"a member wrote no stats after its quiet mark": f"if({_SILENT}, 1, 0)"},
+        ),
+    ),
+    exact=exact,
+    columns={"lives": {"last_stats": "max(if(kind = 'stats', index, null))"}},
+    needs=frozenset({"stats"}),
 )

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import (
+from pygroups.pipeline.old_findings import (
     GROUPS,
     UNIFORM,
     VIRTUAL_SYNCHRONY,
@@ -14,7 +14,7 @@ from pygroups.pipeline.findings import (
     view_name,
     words,
 )
-from pygroups.pipeline.tables import Tables
+from pygroups.pipeline.old_tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:

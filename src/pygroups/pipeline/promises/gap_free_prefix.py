@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ORDERED, Rule, findings, sender_name, view_name, words
+from pygroups.pipeline.old_findings import ORDERED, Rule, findings, sender_name, view_name, words
+from pygroups.pipeline.old_tables import Tables
 from pygroups.pipeline.order import compared
-from pygroups.pipeline.tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:

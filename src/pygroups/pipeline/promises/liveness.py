@@ -3,9 +3,9 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ALL, Rule, findings, sender_name, view_name, words
 from pygroups.pipeline.keys import life_key_of
-from pygroups.pipeline.tables import Tables
+from pygroups.pipeline.old_findings import ALL, Rule, findings, sender_name, view_name, words
+from pygroups.pipeline.old_tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:

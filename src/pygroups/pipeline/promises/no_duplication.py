@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Rule, facts, findings, sender_name, view_name, words
+from pygroups.pipeline.old_findings import GROUPS, Rule, facts, findings, sender_name, view_name, words
+from pygroups.pipeline.old_tables import Tables
 from pygroups.pipeline.runs import given_marks
-from pygroups.pipeline.tables import Tables
 
 _STREAM = ("life", "epoch", "sender")
 

@@ -6,9 +6,18 @@ In `uniform` all who deliver it do, the dead and the isolated included.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import UNIFORM, VIRTUAL_SYNCHRONY, Rule, facts, findings, sender_name, view_name, words
+from pygroups.pipeline.old_findings import (
+    UNIFORM,
+    VIRTUAL_SYNCHRONY,
+    Rule,
+    facts,
+    findings,
+    sender_name,
+    view_name,
+    words,
+)
+from pygroups.pipeline.old_tables import Tables
 from pygroups.pipeline.sets import transitions
-from pygroups.pipeline.tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:

@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Rule, findings, view_name, words
-from pygroups.pipeline.tables import Tables
+from pygroups.pipeline.old_findings import VIRTUAL_SYNCHRONY, Rule, findings, view_name, words
+from pygroups.pipeline.old_tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:

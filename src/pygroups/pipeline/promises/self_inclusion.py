@@ -3,20 +3,27 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Rule, findings, view_name, words
+from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, words
 from pygroups.pipeline.tables import Tables
 
+_ABSENT = "not coalesce(array_contains(members, address), false)"
 
-def judge(tables: Tables) -> DataFrame:
+
+def exact(tables: Tables) -> DataFrame:
     """A fact is one view at one member."""
     return findings(
-        tables.views,
-        judged=1,
-        broken=~F.coalesce(F.array_contains("members", F.col("address")), F.lit(False)),
-        view=view_name(),
-        member=F.col("address"),
-        detail=words("installed a view of ", F.concat_ws(", ", "members"), " without itself"),
+        tables.views.where(_ABSENT),
+        words("installed a view of ", F.concat_ws(", ", "members"), " without itself"),
+        view="view",
+        member="life",
     )
 
 
-RULE = Rule("self-inclusion", GROUPS, "views", "no view was installed", judge)
+RULE = Rule(
+    "self-inclusion",
+    GROUPS,
+    "views",
+    "no view was installed",
+    counts=(Count("views", judged="1", suspect=_ABSENT),),
+    exact=exact,
+)

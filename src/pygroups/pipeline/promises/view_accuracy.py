@@ -7,9 +7,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pygroups.journal.schema import MARKS
-from pygroups.pipeline.findings import GROUPS, Rule, findings, view_name, words
 from pygroups.pipeline.keys import life_key_of
-from pygroups.pipeline.tables import Tables
+from pygroups.pipeline.old_findings import GROUPS, Rule, findings, view_name, words
+from pygroups.pipeline.old_tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:

@@ -3,29 +3,39 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Rule, findings, view_name, words
+from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, words
 from pygroups.pipeline.tables import Tables
 
 
-def judge(tables: Tables) -> DataFrame:
-    """A fact is one view at one member."""
-    lists = tables.views.withColumn("list", F.concat_ws(", ", "members"))
-    views = lists.groupBy("group", "history", "view", "view_number", "view_creator").agg(
-        F.count(F.lit(1)).alias("installed"),
+def exact(tables: Tables) -> DataFrame:
+    """A fact is one view at one member. A view with two lists is told once, with a member for each."""
+    lists = tables.views.where("low_list <> high_list").withColumn("list", F.concat_ws(", ", "members"))
+    views = lists.groupBy("group", "history", "view").agg(
         F.min("list").alias("low"),
         F.max("list").alias("high"),
-        F.min_by("address", "list").alias("member"),
-        F.max_by("address", "list").alias("other"),
+        F.min_by("life", "list").alias("member"),
+        F.max_by("life", "list").alias("other"),
     )
     return findings(
         views,
-        judged=F.col("installed"),
-        broken=F.col("low") != F.col("high"),
-        view=view_name(),
-        member=F.col("member"),
-        other=F.col("other"),
-        detail=words("two lists under one id: ", F.col("low"), " and ", F.col("high")),
+        words("two lists under one id: ", F.col("low"), " and ", F.col("high")),
+        view="view",
+        member="member",
+        other="other",
     )
 
 
-RULE = Rule("view-agreement", GROUPS, "views", "no view was installed", judge)
+RULE = Rule(
+    "view-agreement",
+    GROUPS,
+    "views",
+    "no view was installed",
+    counts=(Count("views", judged="1", suspect="low_list <> high_list"),),
+    exact=exact,
+    columns={
+        "views": {
+            "low_list": "min(xxhash64(members)) over (partition by view)",
+            "high_list": "max(xxhash64(members)) over (partition by view)",
+        }
+    },
+)

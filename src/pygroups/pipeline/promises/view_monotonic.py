@@ -1,31 +1,33 @@
 """view-monotonic: the ids of the views that a member installs rise."""
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Rule, findings, view_name, words
+from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, words
 from pygroups.pipeline.tables import Tables
 
+# Ids compare as (number, creator's name, creator's incarnation).
+_ID = "struct(view_number, split(view_creator, '@', 2)[0], split(view_creator, '@', 2)[1])"
+_FALLS = f"{_ID} <= id_before"
 
-def judge(tables: Tables) -> DataFrame:
-    """A fact is one view at one member; ids compare as (number, creator's name, creator's incarnation)."""
-    member = Window.partitionBy("life").orderBy("index")
-    views = tables.views.withColumn("id", _id()).withColumns(
-        {"id_before": F.lag("id").over(member), "name_before": F.lag(view_name()).over(member)}
-    )
+
+def exact(tables: Tables) -> DataFrame:
+    """A fact is one view at one member."""
+    before = F.expr("concat(id_before.col1, ':', id_before.col2, '@', id_before.col3)")
     return findings(
-        views,
-        judged=1,
-        broken=F.col("id") <= F.col("id_before"),
-        view=view_name(),
-        member=F.col("address"),
-        detail=words("installed it after view ", F.col("name_before"), ", which is not below it"),
+        tables.views.where(_FALLS),
+        words("installed it after view ", before, ", which is not below it"),
+        view="view",
+        member="life",
     )
 
 
-def _id() -> Column:
-    parts = F.split("view_creator", "@", 2)
-    return F.struct(F.col("view_number"), parts[0], parts[1])
-
-
-RULE = Rule("view-monotonic", GROUPS, "views", "no view was installed", judge)
+RULE = Rule(
+    "view-monotonic",
+    GROUPS,
+    "views",
+    "no view was installed",
+    counts=(Count("views", judged="1", suspect=_FALLS),),
+    exact=exact,
+    columns={"views": {"id_before": f"lag({_ID}) over (partition by life order by index)"}},
+)

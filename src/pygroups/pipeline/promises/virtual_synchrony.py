@@ -2,9 +2,9 @@
 
 from pyspark.sql import DataFrame
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Rule
+from pygroups.pipeline.old_findings import VIRTUAL_SYNCHRONY, Rule
+from pygroups.pipeline.old_tables import Tables
 from pygroups.pipeline.sets import same_sets, transitions
-from pygroups.pipeline.tables import Tables
 
 
 def judge(tables: Tables) -> DataFrame:

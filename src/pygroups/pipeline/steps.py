@@ -1,0 +1,56 @@
+"""What an audit did: each step with its seconds, and the CPU seconds of this process, its workers and Spark's JVM."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pygroups.pipeline.verdict import Step
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class Steps:
+    """Names steps to `progress` and measures them. CPU time of processes that other steps started counts too."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self.done: list[Step] = []
+        self._progress = progress
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self._progress(name)
+        began, used = time.perf_counter(), cpu_seconds()
+        yield
+        self.done.append(Step(name, time.perf_counter() - began, cpu_seconds() - used))
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and of all its children, living and dead, so far; without /proc of it alone."""
+    own = os.times()
+    return (
+        own.user + own.system + own.children_user + own.children_system + sum(map(_seconds_of, _children(os.getpid())))
+    )
+
+
+def _children(process: int) -> Iterator[int]:
+    """All living processes below `process`."""
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            found = file.read_text().split()
+        except OSError:
+            continue
+        for child in map(int, found):
+            yield child
+            yield from _children(child)
+
+
+def _seconds_of(process: int) -> float:
+    """CPU seconds of a process and of its children that have ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS
