@@ -150,6 +150,17 @@ def test_what_cannot_be_decoded_is_told(tmp_path: Path) -> None:
     assert sorted(place.offset for place in damage) == offsets(data + bad_type)[2:]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_of_a_later_version_is_read_as_far_as_it_is_known(kind: str, tmp_path: Path) -> None:
+    known = [kind, 0, 1, 2, None, *(SAMPLES[COLUMNS[name]] for name in FIELDS[kind])]
+    later = [[*known[:1], 1, *known[2:], {"a": [1]}, "new"], [*known[:1], 2, *known[2:], 7]]
+    rows, damage = read(with_data(tmp_path, journal_of(0).getvalue() + frame_of([known, *later])))
+    assert damage == []
+    assert [row["index"] for row in rows] == [0, 1, 2]
+    assert rows[0] | {"index": 1} == rows[1]
+    assert rows[0] | {"index": 2} == rows[2]
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

@@ -228,10 +228,16 @@ def batch_of(header: Header, history: str | None, rows: dict[str, list[Row]]) ->
 
 
 def _columns_of(kind: str, rows: Sequence[Row]) -> dict[str, pa.Array]:
-    """The columns that rows of one kind fill. Raises if a value does not have its column's type."""
+    """The columns that rows of one kind fill. Raises if a value does not have its column's type, or one is missing.
+
+    What a later version appended to the fields of a kind is left out.
+    """
+    known = len(PREFIX) + len(FIELDS[kind])
+    if max(map(len, rows)) > known:
+        rows = [row[:known] for row in rows]
     values: list[Sequence[Any]] = list(zip(*rows, strict=True))
     columns = {"kind": pa.repeat(pa.scalar(kind), len(rows))}
-    if len(values) != len(PREFIX) + len(FIELDS[kind]):
+    if len(values) != known:
         raise ValueError(f"{len(values)} values do not fill a {kind} record")
     for name, column in zip(PREFIX[1:4], values[1:4], strict=True):
         columns[name] = pa.array(column, TYPES[name])
