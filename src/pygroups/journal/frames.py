@@ -5,7 +5,7 @@ No files here: the writer, the reader and the simulator share these functions.
 
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -93,20 +93,42 @@ def segment_beginning(header: Header) -> bytes:
     return PREAMBLE + frame_of([[getattr(header, name) for name in HEADER]])
 
 
-def walk(data: bytes) -> Iterator[Header | Frame | Damage]:
-    """What a segment holds, in order: its header first, then frames; damage where it lies. It never raises."""
+def walk(data: bytes, asked: re.Pattern[bytes] | None = None) -> Iterator[Header | Frame | Damage]:
+    """What a segment holds, in order: its header first, then frames; damage where it lies. It never raises.
+
+    A whole frame whose body `asked` does not match is passed over without being decoded.
+    """
     trouble = _preamble_trouble(data)
     if trouble is not None:
         yield trouble
         return
-    found = _frames(data, len(PREAMBLE))
-    first = next(found, Damage(len(PREAMBLE), "the header is missing", torn=True))
+    first = next(_frames(data, len(PREAMBLE)), Damage(len(PREAMBLE), "the header is missing", torn=True))
     header = _header(first)
-    if isinstance(header, Damage):
-        yield header
-        return
     yield header
-    yield from found
+    if isinstance(header, Header):
+        begin = frame_end(data, len(PREAMBLE))
+        assert begin is not None  # it has just been decoded
+        yield from _frames(data, begin, asked)
+
+
+def frames_of(data: bytes, asked: re.Pattern[bytes] | None = None) -> Iterator[Frame | Damage]:
+    """The frames in a piece of a segment that begins and ends with a frame; offsets count from the piece.
+
+    A whole frame whose body `asked` does not match is passed over without being decoded.
+    """
+    return _frames(data, 0, asked)
+
+
+def frame_end(data: bytes, offset: int) -> int | None:
+    """Where the frame at `offset` ends if it is whole and its checksum right; else None."""
+    if offset >= len(data) or not _checks(data, offset):
+        return None
+    return offset + FRAME_HEAD_BYTES + int.from_bytes(data[offset : offset + 4], "little")
+
+
+def naming(kinds: Iterable[str]) -> re.Pattern[bytes]:
+    """What matches the body of every frame that holds a record of one of `kinds` (and of some others)."""
+    return re.compile(b"|".join(re.escape(_encode(kind)) for kind in kinds) or rb"(?!)")
 
 
 def _preamble_trouble(data: bytes) -> Damage | None:
@@ -129,7 +151,7 @@ def _header(first: Frame | Damage) -> Header | Damage:
     return header
 
 
-def _frames(data: bytes, offset: int) -> Iterator[Frame | Damage]:
+def _frames(data: bytes, offset: int, asked: re.Pattern[bytes] | None = None) -> Iterator[Frame | Damage]:
     """Frames from `offset` on; after a damaged one goes on with the next that can be trusted."""
     view, end = memoryview(data), len(data)
     while offset < end:
@@ -137,6 +159,9 @@ def _frames(data: bytes, offset: int) -> Iterator[Frame | Damage]:
         if trouble is not None:
             yield trouble
             offset = _next_frame(data, offset)
+            continue
+        if asked is not None and asked.search(body) is None:
+            offset += FRAME_HEAD_BYTES + len(body)
             continue
         try:
             records = _decode(body)

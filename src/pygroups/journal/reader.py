@@ -1,14 +1,14 @@
 """Reads journals into Arrow record batches, tolerant of damage: what cannot be read is told, the rest goes on."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from .frames import Frame, Header, walk
+from .frames import Damage, Frame, Header, frames_of, naming, walk
 from .schema import COLUMNS, FIELDS, KINDS, PREFIX, SEGMENT_SUFFIX
 
 BATCH_ROWS: Final = 1 << 16
@@ -28,7 +28,7 @@ SCHEMA: Final = pa.schema(list(TYPES.items()))
 _IDENTITY: Final = ("group", "member", "incarnation", "profile", "host")
 _LIFE: Final = re.compile(r"([A-Za-z0-9._-]{1,64})@([0-9a-f]{1,32})")
 _MISFITS: Final = (pa.ArrowException, TypeError, ValueError, AttributeError, OverflowError)
-_HISTORY_AT: Final = len(PREFIX) + FIELDS["view"].index("history")
+HISTORY_AT: Final = len(PREFIX) + FIELDS["view"].index("history")  # in a view record
 _INDEX_AT: Final = 1
 
 Row = list[Any]
@@ -48,6 +48,34 @@ class Segment:
     incarnation: str
     size: int
     following: str | None
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bytes [begin, end) of a segment, from the beginning of a frame to the end of one.
+
+    `header` and `history` are what holds at `begin`; None and unused for a range that begins with the segment.
+    """
+
+    segment: Segment
+    begin: int
+    end: int
+    header: Header | None = None
+    history: str | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a reader wants of the records: `columns` and `kinds`; None is all of them.
+
+    With `kinds`, damage is not told completely: frames without such a record are not decoded.
+    """
+
+    columns: frozenset[str] | None = None
+    kinds: frozenset[str] | None = None
+
+
+EVERYTHING: Final = Asked()
 
 
 @dataclass(frozen=True)
@@ -89,15 +117,18 @@ def _segments_of(folder: Path) -> list[Segment]:
     ]
 
 
-def read_segments(segments: Iterable[Segment], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch | Quarantine]:
-    """Every readable record of `segments` in batches of about `batch_rows` rows with all columns, and every damage.
+def read_segments(
+    parts: Iterable[Segment | Range], batch_rows: int = BATCH_ROWS, asked: Asked = EVERYTHING
+) -> Iterator[pa.RecordBatch | Quarantine]:
+    """Every readable record of segments, or of ranges of them, in batches of about `batch_rows`, and every damage.
 
-    Within a batch rows are not sorted; `index` tells their order. Times are those of the writer's clocks.
+    Within a batch rows are not sorted; `index` tells their order. Times are those of the writer's clocks. Batches have
+    the columns of SCHEMA that are asked for, in its order.
     """
     chunks: list[pa.RecordBatch] = []
     held = 0
-    for segment in segments:
-        for part in _SegmentReader(segment).read():
+    for place in parts:
+        for part in _RangeReader(place, asked).read():
             if isinstance(part, Quarantine):
                 yield part
                 continue
@@ -110,24 +141,27 @@ def read_segments(segments: Iterable[Segment], batch_rows: int = BATCH_ROWS) -> 
         yield pa.concat_batches(chunks)
 
 
-class _SegmentReader:
-    """Collects the rows of one segment by kind, as long as header and history stay the same."""
+class _RangeReader:
+    """Collects the rows of one range by kind, as long as header and history stay the same."""
 
-    def __init__(self, segment: Segment) -> None:
-        self.segment = segment
-        self.header: Header | None = None
-        self.history: str | None = None
+    def __init__(self, place: Segment | Range, asked: Asked) -> None:
+        self.range = place if isinstance(place, Range) else Range(place, 0, place.size)
+        self.segment = self.range.segment
+        self.header = self.range.header
+        self.history = self.range.history
+        self.columns = asked.columns
+        self.kinds = asked.kinds
         self.rows: dict[str, list[Row]] = {kind: [] for kind in KINDS}
         self.held = 0
         self.last: Frame | None = None
 
     def read(self) -> Iterator[pa.RecordBatch | Quarantine]:
         try:
-            data = Path(self.segment.path).read_bytes()
+            found = self._walk()
         except OSError as error:
-            yield Quarantine(self.segment, 0, f"cannot be read: {error.strerror}")
+            yield Quarantine(self.segment, self.range.begin, f"cannot be read: {error.strerror}")
             return
-        for part in walk(data):
+        for part in found:
             if isinstance(part, Frame):
                 yield from self._take(part)
                 if self.held >= _CHUNK_ROWS:
@@ -135,23 +169,35 @@ class _SegmentReader:
             elif isinstance(part, Header):
                 self._begin(part)
             elif not (part.torn and self._continued()):
-                yield Quarantine(self.segment, part.offset, part.reason)
+                yield Quarantine(self.segment, self.range.begin + part.offset, part.reason)
         yield from self._flush()
+
+    def _walk(self) -> Iterator[Header | Frame | Damage]:
+        pattern = None
+        if self.kinds is not None:
+            history = self.columns is None or "history" in self.columns
+            pattern = naming(sorted(self.kinds | {"view"} if history else self.kinds))
+        with Path(self.segment.path).open("rb") as file:
+            file.seek(self.range.begin)
+            whole = self.range.begin == 0 and self.range.end == self.segment.size
+            data = file.read() if whole else file.read(self.range.end - self.range.begin)
+        return walk(data, pattern) if self.range.begin == 0 else frames_of(data, pattern)
 
     def _begin(self, header: Header) -> None:
         self.header = header
         for record in header.in_force:
             if record[0] == "view":
-                self.history = record[_HISTORY_AT]
+                self.history = record[HISTORY_AT]
 
     def _take(self, frame: Frame) -> Iterator[pa.RecordBatch | Quarantine]:
         for record in frame.records:
             try:
                 kind = record[0]
-                if kind == "view" and record[_HISTORY_AT] != self.history:
+                if kind == "view" and record[HISTORY_AT] != self.history:
                     yield from self._flush()
-                    self.history = record[_HISTORY_AT]
-                self.rows[kind].append(record)
+                    self.history = record[HISTORY_AT]
+                if self.kinds is None or kind in self.kinds:
+                    self.rows[kind].append(record)
             except (KeyError, TypeError, IndexError):
                 yield Quarantine(self.segment, frame.offset, f"not a record that is known: {str(record)[:60]}")
         self.held += len(frame.records)
@@ -159,6 +205,8 @@ class _SegmentReader:
 
     def _continued(self) -> bool:
         """True if what a torn write lost was never acknowledged: the next segment goes on with its number."""
+        if self.range.end < self.segment.size:
+            return False
         if self.segment.following is None:
             return True
         expected = self.last.records[-1][_INDEX_AT] + 1 if self.last and self.last.records else None
@@ -173,7 +221,7 @@ class _SegmentReader:
         self.rows.update((kind, []) for kind in rows)
         self.held = 0
         try:
-            yield batch_of(self.header, self.history, rows)
+            yield batch_of(self.header, self.history, rows, self.columns)
         except _MISFITS:
             yield from self._one_by_one(self.header, rows)
 
@@ -183,12 +231,12 @@ class _SegmentReader:
             good = []
             for row in group:
                 try:
-                    batch_of(header, self.history, {kind: [row]})
+                    batch_of(header, self.history, {kind: [row]}, self.columns)
                     good.append(row)
                 except _MISFITS:
                     yield self._misfit(row)
             if good:
-                yield batch_of(header, self.history, {kind: good})
+                yield batch_of(header, self.history, {kind: good}, self.columns)
 
     def _misfit(self, row: Row) -> Quarantine:
         """Rows do not know their place, and damage is rare: look for it once more."""
@@ -206,14 +254,17 @@ def _first_index(path: str) -> int | None:
     return None
 
 
-def batch_of(header: Header, history: str | None, rows: dict[str, list[Row]]) -> pa.RecordBatch:
-    """One batch with all columns, over rows by kind."""
-    parts = [_columns_of(kind, group) for kind, group in rows.items()]
+def batch_of(
+    header: Header, history: str | None, rows: dict[str, list[Row]], columns: Collection[str] | None = None
+) -> pa.RecordBatch:
+    """One batch over rows by kind, with `columns` in the order of SCHEMA, or with all of them."""
+    schema = SCHEMA if columns is None else pa.schema([field for field in SCHEMA if field.name in columns])
+    parts = [_columns_of(kind, group, schema.names) for kind, group in rows.items()]
     sizes = [len(group) for group in rows.values()]
     total = sum(sizes)
     constants = {name: getattr(header, name) for name in _IDENTITY} | {"history": history}
     arrays = []
-    for name, kind_of_array in TYPES.items():
+    for name, kind_of_array in zip(schema.names, schema.types, strict=True):
         if name in constants:
             arrays.append(pa.repeat(pa.scalar(constants[name], kind_of_array), total))
         elif any(name in part for part in parts):
@@ -224,28 +275,25 @@ def batch_of(header: Header, history: str | None, rows: dict[str, list[Row]]) ->
             arrays.append(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces))
         else:
             arrays.append(pa.nulls(total, kind_of_array))
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _columns_of(kind: str, rows: Sequence[Row]) -> dict[str, pa.Array]:
-    """The columns that rows of one kind fill. Raises if a value does not have its column's type, or one is missing.
+def _columns_of(kind: str, rows: Sequence[Row], wanted: Collection[str]) -> dict[str, pa.Array]:
+    """The `wanted` columns that rows of one kind fill. Raises if a value does not have its column's type.
 
-    What a later version appended to the fields of a kind is left out.
+    What a later version appended to a record is left out.
     """
-    known = len(PREFIX) + len(FIELDS[kind])
-    if max(map(len, rows)) > known:
-        rows = [row[:known] for row in rows]
-    values: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    names = (*PREFIX, *FIELDS[kind])
+    if max(map(len, rows)) > len(names):
+        rows = [row[: len(names)] for row in rows]
+    values = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns = {"kind": pa.repeat(pa.scalar(kind), len(rows))}
-    if len(values) != known:
-        raise ValueError(f"{len(values)} values do not fill a {kind} record")
-    for name, column in zip(PREFIX[1:4], values[1:4], strict=True):
-        columns[name] = pa.array(column, TYPES[name])
-    views = values[4]
-    columns["view_number"] = pa.array([view and view[0] for view in views], TYPES["view_number"])
-    columns["view_creator"] = pa.array([view and view[1] for view in views], TYPES["view_creator"])
-    for name, column in zip(FIELDS[kind], values[len(PREFIX) :], strict=True):
+    views = values.pop("view")
+    values["view_number"] = tuple(view and view[0] for view in views)
+    values["view_creator"] = tuple(view and view[1] for view in views)
+    for name in values.keys() & set(wanted) - {"kind"}:
+        column = values[name]
         if pa.types.is_map(TYPES[name]):
-            column = [None if value is None else list(value.items()) for value in column]
+            column = tuple(None if value is None else list(value.items()) for value in column)
         columns[name] = pa.array(column, TYPES[name])
     return columns
