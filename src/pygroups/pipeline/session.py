@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+from pygroups.pipeline.archive import archive_options
+
 _LOG: Final = logging.getLogger("pygroups.pipeline")
 JAVA_NEEDED: Final = 17
 _QUIET_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
@@ -56,6 +58,7 @@ def make_session(*, master: str | None = None, remote: str | None = None, small:
     try:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
+        from pyspark.find_spark_home import _find_spark_home
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NoSpark(f"the audit needs Spark ({error}): pip install 'pygroups[spark]'") from error
@@ -63,10 +66,12 @@ def make_session(*, master: str | None = None, remote: str | None = None, small:
     builder = SparkSession.builder.appName("pygroups")
     settings = dict(_SETTINGS)
     if remote is None:
-        check_java()
+        program = check_java()
         local = is_local(master)
         settings |= _local_settings(small) if local else {}
-        java = [f"-Dlog4j2.configurationFile={_QUIET_LOGGING}", *([_SMALL_JAVA] if local and small else [])]
+        java = [f"-Dlog4j2.configurationFile={_QUIET_LOGGING}"]
+        if local and small:
+            java += [_SMALL_JAVA, *archive_options(program, Path(_find_spark_home()))]
         settings["spark.driver.extraJavaOptions"] = " ".join(java)
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -132,8 +137,8 @@ def _first_line(text: str) -> str:
     return telling[0] if telling else "no reason given"
 
 
-def check_java() -> None:
-    """Raises NoSpark, with what to install, if there is no Java that Spark 4 can run on."""
+def check_java() -> Path:
+    """The Java that Spark will run on. Raises NoSpark, with what to install, if there is none that Spark 4 can use."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if java is None:
@@ -145,6 +150,7 @@ def check_java() -> None:
     major = _major_version(text)
     if major is not None and major < JAVA_NEEDED:
         raise NoSpark(f"the audit needs Java {JAVA_NEEDED} or newer, and {java} is Java {major}: install a newer one")
+    return Path(java)
 
 
 def _major_version(text: str) -> int | None:
