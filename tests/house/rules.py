@@ -52,6 +52,8 @@ WORLD_BY_OTHER_NAMES = (
 """What `core` and `layers` may not import: clock, chance and the outside come in as arguments."""
 UNSAFE_MODULES = ("pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal", "yaml")
 UNSAFE_CALLS = ("eval", "exec", "__import__")
+OF_TESTS = ("duckdb", "hypothesis", "pytest_timeout")
+"""What tests and benchmarks alone may import: the product does not ask for it."""
 
 REGISTRY = re.compile(
     r"--(?:extra-)?index[-]url|--find[-]links|--trusted[-]host|\S @ (?:file|git|https?):/"
@@ -164,6 +166,16 @@ def unsafe(root: Path) -> list[str]:
             if isinstance(node, ast.Name) and node.id in UNSAFE_CALLS:
                 offences.append(f"{file}:{node.lineno}: {node.id} runs what it reads")
     return offences
+
+
+def for_tests(root: Path) -> list[str]:
+    """What only a developer has installed: the second judge of the promises stays out of the product."""
+    return [
+        f"{file}:{line}: {target.split('.')[0]} is for tests and benchmarks alone"
+        for name, file, tree in modules(root)
+        for line, target in imported(name, file, tree)
+        if target.split(".")[0] in OF_TESTS
+    ]
 
 
 def sizes(root: Path) -> list[str]:

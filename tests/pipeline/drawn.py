@@ -12,16 +12,16 @@ SCHEDULES: Final = 100  # of each profile
 PROFILES: Final = ("fifo", "total")
 
 
-def play_drawn(root: Path) -> list[dict[str, Any]]:
+def play_drawn(root: Path, schedules: int = SCHEDULES) -> list[dict[str, Any]]:
     """What `pygroups simulate` says of each profile; the journals are in `root`.
 
     A group is named after its seed, so that each profile has seeds of its own.
     """
-    return [_played(root, profile, number * SCHEDULES) for number, profile in enumerate(PROFILES)]
+    return [_played(root, profile, number * schedules, schedules) for number, profile in enumerate(PROFILES)]
 
 
-def _played(root: Path, profile: str, first: int) -> dict[str, Any]:
-    seeds = f"{first}:{first + SCHEDULES}"
+def _played(root: Path, profile: str, first: int, schedules: int) -> dict[str, Any]:
+    seeds = f"{first}:{first + schedules}"
     command = [sys.executable, "-m", "pygroups", "simulate", "--profile", profile, "--seeds", seeds]
     done = subprocess.run(
         [*command, "--journal", str(root), "--json"], stdout=subprocess.PIPE, text=True, timeout=300, check=False

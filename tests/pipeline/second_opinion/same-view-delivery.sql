@@ -1,0 +1,17 @@
+-- Two members that go together from one view to the next deliver a message in the same view; in uniform all that
+-- deliver it do.
+WITH several AS (
+    SELECT grp, sender, number FROM once GROUP BY ALL HAVING count(DISTINCT view) > 1
+), pairs AS (
+    SELECT a.grp, a.life, b.life AS other, a.view, b.view AS other_view
+    FROM several s JOIN once a USING (grp, sender, number) JOIN once b USING (grp, sender, number)
+    WHERE a.view <> b.view
+), together AS (
+    SELECT a.grp, a.view, a.life, b.life AS other FROM installed a JOIN installed b USING (grp, view, next)
+)
+SELECT grp, 'kept' AS outcome FROM once
+UNION ALL
+SELECT p.grp, 'broken' FROM pairs p JOIN profile f USING (grp)
+WHERE f.profile LIKE 'uniform%'
+   OR EXISTS (SELECT 1 FROM together t WHERE t.grp = p.grp AND t.life = p.life AND t.other = p.other
+              AND t.view IN (p.view, p.other_view));

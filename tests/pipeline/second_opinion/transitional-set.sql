@@ -1,0 +1,10 @@
+-- Of two members that install a view, each names the other as coming with it exactly if both came from the same view;
+-- a joiner comes alone and names itself only.
+WITH pairs AS (
+    SELECT a.grp, list_contains(a.transitional, b.address) AS named,
+           (a.life = b.life OR coalesce(a.previous = b.previous, false)) AS together
+    FROM installed a JOIN installed b USING (grp, view)
+)
+SELECT grp, CASE WHEN named = together THEN 'kept' ELSE 'broken' END AS outcome FROM pairs
+UNION ALL
+SELECT grp, CASE WHEN transitional = [address] THEN 'kept' ELSE 'broken' END FROM installed WHERE previous IS NULL;

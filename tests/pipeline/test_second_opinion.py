@@ -1,0 +1,99 @@
+"""DuckDB judges the same tables by the statements of the promises, and comes to the same verdicts.
+
+The SQL was written from the statements and shares nothing with the audit.  Where the two differ one of them is wrong:
+the difference is looked into, and what was learnt becomes a planted history.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pygroups.pipeline.audit import audit
+from pygroups.pipeline.ingest import ingest
+from pygroups.pipeline.promises import RULES
+from tests.pipeline import drawn, second_opinion
+from tests.pipeline.catalog import all_planted
+from tests.pipeline.faulty import FAULTS, plant
+from tests.pipeline.second_opinion import PROMISES
+from tests.pipeline.second_opinion import second_opinion as opinion_on
+
+Verdicts = dict[tuple[str, str], str]
+SCHEDULES = 3 * len(FAULTS)  # of each profile, each with one fault
+SHOWN = 0.7  # of the faults: some break nothing, as the last delivery of one that dies then
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("planted")
+    for history in all_planted():
+        history.make(history.group).save(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Drawn schedules, each with one fault planted at a place that was drawn too."""
+    root = tmp_path_factory.mktemp("faulty")
+    drawn.play_drawn(root, SCHEDULES)
+    groups = sorted(root.iterdir(), key=lambda path: int(path.name.partition("-")[2]))
+    for number, group in enumerate(groups):
+        assert plant(group, list(FAULTS)[number % len(FAULTS)], random.Random(number)) is not None
+    return root
+
+
+@pytest.fixture(scope="module")
+def opinion(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    return opinion_of(planted, tmp_path_factory.mktemp("table"))
+
+
+def opinion_of(journals: Path, table: Path) -> Verdicts:
+    ingest([journals], table)
+    return opinion_on(table)
+
+
+def test_it_shares_nothing_with_the_audit_but_the_tables() -> None:
+    tree = ast.parse(Path(second_opinion.__file__).read_text())
+    imports = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name for name in imports if name and name.startswith("pygroups")} == {"pygroups.pipeline.ingest"}
+
+
+def test_it_judges_every_promise_that_the_audit_judges() -> None:
+    assert sorted(rule.promise for rule in RULES) == PROMISES
+
+
+@pytest.mark.parametrize("history", all_planted(), ids=lambda planted: planted.group)
+def test_a_planted_fault_breaks_what_it_breaks_and_nothing_else(history: object, opinion: Verdicts) -> None:
+    group, breaks = history.group, history.breaks  # type: ignore[attr-defined]
+    assert {promise for (promise, of), word in opinion.items() if of == group and word == "broken"} == breaks
+
+
+def test_a_fault_in_a_drawn_schedule_is_seen_and_the_rest_is_not_accused(
+    faulty: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    found = opinion_of(faulty, tmp_path_factory.mktemp("table"))
+    broken = Counter(group for (_, group), word in found.items() if word == "broken")
+    groups = {group for _, group in found}
+    assert len(groups) == SCHEDULES * len(drawn.PROFILES)
+    assert len(broken) >= SHOWN * len(groups)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("which", ["planted", "faulty"])
+def test_the_audit_comes_to_the_same_verdicts(
+    which: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    journals: Path = request.getfixturevalue(which)
+    found = opinion_of(journals, tmp_path_factory.mktemp("table"))
+    words = ["held", "not judged", "broken"]
+    audited: Verdicts = {}
+    for verdict in audit([journals], master="local[2]").verdicts:
+        key = verdict.promise, verdict.group
+        audited[key] = max(audited.get(key, "held"), verdict.verdict, key=words.index)
+    assert {key: (word, found[key]) for key, word in audited.items() if found[key] != word} == {}
+    assert audited.keys() == found.keys()
