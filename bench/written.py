@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import bench.common  # noqa: F401  the tree that this file lies in comes first
@@ -89,6 +90,8 @@ class _Life:
         self.index = self.runs = 0
         self.now = BEGIN_US
         self.events: list[dict[str, Any]] = []
+        self.kinds: set[str] = set()
+        self.times: list[int] = []
         self.writers: dict[str, pq.ParquetWriter] = {}
         self.keys = np.array([Member(member.group, rank).key for rank in range(1_000)], np.int64)
 
@@ -124,7 +127,8 @@ class _Life:
             "host": "here", "boot_id": "boot", "life": who.key, "address": who.address,
             "file": f"{group}/{who.address}/000000.journal", "segment": 0, "begin": 0, "end": 0, "first_index": 0,
             "last_index": self.index - 1, "rows": self.index, "bytes": 0,
-            "files": [str(self._path(table)) for table in self.writers],
+            "files": [str(self._path(table)) for table in self.writers], "kinds": sorted(self.kinds),
+            "first_us": min(self.times), "last_us": max(self.times), "last_mono_us": max(self.times) - BEGIN_US,
         }  # fmt: skip
 
     def _path(self, table: str) -> Path:
@@ -136,6 +140,10 @@ class _Life:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.writers[table] = pq.ParquetWriter(path, rows.schema)
         self.writers[table].write_table(rows)
+        if len(rows):
+            names = {number: name for name, number in layout.RUN_KINDS.items()}
+            self.kinds |= {names.get(kind, kind) for kind in rows["kind"].unique().to_pylist()}
+            self.times += [pc.min(rows["time_us"]).as_py(), pc.max(rows["time_us"]).as_py()]
 
     def _runs(self, view: View, kinds: Any, rows: Longs, index: Longs, times: Longs) -> pa.Table:
         delivered = kinds == DELIVER

@@ -138,6 +138,7 @@ class _Commit:
                     "bytes": segment.size if whole else 0,
                     "files": sorted(files) if whole else [],
                     "kinds": sorted({row["kind"] for row in rows}) if whole else [],
+                    **(_times(rows) if rows and whole else {}),
                 }
             )
             if place:
@@ -211,6 +212,11 @@ class _Commit:
         manifest = self.out / "manifest" / f"{self.commit}.parquet"
         pq.write_table(pa.Table.from_pylist(self.manifest, MANIFEST), manifest.with_suffix(".tmp"))
         os.replace(manifest.with_suffix(".tmp"), manifest)
+
+
+def _times(rows: list[Row]) -> Row:
+    times = [row["time_us"] for row in rows]
+    return {"first_us": min(times), "last_us": max(times), "last_mono_us": max(row["mono_us"] for row in rows)}
 
 
 _ESCAPED = frozenset([*map(chr, range(1, 32)), *"\"#%'*/:=?\\\x7f{[]^"])

@@ -113,12 +113,14 @@ MANIFEST: Final = pa.schema(
         ("bytes", _LONG),
         ("files", pa.list_(pa.string())),
         ("kinds", pa.list_(pa.string())),
+        *((name, _LONG) for name in ("first_us", "last_us", "last_mono_us")),
     ]
 )
 """One row per byte range of a segment that was ingested; a second damaged place in it is a further row without rows.
 
 `wrong_index`: where the numbers in the range stop being consecutive: the first one that is missing, or that was there
-before. What a life's journal says from there on is not trusted.
+before. What a life's journal says from there on is not trusted. `first_us` and `last_us` are the least and the greatest
+`time_us` of the range's records, `last_mono_us` is their greatest `mono_us`.
 """
 
 
