@@ -1,9 +1,13 @@
-"""Records for tests of measures: a few rows, with only the columns that matter, as a table of the journal's schema."""
+"""Records for tests of measures: a few rows, with only the columns that matter, as the tables of a history."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from pygroups.pipeline.history import History
+from pygroups.pipeline.ingest.keys import history_key, life_key, view_key
+from pygroups.pipeline.ingest.layout import EVENTS, MANIFEST, NAMES, RUN_KINDS, RUNS, VOTE_KINDS, VOTES
 from pygroups.pipeline.schemas import RECORDS
 
 Row = dict[str, object]
@@ -18,9 +22,10 @@ class Diary:
     def __init__(self, name: str, incarnation: str | None = None, *, host: str = "h1", group: str = "g") -> None:
         self.name = name
         self.incarnation = incarnation or f"{name.lower()}1"
+        self.group = group
+        self.host = host
         self.wall_ahead_us = 0
         self.rows: list[Row] = []
-        self._common: Row = {"group": group, "member": name, "incarnation": self.incarnation, "host": host}
         self._view: tuple[int, str] | None = None
 
     @property
@@ -28,7 +33,7 @@ class Diary:
         return f"{self.name}@{self.incarnation}"
 
     def __call__(self, kind: str, at_us: int, **fields: object) -> None:
-        row: Row = {**self._common, "profile": "total", "kind": kind, "index": len(self.rows)}
+        row: Row = {"kind": kind, "index": len(self.rows)}
         row |= {"time_us": WALL + at_us + self.wall_ahead_us, "mono_us": at_us}
         if self._view:
             row |= {"view_number": self._view[0], "view_creator": self._view[1]}
@@ -53,9 +58,72 @@ class Diary:
         self(kind, at_us, **{**row, "bytes": size, **fields})
 
 
-def table(spark: SparkSession, *diaries: Diary) -> DataFrame:
-    rows = [tuple(row.get(name) for name in RECORDS.names) for diary in diaries for row in diary.rows]
-    return spark.createDataFrame(rows, RECORDS)
+class _Tables:
+    """Rows of diaries on their way into tables; a name that is used becomes a key and is noted."""
+
+    def __init__(self, diaries: Sequence[Diary]) -> None:
+        self.rows: dict[str, list[Row]] = {"runs": [], "events": [], "votes": [], "manifest": []}
+        self.names: dict[tuple[object, ...], None] = {}
+        for diary in diaries:
+            for row in diary.rows:
+                self._take(diary, row)
+            if diary.rows:
+                self.rows["manifest"].append(self._range_of(diary))
+
+    def _take(self, diary: Diary, row: Row) -> None:
+        assert row.keys() <= set(RECORDS.names), "a field that no journal has"
+        kind, group = row["kind"], diary.group
+        where = "runs" if kind in RUN_KINDS else "votes" if kind in VOTE_KINDS else "events"
+        keys: Row = {"life": self._life(group, diary.address), "group": group}
+        if "view_number" in row:
+            number, creator = int(str(row["view_number"])), str(row["view_creator"])
+            keys["view"] = view_key(group, number, creator)
+            self.names[group, "view", keys["view"], f"{number}:{creator}", number, creator] = None
+        if "history" in row:
+            keys["history"] = history_key(str(row["history"]))
+        if "origin" in row:
+            keys["sender"] = self._life(group, f"{row['origin']}@{row['origin_incarnation']}")
+        if where == "runs":
+            keys |= {name: self._life(group, str(row[name])) for name in ("peer", "stream") if name in row}
+            keys["kind"] = RUN_KINDS[str(kind)]
+        self.rows[where].append({**row, **keys})
+
+    def _life(self, group: str, address: str) -> int:
+        key = life_key(group, address)
+        self.names[group, "life", key, address, None, None] = None
+        return key
+
+    def _range_of(self, diary: Diary) -> Row:
+        times = {name: [int(str(row[name])) for row in diary.rows] for name in ("time_us", "mono_us")}
+        return {
+            **{name: getattr(diary, name) for name in ("group", "incarnation", "host", "address")},
+            "member": diary.name,
+            "profile": "total",
+            "life": self._life(diary.group, diary.address),
+            "first_us": min(times["time_us"]),
+            "last_us": max(times["time_us"]),
+            "last_mono_us": max(times["mono_us"]),
+            "rows": len(diary.rows),
+            "kinds": sorted({str(row["kind"]) for row in diary.rows}),
+        }
+
+
+def table(spark: SparkSession, *diaries: Diary) -> History:
+    """The tables that ingest makes of such journals, with what the measures read filled in."""
+    told = _Tables(diaries)
+    names: list[Row] = [dict(zip(NAMES.names, name, strict=True)) for name in told.names]
+    group = pa.field("group", pa.string())
+
+    def frame(schema: pa.Schema, rows: list[Row]) -> DataFrame:
+        return spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+
+    return History(
+        runs=frame(RUNS.append(group), told.rows["runs"]),
+        events=frame(EVENTS.append(group), told.rows["events"]),
+        votes=frame(VOTES.append(group), told.rows["votes"]),
+        names=frame(NAMES, names),
+        manifest=frame(MANIFEST, told.rows["manifest"]),
+    )
 
 
 def rows_of(frame: DataFrame, *columns: str) -> list[tuple[object, ...]]:

@@ -3,8 +3,9 @@
 import random
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from pygroups.pipeline.history import History
 from pygroups.pipeline.verdict import AuditResult, Quarantined, Verdict, Violation
 from tests.pipeline.measure_rows import MS, SECOND, Diary, table
 
@@ -87,28 +88,28 @@ class Story:
     def messages(self) -> int:
         return sum(self._sent.values())
 
-    def records(self, spark: SparkSession) -> DataFrame:
-        return table(spark, *self.diaries)
+    def history(self, spark: SparkSession, *others: Diary) -> History:
+        return table(spark, *self.diaries, *others)
 
 
 def held(promise: str, judged: int = 1_000) -> Verdict:
     return Verdict(promise, GROUP, "held", judged, 0, "")
 
 
-def well(spark: SparkSession, story: Story) -> AuditResult:
+def well(spark: SparkSession, story: Story, *others: Diary) -> AuditResult:
     """An audit in which everything that was judged held."""
     verdicts = [held(promise) for promise in PROMISED]
     verdicts.append(Verdict("self-delivery", GROUP, "held", 900, 12, "austin@a1 did not reach quiet"))
     reason = "the profile total does not promise it"
     verdicts.append(Verdict("total-order-global", GROUP, "not judged", 0, 0, reason, excused=True))
     verdicts.append(Verdict("merge-agreement", GROUP, "not judged", 0, 0, "no merge", excused=True))
-    records = story.records(spark).cache()
-    return AuditResult([GROUP], verdicts, 5, records.count(), [], records, spark)
+    rows = sum(len(diary.rows) for diary in story.diaries)
+    return AuditResult([GROUP], verdicts, 5, rows, [], story.history(spark, *others), spark)
 
 
-def badly(spark: SparkSession, story: Story) -> AuditResult:
+def badly(spark: SparkSession, story: Story, *others: Diary) -> AuditResult:
     """An audit that found two promises broken, could not judge one, and met damage."""
-    audit = well(spark, story)
+    audit = well(spark, story, *others)
     swap = next(row for row in story.c.rows if row["kind"] == "deliver" and row["view_number"] == 4 and row["position"])
     position, first = swap["position"], swap["first"]
     assert isinstance(position, int) and isinstance(first, int)

@@ -4,12 +4,14 @@ import random
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
+from pygroups.pipeline.ingest.keys import life_key
 from pygroups.pipeline.measures.blocked import blocked_spans, blocked_time
 from pygroups.pipeline.measures.changes import view_changes, view_changes_of_group
 from pygroups.pipeline.measures.failover import failover_gaps
+from pygroups.pipeline.measures.kinds import by_member
 from pygroups.pipeline.measures.latency import (
+    TO_ALL,
     clock_difference,
     delivery_latency,
     latencies,
@@ -21,7 +23,10 @@ from pygroups.pipeline.measures.percentiles import rounded
 from pygroups.pipeline.measures.runs import run_size_classes, run_sizes
 from pygroups.pipeline.measures.tables import measures_of
 from pygroups.pipeline.measures.throughput import throughput, throughput_of_group
-from pygroups.pipeline.measures.timeline import lives, marks, overview, view_spans
+from pygroups.pipeline.measures.timeline import lives, marks, view_spans
+from pygroups.pipeline.report.findings import Life
+from pygroups.pipeline.report.gather import collect
+from pygroups.pipeline.report.overview import overviews
 from tests.pipeline.measure_rows import MS, SECOND, WALL, Diary, rows_of, table
 
 pytest_plugins = ["tests.pipeline.spark_session"]
@@ -34,7 +39,8 @@ def test_latency_uses_the_monotonic_clock_on_one_host(spark: SparkSession) -> No
     a.send(10 * MS, first=1, count=5)
     a.deliver(12 * MS, a, first=1, count=5)
     b.deliver(17 * MS, a, first=1, count=5)
-    found = rows_of(latencies(table(spark, a, b)), "member", "latency_us", "messages", "one_clock")
+    history = table(spark, a, b)
+    found = rows_of(by_member(latencies(history), history), "member", "latency_us", "messages", "one_clock")
     assert found == [("A", 2 * MS, 5, True), ("B", 7 * MS, 5, True)]
 
 
@@ -45,9 +51,10 @@ def test_latency_between_hosts_uses_the_wall_clock_and_tells_the_difference(spar
     b.deliver(13 * MS, a, first=1)
     b.send(20 * MS, first=1)
     a.deliver(25 * MS, b, first=1)
-    rows = latencies(table(spark, a, b))
-    assert rows_of(rows, "member", "latency_us") == [("A", -35 * MS), ("B", 43 * MS)]
-    differences = rows_of(clock_difference(rows), "host", "other_host", "ahead_us", "round_trip_us")
+    history = table(spark, a, b)
+    rows = latencies(history)
+    assert rows_of(by_member(rows, history), "member", "latency_us") == [("A", -35 * MS), ("B", 43 * MS)]
+    differences = rows_of(clock_difference(rows, history), "host", "other_host", "ahead_us", "round_trip_us")
     assert differences == [("left", "right", 39.0 * MS, 8 * MS)]
 
 
@@ -55,7 +62,8 @@ def test_clock_difference_needs_both_ways(spark: SparkSession) -> None:
     a, b = Diary("A", host="left"), Diary("B", host="right")
     a.send(10 * MS, first=1)
     b.deliver(13 * MS, a, first=1)
-    assert clock_difference(latencies(table(spark, a, b))).count() == 0
+    history = table(spark, a, b)
+    assert clock_difference(latencies(history), history).count() == 0
 
 
 def test_latency_of_a_run_that_was_sent_twice_counts_once(spark: SparkSession) -> None:
@@ -72,7 +80,9 @@ def test_a_unicast_is_not_taken_for_the_multicast_of_the_same_number(spark: Spar
     a.send(5 * MS, first=1, peer=b.address)
     b.deliver(6 * MS, a, first=1, peer=b.address)
     b.deliver(9 * MS, a, first=1)
-    assert rows_of(latencies(table(spark, a, b)), "receiver", "latency_us") == [("", 9 * MS), ("B@b1", 1 * MS)]
+    assert rows_of(latencies(table(spark, a, b)), "receiver", "latency_us") == sorted(
+        [(TO_ALL, 9 * MS), (life_key("g", b.address), 1 * MS)]
+    )
 
 
 def test_percentiles_weigh_a_run_by_its_messages(spark: SparkSession) -> None:
@@ -102,10 +112,8 @@ def test_percentiles_stay_within_half_a_percent_of_the_exact_ones(spark: SparkSe
     for _ in range(2_000):
         latency, messages = int(rng.lognormvariate(8, 2)), rng.randint(1, 60)
         exact.extend([latency] * messages)
-        rows.append(("g", "A", "A", WALL, messages, latency))
-    frame = spark.createDataFrame(
-        rows, "group string, origin string, member string, time_us long, messages long, latency_us long"
-    )
+        rows.append(("g", 1, WALL, messages, latency))
+    frame = spark.createDataFrame(rows, "group string, sender long, time_us long, messages long, latency_us long")
     (found,) = latency_percentiles(latency_counts(frame), ("group",)).collect()
     exact.sort()
     for name, share in (("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99)):
@@ -117,7 +125,7 @@ def test_percentiles_stay_within_half_a_percent_of_the_exact_ones(spark: SparkSe
     [(0, 0), (999, 999), (1_234, 1_230), (-1_236, -1_240), (98_765_432, 98_800_000), (99_999, 100_000)],
 )
 def test_rounding_keeps_three_digits_and_the_sign(spark: SparkSession, value: int, kept: int) -> None:
-    frame = spark.createDataFrame([(value,)], "value long").select(rounded(F.col("value")).alias("kept"))
+    frame = spark.createDataFrame([(value,)], "value long").select(rounded("value").alias("kept"))
     assert frame.collect()[0]["kept"] == kept
 
 
@@ -217,7 +225,7 @@ def test_a_change_of_view_lasts_from_the_first_collect_to_the_view(spark: SparkS
 
 
 def test_a_change_of_view_is_summed_up_over_the_members(spark: SparkSession) -> None:
-    changes = view_changes_of_group(view_changes(table(spark, *_change_of_view())))
+    changes = view_changes_of_group(table(spark, *_change_of_view()))
     columns = ("view_number", "installed_by", "flush_p50_us", "flush_max_us", "attempts")
     assert rows_of(changes, *columns) == [(1, 2, None, None, 0), (2, 3, 55.0 * MS, 60 * MS, 2)]
     assert rows_of(changes.where("view_number = 2"), "from_us", "to_us") == [(WALL + 100 * MS, WALL + 170 * MS)]
@@ -233,11 +241,11 @@ def test_blocked_time_ends_with_unblock_or_with_the_journal(spark: SparkSession)
     b("stats", 900 * MS)
     frame = table(spark, a, b)
     columns = ("member", "times", "blocked_us", "longest_us")
-    assert rows_of(blocked_time(frame, lives(frame)), *columns) == [
+    assert rows_of(blocked_time(frame), *columns) == [
         ("A", 2, 350 * MS, 250 * MS),
         ("B", 1, 800 * MS, 800 * MS),
     ]
-    assert rows_of(blocked_spans(frame, lives(frame)), "member", "ended") == [("A", True), ("A", True), ("B", False)]
+    assert rows_of(blocked_spans(frame), "member", "ended") == [("A", True), ("A", True), ("B", False)]
 
 
 def _failover() -> tuple[Diary, Diary, Diary]:
@@ -320,9 +328,10 @@ def test_lives_know_how_they_ended(spark: SparkSession) -> None:
         ("C", 1, "cut off", None, 4, 0, 1),
         ("C", 2, "open", None, 0, 0, 1),
     ]
-    totals = rows_of(overview(found), "group", "names", "lives", "crashes", "returns", "messages_sent", "bytes_sent")
-    assert totals == [("g", 3, 4, 1, 1, 4, 40)]
-    assert rows_of(overview(found), "start_us", "end_us") == [(WALL, WALL + 8 * SECOND)]
+    (total,) = overviews(collect(found, Life))
+    assert (total.group, total.names, total.lives, total.crashes, total.returns) == ("g", 3, 4, 1, 1)
+    assert (total.messages_sent, total.bytes_sent) == (4, 40)
+    assert (total.start_us, total.end_us) == (WALL, WALL + 8 * SECOND)
 
 
 def test_a_life_without_a_last_word_is_cut_off_only_with_a_reason(spark: SparkSession) -> None:
@@ -348,8 +357,7 @@ def test_who_was_only_cut_off_from_the_others_for_a_while_was_not_cut_off(spark:
 
 
 def test_views_last_until_the_next_or_the_last_record(spark: SparkSession) -> None:
-    records = table(spark, *_lives())
-    spans = view_spans(records, lives(records))
+    spans = view_spans(table(spark, *_lives()))
     found = rows_of(
         spans.where("member in ('A', 'C')"), "address", "view_number", "primary", "merged", "from_us", "to_us"
     )

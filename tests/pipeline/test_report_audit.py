@@ -28,10 +28,9 @@ def story() -> Story:
 @pytest.fixture(scope="module")
 def audit(spark: SparkSession, story: Story) -> AuditResult:
     """The story, beside it a group of many members, ten of them cut off, and a group of one that talks to itself."""
-    audit = badly(spark, story)
+    audit = badly(spark, story, *_crowd(), _alone())
     audit.verdicts.append(Verdict("fifo", "crowd", "held", 7, 0, ""))
     audit.groups += ["crowd", "alone"]
-    audit.records = audit.records.union(table(spark, *_crowd(), _alone())).cache()
     return audit
 
 

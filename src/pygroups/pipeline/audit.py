@@ -60,10 +60,9 @@ def audit(
         files=files,
         rows=rows,
         quarantined=_damaged(table),
-        records=recorded.history.events,
+        history=recorded.history,
         session=session,
         unjudged=unjudged(recorded.profiles),
-        history=recorded.history,
         work=Work(files, sum(manifest["bytes"].to_pylist()), rows, done.skipped if done else 0, steps.done),
     )
 

@@ -1,8 +1,10 @@
 """A history as it was ingested: its tables, whole, before a rule decides how far a journal can be trusted."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 
 @dataclass(frozen=True)
@@ -19,3 +21,8 @@ class History:
     votes: DataFrame
     names: DataFrame
     manifest: DataFrame
+
+    def of_groups(self, groups: Sequence[str]) -> "History":
+        """The rows of these groups alone."""
+        wanted = F.col("group").isin(*groups)
+        return History(**{field.name: getattr(self, field.name).where(wanted) for field in fields(self)})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from pygroups.pipeline.history import History
 
@@ -93,10 +93,10 @@ class Work:
 
 @dataclass
 class AuditResult:
-    """Everything one audit found. `records` are the events; `session` lives until the caller stops it.
+    """Everything one audit found. `history` holds the tables it judged; `session` lives until the caller stops it.
 
-    `unjudged` names the promises that profiles in these journals make and that no rule judges yet. `history` holds the
-    tables that were judged, `work` says what the audit did.
+    `unjudged` names the promises that profiles in these journals make and that no rule judges yet. `work` says what the
+    audit did.
     """
 
     groups: list[str]
@@ -104,10 +104,9 @@ class AuditResult:
     files: int
     rows: int
     quarantined: list[Quarantined]
-    records: "DataFrame"
+    history: "History"
     session: "SparkSession"
     unjudged: list[str] = field(default_factory=list)
-    history: "History | None" = None
     work: Work | None = None
 
     def summary(self) -> list[Verdict]:

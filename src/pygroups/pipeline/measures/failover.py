@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from typing import Final
+
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.measures.kinds import DELIVERED, LIFE, address, is_one_of
+from pygroups.pipeline.history import History
+from pygroups.pipeline.measures.kinds import DELIVERED, LIFE, by_member
 from pygroups.pipeline.measures.timeline import mark_records
 
-RESOLUTION_US = 5_000
-AFTER_US = 10_000_000
-BEFORE_US = 250_000
+RESOLUTION_US: Final = 5_000
+AFTER_US: Final = 10_000_000
+BEFORE_US: Final = 250_000
+_NEAREST: Final = "last(mark, true) over (partition by life order by mono_us {0})"
+_MARKS_OF_GAP: Final = f"""explode(array(
+    if(from_us <= earlier.at_us + {AFTER_US}, earlier, null),
+    if(mono_us >= later.at_us - {BEFORE_US}, later, null))) as candidate"""
 
 
-def failover_gaps(records: DataFrame) -> DataFrame:
+def failover_gaps(history: History) -> DataFrame:
     """Per `fault` mark and member that it does not name: the longest time between two deliveries around the mark.
 
     Looked at is every gap that ends after the mark, begins at most 10 s after it and before the next mark. A mark may
@@ -21,47 +28,31 @@ def failover_gaps(records: DataFrame) -> DataFrame:
     `gap_us` is by the member's monotonic clock; gaps under 5 ms are not looked for. A group that is idle has long gaps
     without any fault.
     """
-    faults = mark_records(records.where("kind = 'fault'")).where(~F.array_contains("named", address()))
-    mark = F.struct("mark_us", "reason", "named", F.col("mono_us").alias("at_us"))
-    both = _delivery_gaps(records).unionByName(
-        faults.select(*LIFE, "mono_us", mark.alias("mark")), allowMissingColumns=True
+    mark = "struct(mark_us, reason, named, mono_us as at_us) as mark"
+    survived = by_member(mark_records(history, ("fault",)), history, "address").where(
+        "not array_contains(named, address)"
     )
-    return (
-        both.withColumn("earlier", _nearest_mark(descending=False))
-        .withColumn("later", _nearest_mark(descending=True))
-        .where("from_us is not null")
-        .withColumn("candidate", F.explode(_marks_of_gap()))
-        .where("candidate is not null")
-        .groupBy(*LIFE, F.col("candidate.mark_us"), F.col("candidate.reason"), F.col("candidate.named"))
-        .agg(F.max(F.col("mono_us") - F.col("from_us")).alias("gap_us"))
+    faults = survived.selectExpr("life", "mono_us", mark)
+    both = _delivery_gaps(history).unionByName(faults, allowMissingColumns=True)
+    near = both.selectExpr(  # in descending order: an unbounded following frame would look at every later row for each
+        "*", f"{_NEAREST.format('asc')} as earlier", f"{_NEAREST.format('desc')} as later"
+    )
+    found = near.where("from_us is not null").selectExpr("life", "mono_us - from_us as pause_us", _MARKS_OF_GAP)
+    gaps = found.groupBy("life", "candidate").agg(F.max("pause_us").alias("gap_us")).where("candidate is not null")
+    return by_member(gaps, history).selectExpr(
+        *LIFE, "candidate.mark_us", "candidate.reason", "candidate.named", "gap_us"
     )
 
 
-def _delivery_gaps(records: DataFrame) -> DataFrame:
+def _delivery_gaps(history: History) -> DataFrame:
     """Pauses between deliveries: from `from_us` to `mono_us`. Deliveries are put into stretches first, so few are left.
 
     What lies within a stretch is shorter than the stretch; what spans two is measured exactly.
     """
-    stretch = F.floor(F.col("mono_us") / RESOLUTION_US)
-    in_order = Window.partitionBy(*LIFE).orderBy("stretch")
-    return (
-        records.where(is_one_of(DELIVERED))
-        .groupBy(*LIFE, stretch.alias("stretch"))
+    stretches = (
+        history.runs.where(DELIVERED)
+        .groupBy("life", F.expr(f"mono_us div {RESOLUTION_US}").alias("stretch"))
         .agg(F.min("mono_us").alias("mono_us"), F.max("mono_us").alias("last_us"))
-        .withColumn("from_us", F.lag("last_us").over(in_order))
-        .where("from_us is not null")
-        .drop("stretch", "last_us")
     )
-
-
-def _nearest_mark(*, descending: bool) -> Column:
-    """The last mark before a row, or, in descending order, the first after it; an unbounded following frame would
-    look at every later row for each row."""
-    order = F.desc("mono_us") if descending else F.asc("mono_us")
-    return F.last("mark", ignorenulls=True).over(Window.partitionBy(*LIFE).orderBy(order))
-
-
-def _marks_of_gap() -> Column:
-    earlier = F.when(F.col("from_us") <= F.col("earlier.at_us") + AFTER_US, F.col("earlier"))
-    later = F.when(F.col("mono_us") >= F.col("later.at_us") - BEFORE_US, F.col("later"))
-    return F.array(earlier, later)
+    before = "lag(last_us) over (partition by life order by stretch) as from_us"
+    return stretches.selectExpr("life", "mono_us", before).where("from_us is not null")

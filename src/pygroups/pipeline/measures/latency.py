@@ -2,69 +2,62 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.measures.kinds import DELIVERED, SENT, is_one_of, stretch
-from pygroups.pipeline.measures.percentiles import rounded, weighted_percentile
+from pygroups.pipeline.history import History
+from pygroups.pipeline.measures.kinds import DELIVERED, SENT, stretch, writers
+from pygroups.pipeline.measures.percentiles import rounded, weighted_percentiles
 
-RUN = ("group", "origin", "origin_incarnation", "first", "receiver")
-MINUTE_US = 60_000_000
+MINUTE_US: Final = 60_000_000
+TO_ALL: Final = 0  # in place of the key of a unicast's receiver
+_RUN: Final = ("sender", "first", f"coalesce(peer, {TO_ALL}L) as receiver")
 
 
-def latencies(records: DataFrame) -> DataFrame:
+def latencies(history: History, *, one_host: bool = False) -> DataFrame:
     """One row per run and member that delivered it: `messages`, `time_us` of the delivery, `latency_us`.
 
-    On one host the monotonic clock is used, which neither jumps nor differs between processes (`one_clock` is true);
-    between hosts the wall clocks are all there is, and their difference is part of the number, which may be negative.
+    `sender` and `life` (of the member that delivered) are keys of lives; `receiver` is that of a unicast's only
+    receiver and 0 of what went to all. On one host the monotonic clock is used, which neither jumps nor differs between
+    processes (`one_clock` is true); between hosts the wall clocks are all there is, and their difference is part of the
+    number, which may be negative. `one_host` says that all lives are on one host: then no clocks are looked up.
     """
-    delivered = records.where(is_one_of(DELIVERED)).select(
-        *RUN[:-1],
-        _receiver(),
-        "member",
-        "incarnation",
-        "host",
-        "time_us",
-        "mono_us",
-        F.col("count").cast("long").alias("messages"),
+    delivered = history.runs.where(DELIVERED).selectExpr(
+        "group", *_RUN, "life", "time_us", "mono_us", "cast(count as bigint) as messages"
     )
-    one_clock = F.col("host") == F.col("sent.host")
-    by_mono = F.col("mono_us") - F.col("sent.mono_us")
-    by_wall = F.col("time_us") - F.col("sent.time_us")
-    return delivered.join(_first_send_of_each_run(records), list(RUN)).select(
-        *RUN,
-        "member",
-        "incarnation",
-        "host",
-        F.col("sent.host").alias("origin_host"),
-        "time_us",
-        "messages",
-        one_clock.alias("one_clock"),
-        F.when(one_clock, by_mono).otherwise(by_wall).alias("latency_us"),
-    )
+    joined = delivered.join(_first_send_of_each_run(history), ["sender", "first", "receiver"])
+    if one_host:
+        clock, latency_us = "true", "mono_us - sent.mono_us"
+    else:
+        hosts = writers(history).select("life", "host")
+        joined = joined.join(hosts, "life").join(hosts.toDF("sender", "origin_host"), "sender")
+        clock = "host <=> origin_host"
+        latency_us = f"if({clock}, mono_us - sent.mono_us, time_us - sent.time_us)"
+    rows = ("group", "sender", "first", "receiver", "life", "time_us", "messages")
+    return joined.selectExpr(*rows, f"{clock} as one_clock", f"{latency_us} as latency_us")
 
 
-def _first_send_of_each_run(records: DataFrame) -> DataFrame:
+def _first_send_of_each_run(history: History) -> DataFrame:
     """A run is sent once; a journal that says otherwise breaks a promise, but must not count its messages twice."""
-    moment = F.struct("time_us", "mono_us", "host")
-    return records.where(is_one_of(SENT)).groupBy(*RUN[:-1], _receiver()).agg(F.min(moment).alias("sent"))
-
-
-def _receiver() -> Column:
-    """A message to one member and one to all may carry the same number; empty for those to all."""
-    return F.coalesce("peer", F.lit("")).alias("receiver")
+    moment = F.expr("min(struct(time_us, mono_us))").alias("sent")
+    return (
+        history.runs.where(SENT)
+        .selectExpr(*_RUN, "time_us", "mono_us")
+        .groupBy("sender", "first", "receiver")
+        .agg(moment)
+    )
 
 
 def latency_counts(latency_rows: DataFrame, bucket_us: int | Column = MINUTE_US) -> DataFrame:
-    """How many messages took how long, per group, sender, member and stretch of `bucket_us`: what percentiles need.
+    """How many messages took how long, per group, sender and stretch of `bucket_us`: what percentiles need.
 
     `latency_us` is rounded to three significant digits, so the table stays small whatever the number of messages;
-    `bucket` is the first microsecond of its stretch.
+    `sender` is a key; `bucket` is the first microsecond of its stretch.
     """
-    keys = ("group", F.col("origin").alias("sender"), "member", stretch(bucket_us))
-    return latency_rows.groupBy(*keys, rounded(F.col("latency_us")).alias("latency_us")).agg(
-        F.sum("messages").alias("messages")
-    )
+    keys = ("group", "sender", stretch(bucket_us), rounded("latency_us").alias("latency_us"))
+    return latency_rows.groupBy(*keys).agg(F.sum("messages").alias("messages"))
 
 
 def latency_percentiles(counts: DataFrame, *by: tuple[str, ...]) -> DataFrame:
@@ -72,45 +65,52 @@ def latency_percentiles(counts: DataFrame, *by: tuple[str, ...]) -> DataFrame:
 
     The rows of all sets are in one table; a key that is not of a row's set is null.
     """
-    value, weight = F.col("latency_us"), F.col("messages")
     keys = dict.fromkeys(key for one in by for key in one)
-    return counts.groupingSets(by, *keys).agg(
-        F.sum(weight).alias("messages"),
-        weighted_percentile(value, 0.5, weight).alias("p50_us"),
-        weighted_percentile(value, 0.9, weight).alias("p90_us"),
-        weighted_percentile(value, 0.99, weight).alias("p99_us"),
-        F.max(value).alias("max_us"),
+    sets = counts.groupBy(*keys) if len(by) == 1 else counts.groupingSets(by, *keys)
+    found = sets.agg(
+        F.sum("messages").alias("messages"),
+        weighted_percentiles("latency_us", (0.5, 0.9, 0.99), "messages").alias("found"),
+        F.max("latency_us").alias("max_us"),
     )
+    columns = ("found[0] as p50_us", "found[1] as p90_us", "found[2] as p99_us", "max_us")
+    return found.selectExpr(*keys, "messages", *columns)
 
 
-def delivery_latency(records: DataFrame) -> DataFrame:
+def with_senders(counts: DataFrame, history: History) -> DataFrame:
+    """`latency_counts` with the sender's name in place of its key: the lives of one name count together."""
+    names = history.names.where("kind = 'life'").selectExpr("key as sender", "split(name, '@')[0] as name")
+    return counts.join(names, "sender").selectExpr("group", "name as sender", "bucket", "latency_us", "messages")
+
+
+def delivery_latency(history: History) -> DataFrame:
     """The table kept of an audit: percentiles per group, sender and minute (`bucket`), weighted by messages."""
-    return latency_percentiles(latency_counts(latencies(records)), ("group", "sender", "bucket"))
+    counts = with_senders(latency_counts(latencies(history)), history)
+    return latency_percentiles(counts, ("group", "sender", "bucket"))
 
 
-def clock_difference(latency_rows: DataFrame) -> DataFrame:
+def clock_difference(latency_rows: DataFrame, history: History) -> DataFrame:
     """Per group and pair of hosts, how far the second wall clock is ahead of the first, and the shortest way between.
 
     The fastest message each way is taken to have been under way equally long, so `ahead_us` is half the difference of
     the two; it is off by at most half of `round_trip_us`. A pair that only sent one way cannot be judged and is absent.
     """
-    fastest = (
-        latency_rows.where("not one_clock")
-        .groupBy("group", "origin_host", "host")
-        .agg(F.min("latency_us").alias("fastest_us"))
+    between_lives = latency_rows.where("not one_clock").groupBy("group", "sender", "life").agg(_least("latency_us"))
+    hosts = writers(history).select("life", "host")
+    ways = between_lives.join(hosts, "life").join(hosts.toDF("sender", "origin_host"), "sender")
+    pairs = ways.selectExpr(
+        "group",
+        "least(host, origin_host) as host",
+        "greatest(host, origin_host) as other_host",
+        "if(origin_host < host, latency_us, null) as there_us",
+        "if(origin_host < host, null, latency_us) as back_us",
     )
-    there = fastest.where("origin_host < host").alias("there")
-    back = fastest.alias("back")
-    same_pair = (
-        (F.col("there.group") == F.col("back.group"))
-        & (F.col("there.origin_host") == F.col("back.host"))
-        & (F.col("there.host") == F.col("back.origin_host"))
+    fastest = pairs.groupBy("group", "host", "other_host").agg(_least("there_us"), _least("back_us"))
+    return fastest.where("there_us is not null and back_us is not null").selectExpr(
+        *("group", "host", "other_host"),
+        "(there_us - back_us) / 2 as ahead_us",
+        "there_us + back_us as round_trip_us",
     )
-    difference = F.col("there.fastest_us") - F.col("back.fastest_us")
-    return there.join(back, same_pair).select(
-        F.col("there.group").alias("group"),
-        F.col("there.origin_host").alias("host"),
-        F.col("there.host").alias("other_host"),
-        (difference / 2).alias("ahead_us"),
-        (F.col("there.fastest_us") + F.col("back.fastest_us")).alias("round_trip_us"),
-    )
+
+
+def _least(column: str) -> Column:
+    return F.min(column).alias(column)

@@ -5,37 +5,44 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.measures.kinds import SENT, amount, how_many, is_one_of
-
-ASKED = ("retransmit_request",)
-REPEATED = ("retransmit",)
+from pygroups.pipeline.history import History
+from pygroups.pipeline.measures.kinds import SENT, by_member
 
 
-def drops(records: DataFrame) -> DataFrame:
+def drops(history: History) -> DataFrame:
     """Per group, member, kind and reason: how often something that came was dropped, or a newcomer refused."""
-    return (
-        records.where(is_one_of(("drop", "refuse")))
-        .groupBy("group", "member", "kind", F.coalesce("reason", F.lit("no reason given")).alias("reason"))
-        .agg(F.count("*").alias("times"))
-    )
+    found = history.events.where("kind in ('drop', 'refuse')").select("life", "kind", "reason")
+    reason = F.expr("coalesce(reason, 'no reason given')").alias("reason")
+    return by_member(found, history).groupBy("group", "member", "kind", reason).agg(F.count("*").alias("times"))
 
 
-def retransmissions(records: DataFrame) -> DataFrame:
-    """Per group and member: how often it asked for missing runs and for how many, and what it sent again for others.
+def retransmissions(history: History) -> DataFrame:
+    """Per group and member that asked or repeated: how often it asked for missing runs and for how many, and what it
+    sent again for others.
 
     `repeated_share` is the repeated runs of a member over the runs that it sent first (null where it sent none).
     """
-    missing = F.greatest(F.coalesce(F.col("high") - F.col("low"), F.lit(1)), F.lit(0))
-    return (
-        records.where(is_one_of((*ASKED, *REPEATED, *SENT)))
-        .withColumn("missing", missing)
+    events = history.events.where("kind in ('retransmit_request', 'retransmit')").selectExpr(
+        "life",
+        "int(kind = 'retransmit_request') as asked",
+        "int(kind = 'retransmit') as repeated",
+        "greatest(coalesce(high - low, 1L), 0L) as missing",
+        "coalesce(bytes, 0L) as bytes",
+        "0L as sent",
+    )
+    sends = history.runs.where(SENT).groupBy("life").agg(F.count("*").alias("sent"))
+    zeros = ("0 as asked", "0 as repeated", "0L as missing", "0L as bytes")
+    rows = events.unionByName(sends.selectExpr("life", *zeros, "sent"))
+    found = (
+        by_member(rows, history)
         .groupBy("group", "member")
         .agg(
-            how_many(ASKED).alias("requests"),
-            amount(ASKED, "missing").alias("runs_asked_for"),
-            how_many(REPEATED).alias("repeats"),
-            F.coalesce(amount(REPEATED, "bytes"), F.lit(0)).alias("repeated_bytes"),
-            how_many(SENT).alias("runs_sent"),
+            F.expr("sum(asked)").alias("requests"),
+            F.expr("sum(asked * missing)").alias("runs_asked_for"),
+            F.expr("sum(repeated)").alias("repeats"),
+            F.expr("sum(repeated * bytes)").alias("repeated_bytes"),
+            F.expr("sum(sent)").alias("runs_sent"),
         )
-        .withColumn("repeated_share", F.when(F.col("runs_sent") > 0, F.col("repeats") / F.col("runs_sent")))
     )
+    share = "if(runs_sent > 0, repeats / runs_sent, null) as repeated_share"
+    return found.where("requests > 0 or repeats > 0").selectExpr("*", share)

@@ -6,20 +6,20 @@ to 900 a decade, for an error of at most half a percent.
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-KEPT_DIGITS = 3
+KEPT_DIGITS: Final = 3
 
 
-def rounded(value: Column) -> Column:
-    """A whole number rounded to three significant digits, sign kept; numbers below 1,000 stay as they are."""
-    size = F.abs(value)
-    digits = F.length(size.cast("long").cast("string"))
-    scale = F.pow(F.lit(10.0), F.greatest(digits - KEPT_DIGITS, F.lit(0)))
-    return (F.round(value / scale) * scale).cast("long")
+def rounded(column: str) -> Column:
+    """A column of whole numbers rounded to three significant digits, sign kept; below 1,000 they stay as they are."""
+    scale = f"pow(10, greatest(floor(log10(abs({column}))) - {KEPT_DIGITS - 1}, 0))"
+    return F.expr(f"cast(sign({column}) * floor(abs({column}) / {scale} + 0.5) * {scale} as bigint)")
 
 
-def weighted_percentile(value: Column, share: float, weight: Column) -> Column:
-    """The percentile `share` (0 to 1) of `value`, each counted `weight` times; null where nothing weighs."""
-    return F.percentile(value, F.lit(share), weight)
+def weighted_percentiles(value: str, shares: tuple[float, ...], weight: str) -> Column:
+    """The percentiles `shares` (each 0 to 1) of `value`, each counted `weight` times, as an array of doubles."""
+    return F.expr(f"percentile({value}, array({', '.join(map(str, shares))}), {weight})")

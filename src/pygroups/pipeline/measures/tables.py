@@ -1,7 +1,8 @@
-"""The measures that an audit keeps as tables, by name."""
+"""The measures of a history as tables, by name."""
 
 from pyspark.sql import DataFrame
 
+from pygroups.pipeline.history import History
 from pygroups.pipeline.measures.blocked import blocked_spans
 from pygroups.pipeline.measures.changes import view_changes
 from pygroups.pipeline.measures.failover import failover_gaps
@@ -12,19 +13,18 @@ from pygroups.pipeline.measures.throughput import throughput
 from pygroups.pipeline.measures.timeline import lives, marks, view_spans
 
 
-def measures_of(records: DataFrame) -> dict[str, DataFrame]:
-    """Every measure of these records, not yet computed. Records are read many times: cache them or read Parquet."""
-    life_rows = lives(records)
+def measures_of(history: History) -> dict[str, DataFrame]:
+    """Every measure of a history, not yet computed."""
     return {
-        "latency": delivery_latency(records),
-        "throughput": throughput(records),
-        "run_sizes": run_sizes(records),
-        "retransmissions": retransmissions(records),
-        "drops": drops(records),
-        "view_changes": view_changes(records),
-        "blocked": blocked_spans(records, life_rows),
-        "failover_gaps": failover_gaps(records),
-        "lives": life_rows.drop("kinds"),
-        "view_spans": view_spans(records, life_rows),
-        "marks": marks(records),
+        "latency": delivery_latency(history),
+        "throughput": throughput(history),
+        "run_sizes": run_sizes(history),
+        "retransmissions": retransmissions(history),
+        "drops": drops(history),
+        "view_changes": view_changes(history),
+        "blocked": blocked_spans(history),
+        "failover_gaps": failover_gaps(history),
+        "lives": lives(history).drop("kinds"),
+        "view_spans": view_spans(history),
+        "marks": marks(history),
     }

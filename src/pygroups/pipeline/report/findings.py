@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pygroups.pipeline.verdict import Quarantined, Verdict, Violation
+from pygroups.pipeline.verdict import Quarantined, Verdict, Violation, Work
 
 
 @dataclass(frozen=True)
 class Life:
-    """One life of one member; times in microseconds of the wall clock."""
+    """One life of one member; times in microseconds of the wall clock, `kinds` those of its records."""
 
     member: str
     incarnation: str
@@ -23,6 +23,8 @@ class Life:
     messages_sent: int
     messages_delivered: int
     bytes_sent: int
+    host: str | None = None
+    kinds: Sequence[str] = ()
 
     @property
     def address(self) -> str:
@@ -267,7 +269,7 @@ class Diagram:
 class Findings:
     """The whole report. `summary` has one verdict per promise, `verdicts` one per promise, group and history.
 
-    `unjudged` names the promises that no rule judges yet.
+    `unjudged` names the promises that no rule judges yet; `work` says what the audit did, where it is known.
     """
 
     summary: Sequence[Verdict]
@@ -279,3 +281,4 @@ class Findings:
     quarantined: Sequence[Quarantined] = ()
     diagrams: Sequence[Diagram] = ()
     unjudged: Sequence[str] = ()
+    work: Work | None = None

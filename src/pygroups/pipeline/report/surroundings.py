@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pygroups.pipeline.history import History
+from pygroups.pipeline.ingest.keys import life_key, view_key
+from pygroups.pipeline.ingest.layout import DELIVER, RUN_KINDS, SEND, UNICAST_DELIVER, UNICAST_SEND
 from pygroups.pipeline.report.findings import Diagram, Event
 from pygroups.pipeline.verdict import Verdict, Violation
 
@@ -16,39 +19,43 @@ DIAGRAMS: Final = 12
 DIAGRAMS_PER_PROMISE: Final = 3
 NEAR: Final = 512
 EVENTS_SHOWN: Final = 36
-FAR: Final = 1 << 40
-PLACES: Final = (
-    "number int, group string, view_number long, view_creator string, origin string, origin_incarnation string, "
-    "near_first long, near_position long"
-)
-RUNS: Final = "number int, group string, origin string, origin_incarnation string, first long"
-SENDS: Final = ("send", "unicast_send")
-KINDS: Final = (*SENDS, "deliver", "unicast_deliver")
-EVENT: Final = tuple(Event.__dataclass_fields__)
+SENDS: Final = (SEND, UNICAST_SEND)
+KINDS: Final = (*SENDS, DELIVER, UNICAST_DELIVER)
+KIND_NAMES: Final = {number: name for name, number in RUN_KINDS.items()}
+COLUMNS: Final = ("kind", "life", "index", "time_us", "sender", "first", "count", "position", "peer")
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a violation is, in columns of the journal."""
+    """Where a violation is: `view` and `sender` are keys."""
 
     number: int
-    group: str
-    view_number: int | None
-    view_creator: str | None
-    origin: str | None
-    origin_incarnation: str | None
-    near_first: int | None
-    near_position: int | None
+    view: int | None
+    sender: int | None
+    first: int | None
+    position: int | None
+
+    def distance(self) -> str:
+        """How many messages of the same view, or of the same sender, lie between a run and the place; null if far."""
+        ways = (("view", self.view, "position", self.position), ("sender", self.sender, "first", self.first))
+        near = [
+            f"if({where} = {key}L and {at} between {value - NEAR}L and {value + NEAR}L, abs({at} - {value}L), null)"
+            for where, key, at, value in ways
+            if key is not None and value is not None
+        ]
+        return f"least({', '.join([*near, 'null', 'null'])})"
 
 
-def diagrams(records: DataFrame, verdicts: Sequence[Verdict]) -> list[Diagram]:
+def diagrams(history: History, verdicts: Sequence[Verdict]) -> list[Diagram]:
     """Surroundings of the first few violations of each broken promise; a violation that names no place has none."""
     placed = [violation for verdict in verdicts for violation in _worth_drawing(verdict)][:DIAGRAMS]
     if not placed:
         return []
-    places = [_place(number, violation) for number, violation in enumerate(placed)]
-    nearest = _events(records, places)
-    return list(_with_events(placed, nearest + _sends_of(records, nearest)))
+    near = history.of_groups(sorted({violation.group for violation in placed}))
+    nearest = _events(near, [_place(number, violation) for number, violation in enumerate(placed)])
+    found = nearest + _sends_of(near, nearest)
+    return list(_with_events(placed, _named(near, found)))
 
 
 def _worth_drawing(verdict: Verdict) -> list[Violation]:
@@ -62,76 +69,71 @@ def _worth_drawing(verdict: Verdict) -> list[Violation]:
 
 
 def _place(number: int, violation: Violation) -> _Place:
-    view_number, _, view_creator = (violation.view or "").partition(":")
-    origin, _, incarnation = (violation.origin or "").partition("@")
+    view_number, _, creator = (violation.view or "").partition(":")
     return _Place(
         number=number,
-        group=violation.group,
-        view_number=int(view_number) if view_number.isdigit() else None,
-        view_creator=view_creator or None,
-        origin=origin or None,
-        origin_incarnation=incarnation or None,
-        near_first=violation.first,
-        near_position=violation.position,
+        view=view_key(violation.group, int(view_number), creator) if view_number.isdigit() else None,
+        sender=life_key(violation.group, violation.origin) if violation.origin else None,
+        first=violation.first,
+        position=violation.position,
     )
 
 
-def _events(records: DataFrame, places: Sequence[_Place]) -> list[dict[str, object]]:
-    """The nearest records of each place, as rows that carry its number."""
-    session = records.sparkSession
-    rows = [tuple(vars(place).values()) for place in places]
-    near = F.broadcast(session.createDataFrame(rows, PLACES)).alias("place")
-    distance = F.least(_distance_in_view(), _distance_in_stream())
-    of_place = Window.partitionBy("number").orderBy("distance", "time_us", "index")
-    nearest = (
-        records.where(F.col("kind").isin(*KINDS))
-        .alias("record")
-        .join(near, F.col("record.group") == F.col("place.group"))
-        .withColumn("distance", distance)
-        .where(F.col("distance") <= NEAR)
-        .select("record.*", "number", "distance")
-        .withColumn("rank", F.row_number().over(of_place))
-        .where(F.col("rank") <= EVENTS_SHOWN)
-    )
-    return [row.asDict() for row in nearest.select("number", "group", *EVENT).collect()]
+def _events(history: History, places: Sequence[_Place]) -> list[Row]:
+    """The nearest records of each place, as rows that carry its number. Only what is near any place is compared."""
+    reached = ", ".join(f"named_struct('number', {place.number}, 'distance', {place.distance()})" for place in places)
+    near = f"explode(filter(array({reached}), place -> place.distance is not null)) as place"
+    rank = "row_number() over (partition by place.number order by place.distance, time_us, index) as rank"
+    runs = history.runs.where(F.col("kind").isin(*KINDS)).selectExpr(*COLUMNS, near)
+    return _rows(runs.selectExpr("*", rank).where(F.col("rank") <= EVENTS_SHOWN), "place.number as number")
 
 
-def _sends_of(records: DataFrame, found: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+def _sends_of(history: History, found: Sequence[Row]) -> list[Row]:
     """The sends of what was delivered near a place, where they are not near themselves: without them no arrow."""
     sent = {_run(row) for row in found if row["kind"] in SENDS}
     missing = {_run(row) for row in found} - sent
     if not missing:
         return []
-    runs = F.broadcast(records.sparkSession.createDataFrame(sorted(missing, key=str), RUNS))
-    keys = ["group", "origin", "origin_incarnation", "first"]
-    sends = records.where(F.col("kind").isin(*SENDS)).join(runs, keys)
-    return [row.asDict() for row in sends.select("number", "group", *EVENT).collect()]
+    runs = history.runs.sparkSession.createDataFrame(sorted(missing), "number int, sender long, first long")
+    return _rows(history.runs.where(F.col("kind").isin(*SENDS)).join(runs, ["sender", "first"]), "number")
 
 
-def _run(row: dict[str, object]) -> tuple[object, ...]:
-    return row["number"], row["group"], row["origin"], row["origin_incarnation"], row["first"]
+def _rows(frame: DataFrame, number: str) -> list[Row]:
+    return [row.asDict() for row in frame.selectExpr(number, *COLUMNS).collect()]
 
 
-def _distance_in_view() -> Column:
-    """How many messages of the same view lie between a delivery and the place."""
-    same_view = (F.col("record.view_number") == F.col("place.view_number")) & (
-        F.col("record.view_creator") == F.col("place.view_creator")
-    )
-    away = F.abs(F.col("record.position") - F.col("near_position"))
-    return F.coalesce(F.when(same_view, away), F.lit(FAR))
+def _run(row: Row) -> tuple[int, int, int]:
+    return row["number"], row["sender"], row["first"]
 
 
-def _distance_in_stream() -> Column:
-    """How many messages of the same sender lie between a run and the place."""
-    same_origin = (F.col("record.origin") == F.col("place.origin")) & (
-        F.col("place.origin_incarnation").isNull()
-        | (F.col("record.origin_incarnation") == F.col("place.origin_incarnation"))
-    )
-    return F.coalesce(F.when(same_origin, F.abs(F.col("record.first") - F.col("near_first"))), F.lit(FAR))
+def _named(history: History, rows: Sequence[Row]) -> list[Row]:
+    """The rows as they are shown, with the addresses that their keys stand for."""
+    keys = {row[name] for row in rows for name in ("life", "sender", "peer")}
+    if not keys:
+        return []
+    names = history.names.where("kind = 'life'").where(F.col("key").isin(*sorted(keys - {None})))
+    addresses = {row["key"]: row["name"] for row in names.collect()}
+    return [_shown(row, addresses) for row in rows]
 
 
-def _with_events(placed: Sequence[Violation], rows: Sequence[dict[str, object]]) -> Iterable[Diagram]:
+def _shown(row: Row, addresses: dict[int, str]) -> Row:
+    member, _, incarnation = addresses[row["life"]].partition("@")
+    origin, _, origin_incarnation = addresses.get(row["sender"], "").partition("@")
+    return {
+        **{name: row[name] for name in ("number", "time_us", "index", "first", "count", "position")},
+        "kind": KIND_NAMES[row["kind"]],
+        "member": member,
+        "incarnation": incarnation,
+        "origin": origin or None,
+        "origin_incarnation": origin_incarnation or None,
+        "peer": addresses.get(row["peer"]),
+    }
+
+
+def _with_events(placed: Sequence[Violation], rows: Sequence[Row]) -> Iterable[Diagram]:
     for number, violation in enumerate(placed):
-        own = [{name: row[name] for name in EVENT} for row in rows if row["number"] == number]
+        own = [
+            {name: value for name, value in row.items() if name != "number"} for row in rows if row["number"] == number
+        ]
         if own:
-            yield Diagram(violation, [Event(**event) for event in own])  # type: ignore[arg-type]
+            yield Diagram(violation, [Event(**event) for event in own])
