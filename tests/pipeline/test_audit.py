@@ -1,20 +1,17 @@
-"""The command and the data source: what a user sees, in the shell and in Spark."""
+"""The command: what a user sees in the shell."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from pygroups.cli.audit import in_words
 from pygroups.cli.main import main
-from pygroups.journal.writer import JournalWriter, segment_path
+from pygroups.journal.writer import segment_path
 from pygroups.pipeline import session as sessions
-from pygroups.pipeline.schemas import MESSAGES, QUARANTINE, RECORDS
 from pygroups.pipeline.verdict import Verdict, Violation, summarize
 from tests.pipeline.planted import clean, closed, opened, repeated
 from tests.pipeline.spark_session import spark
@@ -84,40 +81,6 @@ def test_a_clean_history_ends_with_0_and_a_table(
     assert ["total-order", "held", "33,703", "0"] in lines
     assert "not judged, as no rule is there yet: causal, merge-agreement, merge-announced\n" in answer.out
     assert answer.out.endswith("1 group, 5 files, 131 records\n")
-
-
-@slow
-def test_the_data_source_has_three_tables(spark: SparkSession, tmp_path: Path) -> None:
-    journal = JournalWriter(tmp_path, "g", "A", "1", "total", host="h", boot_id="b")
-    run: dict[str, Any] = {"origin": "B", "origin_incarnation": "2", "first": 7, "count": 2, "position": 30}
-    journal.write([("deliver", (1, "A@1"), run | {"payload": [b"one", b"two"]})], 5, 5)
-    journal.write([("deliver", (1, "A@1"), run | {"first": 9, "count": 1, "position": 32})], 6, 6)
-    journal.close()
-    with segment_path(journal.folder, 0).open("ab") as file:
-        file.write(b"\x03\x00\x00\x00\x00\x00\x00\x00abc")
-    read = spark.read.format("pygroups")
-    records = read.load(str(tmp_path))
-    assert records.schema == RECORDS
-    assert records.count() == 2
-    messages = read.option("table", "messages").load(str(tmp_path))
-    assert messages.schema == MESSAGES
-    rows = messages.orderBy("number").select("number", "position", "payload").collect()
-    assert [tuple(row) for row in rows] == [(7, 30, b"one"), (8, 31, b"two"), (9, 32, None)]
-    places = read.option("table", "quarantine").load(str(tmp_path))
-    assert places.schema == QUARANTINE
-    (place,) = places.collect()
-    assert (place["group"], place["member"], place["reason"]) == ("g", "A", "bad checksum")
-
-
-@slow
-def test_what_the_data_source_cannot_do_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(AnalysisException, match="there is no table 'feelings'"):
-        spark.read.format("pygroups").option("table", "feelings").load(str(tmp_path)).count()
-    with pytest.raises(AnalysisException, match="holds no journal"):
-        spark.read.format("pygroups").load(str(tmp_path)).count()
-    with pytest.raises(Exception, match="journals can be read in batches only"):
-        stream = spark.readStream.format("pygroups").load(str(tmp_path))
-        stream.writeStream.format("noop").start().awaitTermination(30)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from typing import Final
 
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     BooleanType,
     DataType,
+    DateType,
     IntegerType,
     LongType,
     MapType,
@@ -16,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from pygroups.journal.schema import COLUMNS, VIOLATION_COLUMNS
+from pygroups.pipeline.ingest import layout
 
 _TYPES: Final[dict[str, DataType]] = {
     "string": StringType(),
@@ -44,9 +47,6 @@ QUARANTINE_COLUMNS: Final = {
     "reason": "string",
 }
 QUARANTINE: Final = struct_of(QUARANTINE_COLUMNS)
-# One pass over the files gives both tables: rows with `damage` are quarantined places, the others are records.
-INGEST_COLUMNS: Final = {**COLUMNS, "file": "string", "offset": "bigint", "damage": "string"}
-INGEST: Final = struct_of(INGEST_COLUMNS)
 MESSAGES_COLUMNS: Final = {
     "group": "string",
     "member": "string",
@@ -63,4 +63,9 @@ MESSAGES_COLUMNS: Final = {
 MESSAGES: Final = StructType(
     [StructField(n, BinaryType() if t == "binary" else _TYPES[t]) for n, t in MESSAGES_COLUMNS.items()]
 )
+RUNS: Final = from_arrow_schema(layout.RUNS).add("group", StringType()).add("day", DateType())
+EVENTS: Final = from_arrow_schema(layout.EVENTS).add("group", StringType()).add("day", DateType())
+VOTES: Final = from_arrow_schema(layout.VOTES).add("group", StringType()).add("day", DateType())
+NAMES: Final = from_arrow_schema(layout.NAMES)
+MANIFEST: Final = from_arrow_schema(layout.MANIFEST)
 VIOLATIONS: Final = struct_of(VIOLATION_COLUMNS)

@@ -1,33 +1,49 @@
-"""The Spark data source `pygroups`: journals as tables of records, of messages, or of quarantined places."""
+"""The Spark data source `pygroups`: journals as tables. `docs/guides/spark.md` is for its users.
 
-import gc
+What cannot be answered is refused while the query is planned, before a task runs, in one sentence without a traceback.
+"""
+
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pygroups.journal.reader import SCHEMA, NotAJournal, Quarantine, Segment, find_segments, read_segments
-from pygroups.pipeline.schemas import INGEST, MESSAGES, MESSAGES_COLUMNS, QUARANTINE, RECORDS
+from pygroups.journal.reader import NotAJournal
+from pygroups.pipeline.source_reader import reader_of
+from pygroups.pipeline.source_request import Request, WrongRequest, request_of
 
-TABLES: Final[dict[str, StructType]] = {
-    "records": RECORDS,  # one row per record
-    "messages": MESSAGES,  # one row per delivered message; the payload if the journal was told to keep it
-    "quarantine": QUARANTINE,  # one row per place that could not be read
-    "ingest": INGEST,  # records and quarantine in one pass over the files
-}
-_PATH_SEPARATOR: Final = "\n"  # paths of several folders travel in one option
+_NO_STREAMS: Final = "journals can be read in batches only so far: use spark.read, not spark.readStream"
+_HIDE_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
 
 
-@dataclass
-class SegmentsPartition(InputPartition):
-    """The segments that one task reads."""
+def read(
+    spark: SparkSession,
+    *paths: str | Path,
+    table: str = "records",
+    columns: Sequence[str] | None = None,
+    partitions: int = 0,
+) -> DataFrame:
+    """A table of the journals in `paths` (folders of journals, of groups or of lives; or patterns of such).
 
-    segments: list[Segment]
+    `columns` are the ones that are decoded, all by default; `partitions` is the number of tasks to share the bytes out
+    to, by default 2 for each core. Raises AnalysisException, with nothing around its sentence, before Spark is asked;
+    with Spark Connect, whose server has the files, it is the server that refuses them.
+    """
+    options = {"table": table, "partitions": str(partitions)}
+    try:
+        request = request_of(options, [str(path) for path in paths])
+        schema = request.schema_of(columns)
+        if not type(spark).__module__.startswith("pyspark.sql.connect"):
+            request.segments()
+    except (NotAJournal, WrongRequest) as error:
+        raise AnalysisException(str(error)) from None
+    return spark.read.format("pygroups").options(**options).schema(schema).load(request.paths)
 
 
 class GroupsDataSource(DataSource):
@@ -38,117 +54,50 @@ class GroupsDataSource(DataSource):
         return "pygroups"
 
     def schema(self) -> StructType:
-        return TABLES[self._table()]
+        with _refusing():
+            request = self._request()
+            request.segments()
+            return request.schema_of(None)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        paths = [path for path in self.options.get("path", "").split(_PATH_SEPARATOR) if path]
-        if not paths:
-            raise refusal('say where the journals are: .load(DIR) or .option("path", DIR)')
-        try:
-            segments = find_segments(paths)
-        except NotAJournal as error:
-            raise refusal(str(error)) from error
-        return JournalsReader(self._table(), segments, int(self.options.get("partitions", 0)))
+        with _refusing():
+            request = self._request()
+            request.check(schema)
+            return reader_of(request, request.segments(), schema)
 
-    def _table(self) -> str:
-        table: str = self.options.get("table", "records")
-        if table not in TABLES:
-            raise refusal(f"there is no table {table!r}: use records, messages or quarantine")
-        return table
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return _NoStream()
 
-    def streamReader(self, schema: StructType) -> Any:
-        raise refusal("journals can be read in batches only so far: use spark.read, not spark.readStream")
-
-    def simpleStreamReader(self, schema: StructType) -> Any:
-        raise refusal("journals can be read in batches only so far: use spark.read, not spark.readStream")
+    def _request(self) -> Request:
+        return request_of(dict(self.options))
 
 
-class JournalsReader(DataSourceReader):
-    """Reads segments in few fat partitions; each row of a partition has the table's columns."""
+class _NoStream(DataSourceStreamReader):
+    """Refuses at the first question: Spark loses what is said before it has a reader."""
 
-    def __init__(self, table: str, segments: list[Segment], partitions: int) -> None:
-        self._table = table
-        self._segments = segments
-        self._partitions = partitions or 2 * (os.cpu_count() or 1)
+    def initialOffset(self) -> dict[str, Any]:
+        with _refusing():
+            raise WrongRequest(_NO_STREAMS)
 
-    def partitions(self) -> Sequence[InputPartition]:
-        return [SegmentsPartition(part) for part in shared_out(self._segments, self._partitions)]
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
+        return self.initialOffset()
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, SegmentsPartition)
-        gc.disable()  # a worker decodes millions of small lists without a cycle among them; looking costs a third
-        try:
-            for part in read_segments(partition.segments):
-                yield from _CONVERSIONS[self._table](part)
-        finally:
-            gc.enable()
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return []
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        return iter(())
 
 
-def shared_out(segments: list[Segment], partitions: int) -> list[list[Segment]]:
-    """The segments in at most `partitions` lists of about equal size, the largest first into the emptiest."""
-    shares: list[tuple[int, list[Segment]]] = [(0, []) for _ in range(min(partitions, len(segments)))]
-    for segment in sorted(segments, key=lambda segment: (-segment.size, segment.path)):
-        least = min(range(len(shares)), key=lambda at: shares[at][0])
-        size, share = shares[least]
-        shares[least] = (size + segment.size, [*share, segment])
-    return [share for _, share in shares]
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What is wrong with a request becomes the error that Spark shows.
 
-
-def _records(part: pa.RecordBatch | Quarantine) -> Iterator[pa.RecordBatch]:
-    if not isinstance(part, Quarantine):
-        yield part
-
-
-def _quarantine(part: pa.RecordBatch | Quarantine) -> Iterator[pa.RecordBatch]:
-    if isinstance(part, Quarantine):
-        life = part.segment
-        row = [life.group, life.member, life.incarnation, life.path, part.offset, part.reason]
-        yield pa.RecordBatch.from_arrays([pa.array([value]) for value in row], names=QUARANTINE.names)
-
-
-def _ingest(part: pa.RecordBatch | Quarantine) -> Iterator[pa.RecordBatch]:
-    """Records with three empty columns more, or one row that tells of a damaged place."""
-    if not isinstance(part, Quarantine):
-        strings, longs = pa.nulls(part.num_rows, pa.string()), pa.nulls(part.num_rows, pa.int64())
-        yield pa.RecordBatch.from_arrays([*part.columns, strings, longs, strings], names=INGEST.names)
-        return
-    life = part.segment
-    known = {"group": life.group, "member": life.member, "incarnation": life.incarnation, "file": life.path}
-    values = known | {"offset": part.offset, "damage": part.reason}
-    types = {**{field.name: field.type for field in SCHEMA}, "file": pa.string(), "offset": pa.int64()}
-    yield pa.RecordBatch.from_arrays(
-        [pa.array([values.get(name)], types.get(name, pa.string())) for name in INGEST.names], names=INGEST.names
-    )
-
-
-def _messages(part: pa.RecordBatch | Quarantine) -> Iterator[pa.RecordBatch]:
-    """Each delivered run as the messages in it."""
-    if isinstance(part, Quarantine):
-        return
-    delivered = part.filter(pa.compute.equal(part["kind"], "deliver"))
-    columns: dict[str, list[Any]] = {name: [] for name in MESSAGES_COLUMNS}
-    same = [name for name in MESSAGES_COLUMNS if name not in ("number", "position", "payload")]
-    for row in delivered.to_pylist():
-        payloads = row["payload"] or [None] * row["count"]
-        for at, payload in enumerate(payloads):
-            for name in same:
-                columns[name].append(row[name])
-            columns["number"].append(row["first"] + at)
-            columns["position"].append(None if row["position"] is None else row["position"] + at)
-            columns["payload"].append(payload)
-    types = {**{field.name: field.type for field in SCHEMA}, "number": pa.int64(), "payload": pa.binary()}
-    arrays = [pa.array(values, types[name]) for name, values in columns.items()]
-    yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
-
-
-_CONVERSIONS: Final = {"records": _records, "messages": _messages, "quarantine": _quarantine, "ingest": _ingest}
-
-
-def joined_paths(paths: Sequence[str]) -> str:
-    """Several folders as one value of the option `path`."""
-    return _PATH_SEPARATOR.join(paths)
-
-
-def refusal(sentence: str) -> AnalysisException:
-    """What Spark shows to whoever uses the data source wrongly."""
-    return AnalysisException(sentence)
+    Spark's own switch leaves the traceback out. It is set for this process only, which plans one read for Spark and
+    ends with the error.
+    """
+    try:
+        yield
+    except (NotAJournal, WrongRequest) as error:
+        os.environ[_HIDE_TRACEBACK] = "1"
+        raise AnalysisException(str(error)) from None

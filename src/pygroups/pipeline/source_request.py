@@ -1,0 +1,107 @@
+"""What a user of the data source asks for: paths, a table, columns. Every refusal is one sentence."""
+
+import glob
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql.types import StructType
+
+from pygroups.journal.reader import NotAJournal, Segment, find_segments
+from pygroups.pipeline.schemas import EVENTS, MANIFEST, MESSAGES, NAMES, QUARANTINE, RECORDS, RUNS, VOTES
+
+TABLES: Final[dict[str, StructType]] = {
+    "records": RECORDS,  # one row per record
+    "messages": MESSAGES,  # one row per delivered message; the payload if the journal was told to keep it
+    "quarantine": QUARANTINE,  # one row per place that could not be read
+    # The tables of a history, as `ingest` writes them:
+    "runs": RUNS,
+    "events": EVENTS,
+    "votes": VOTES,
+    "names": NAMES,
+    "manifest": MANIFEST,
+}
+_COLUMNS_SHOWN: Final = 12
+
+
+class WrongRequest(ValueError):
+    """The data source is asked for something that it does not have; the text is one sentence for people."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A table of the journals in `paths`; `partitions` is the number of tasks that was asked for, 0 for none."""
+
+    table: str
+    paths: list[str]
+    partitions: int
+
+    def segments(self) -> list[Segment]:
+        """The files to read. Raises NotAJournal for a path or a pattern without journals."""
+        return find_segments([folder for path in self.paths for folder in _folders(path)])
+
+    def schema_of(self, columns: Sequence[str] | None) -> StructType:
+        """The table's schema, or that of some of its columns. Raises WrongRequest for a column that it lacks."""
+        schema = TABLES[self.table]
+        if columns is None:
+            return schema
+        for name in columns:
+            self._check_name(name)
+        if not columns:
+            raise WrongRequest("name at least one column")
+        return StructType([schema[name] for name in columns])
+
+    def check(self, schema: StructType) -> None:
+        """Raises WrongRequest unless `schema` has columns of the table only, each once, with its type."""
+        if not schema.fields:
+            raise WrongRequest("name at least one column")
+        for field in schema.fields:
+            self._check_name(field.name)
+            known = TABLES[self.table][field.name].dataType
+            if field.dataType != known:
+                told, wanted = known.simpleString(), field.dataType.simpleString()
+                raise WrongRequest(f"column {field.name!r} of table {self.table!r} is {told}, not {wanted}")
+            if not field.nullable:
+                raise WrongRequest(f"column {field.name!r} can be null: leave NOT NULL out")
+        if len(set(schema.names)) < len(schema.names):
+            raise WrongRequest("a column stands twice in the schema")
+
+    def _check_name(self, name: str) -> None:
+        names = TABLES[self.table].names
+        if name not in names:
+            more = ", ..." if len(names) > _COLUMNS_SHOWN else ""
+            shown = ", ".join(names[:_COLUMNS_SHOWN]) + more
+            raise WrongRequest(f"table {self.table!r} has no column {name!r}; it has {shown}")
+
+
+def request_of(options: Mapping[str, str], paths: Sequence[str] | None = None) -> Request:
+    """What the options of a read ask for; Spark gives one path in `path`, several in `paths`. Raises WrongRequest."""
+    if paths is None:
+        paths = [*json.loads(options.get("paths", "[]")), *([options["path"]] if options.get("path") else [])]
+    if not paths:
+        raise WrongRequest('say where the journals are: .load(DIR), .load([DIR, DIR]) or .option("path", DIR)')
+    table = options.get("table", "records")
+    if table not in TABLES:
+        raise WrongRequest(f"there is no table {table!r}: use {', '.join(list(TABLES)[:-1])} or {list(TABLES)[-1]}")
+    told = options.get("partitions", "0")
+    if not (told.isascii() and told.isdigit()):
+        raise WrongRequest(f"option 'partitions' is a number of tasks, not {told!r}")
+    return Request(table, list(paths), int(told))
+
+
+def _folders(path: str) -> list[str]:
+    """The folders that a path or a pattern means. Raises NotAJournal."""
+    scheme, place = urlsplit(path).scheme, path
+    if "://" in path or scheme == "file":
+        if scheme != "file":
+            raise NotAJournal(f"{path} is no folder of this machine: journals are read from folders only")
+        place = unquote(urlsplit(path).path)
+    if Path(place).exists() or not glob.has_magic(place):
+        return [place]
+    found = sorted(glob.glob(place, recursive=True))
+    if not found:
+        raise NotAJournal(f"no folder fits the pattern {path}")
+    return found

@@ -1,0 +1,104 @@
+"""The rows of the data source's tables, as Arrow batches with the asked columns in the asked order."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from pygroups.journal.reader import TYPES, Asked, Quarantine, Range, read_segments
+from pygroups.pipeline.ingest import Table, ingest, layout
+from pygroups.pipeline.schemas import QUARANTINE
+
+_BATCH_MESSAGES: Final = 1 << 16
+_Kinds = frozenset[str] | None
+_HISTORY: Final = {"runs": layout.RUNS, "events": layout.EVENTS, "votes": layout.VOTES}
+_FOLDERS: Final = pa.schema([("group", pa.string()), ("day", pa.date32())])
+
+
+def _records(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) -> Iterator[pa.RecordBatch]:
+    for part in read_segments(ranges, asked=Asked(frozenset(columns), kinds)):
+        if not isinstance(part, Quarantine):
+            yield part.select(columns)
+
+
+def _quarantine(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) -> Iterator[pa.RecordBatch]:
+    for part in read_segments(ranges):
+        if isinstance(part, Quarantine):
+            life = part.segment
+            row = [life.group, life.member, life.incarnation, life.path, part.offset, part.reason]
+            batch = pa.RecordBatch.from_arrays([pa.array([value]) for value in row], names=QUARANTINE.names)
+            yield batch.select(columns)
+
+
+def _messages(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) -> Iterator[pa.RecordBatch]:
+    """Each delivered run as the messages in it."""
+    of_records = {"first" if name == "number" else name for name in columns} | {"count", "payload"}
+    for part in read_segments(ranges, asked=Asked(frozenset(of_records), frozenset({"deliver"}))):
+        if isinstance(part, Quarantine):
+            continue
+        kept = pc.list_value_length(part["payload"])
+        counts = np.maximum(pc.fill_null(pc.coalesce(kept, part["count"]), 1).to_numpy(zero_copy_only=False), 0)
+        ends = np.cumsum(counts, dtype=np.int64)
+        begin = 0
+        while begin < part.num_rows:
+            before = ends[begin - 1] if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, before + _BATCH_MESSAGES, side="right")))
+            yield _messages_of(part.slice(begin, end - begin), counts[begin:end], columns)
+            begin = end
+
+
+def _messages_of(part: pa.RecordBatch, counts: Any, columns: Sequence[str]) -> pa.RecordBatch:
+    """The messages of some runs: one row for each of `counts`."""
+    run = np.repeat(np.arange(part.num_rows), counts)
+    at = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)  # the place of a message in its run
+    arrays = []
+    for name in columns:
+        if name == "payload":
+            payloads = part["payload"]
+            kept = payloads.is_valid().to_numpy(zero_copy_only=False)
+            begins = np.cumsum(np.where(kept, counts, 0)) - np.where(kept, counts, 0)
+            array = payloads.flatten().take(pa.array(begins[run] + at, mask=~kept[run]))
+        else:
+            array = part["first" if name == "number" else name].take(pa.array(run))
+            if name in ("number", "position"):
+                array = pc.add(array, pa.array(at, TYPES["first"]))
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def rows_of_history(lives: Sequence[str], table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """A table of the history of whole lives, given by their folders: what `ingest` writes of them, but not kept."""
+    if not lives:
+        return
+    with tempfile.TemporaryDirectory(prefix="pygroups-") as folder:
+        ingest(lives, Path(folder), jobs=1)
+        made = Table(folder)
+        if table == "manifest":
+            rows = made.manifest()
+            gone = {"commit": pa.nulls(len(rows), pa.string()), "files": pa.nulls(len(rows), pa.list_(pa.string()))}
+            for name, nothing in gone.items():
+                rows = rows.set_column(rows.schema.get_field_index(name), name, nothing)
+            yield from rows.select(columns).to_batches()
+        elif table == "names":
+            yield from ds.dataset(made.names_files, schema=layout.NAMES).to_batches(columns=list(columns))
+        else:
+            files: list[str] = getattr(made, f"{table}_files")
+            schema = pa.schema([*_HISTORY[table], *_FOLDERS])
+            folders = ds.partitioning(_FOLDERS, flavor="hive")
+            found = ds.dataset(
+                files, schema=schema, format="parquet", partitioning=folders, partition_base_dir=f"{folder}/{table}"
+            )
+            yield from found.to_batches(columns=list(columns))
+
+
+ROWS: Final[dict[str, Callable[[Iterable[Range], Sequence[str], _Kinds], Iterator[pa.RecordBatch]]]] = {
+    "records": _records,
+    "messages": _messages,
+    "quarantine": _quarantine,
+}
+"""The tables of which a range of a segment has its rows, whatever stands before it."""
