@@ -27,3 +27,8 @@ def view_key(number: str = "view_number", creator: str = "view_creator") -> Colu
 def address() -> Column:
     """The address of who wrote the record."""
     return F.concat("member", F.lit("@"), "incarnation")
+
+
+def life_sql(address: str) -> str:
+    """SQL text for the key of a life from its address, a column or SQL text."""
+    return f"xxhash64(`group`, split({address}, '@', 2)[0], split({address}, '@', 2)[1])"

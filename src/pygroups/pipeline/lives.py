@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     from pygroups.pipeline.tables import Recorded
 
-_TOLD: Final = "kind in ('view', 'leave', 'stop', 'stats', 'start', 'fault', 'heal', 'quiet')"
+_TOLD: Final = "kind in ('view', 'leave', 'stop', 'stats', 'start', 'fault', 'heal', 'quiet', 'block', 'unblock')"
 _AT_ZERO: Final = "if(kind = 'stats', not exists(map_values(gauges), gauge -> gauge <> 0), null)"
 _SETTLED: Final = f"""
     kind = 'leave' and last({_AT_ZERO}, true)
@@ -46,7 +46,7 @@ _LOST: Final = {
 def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
     """One row per life, with the columns that rules add (SQL aggregates over the events in `_TOLD`, by name).
 
-    Columns: group, profile, history (null), host, address, life, linked, end, whole, marked (the group has marks),
+    Columns: group, profile, history (null), host, address, life, linked, unknown, end, whole, marked (the group has marks),
     has_marks (this life has), quiet_index, quiet_view, quiet_end, leave_index, stop_index, stop_reason, first_view,
     last_view, fault_index, heal_index, healed_us, bound_us, lost_messages, lost_views, lost_unicasts (counts behind
     `end`). Views are keys, the rest are indexes in the journal but for microseconds.
@@ -63,7 +63,18 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
     rows = rows if lost is None else rows.join(lost, "life", "left")
     behind = ("lost_messages", "lost_views", "lost_unicasts")
     return rows.selectExpr(
-        *("group", "profile", "cast(null as bigint) as history", "host", "address", "life", "linked", "end", "whole"),
+        *(
+            "group",
+            "profile",
+            "cast(null as bigint) as history",
+            "host",
+            "address",
+            "life",
+            "linked",
+            "unknown",
+            "`end`",
+            "whole",
+        ),
         *("marked", "coalesce(has_marks, false) as has_marks"),
         "if(marked, mark_index, settled_leave) as quiet_index",
         "case when marked then mark_view when settled_leave is not null then last_view end as quiet_view",
@@ -94,13 +105,13 @@ def views_of(recorded: "Recorded", lives: DataFrame, columns: Mapping[str, str])
     began with a given state: numbers of messages are followed within one epoch.
     """
     known = lives.selectExpr(
-        *("life", "profile", "address", "linked", "end", "whole as life_whole", "marked", "has_marks"),
+        *("life", "profile", "address", "linked", "unknown", "`end`", "marked", "has_marks"),
         *("quiet_index", "quiet_view", "quiet_end", "fault_index"),
     )
     installed = recorded.history.events.where("kind = 'view'").join(known, "life").where("index < end")
     member = "over (partition by life order by index)"
     return installed.selectExpr(
-        *("group", "profile", "history", "life", "address", "linked", "index", "mono_us", "time_us", "day"),
+        *("group", "profile", "history", "life", "address", "linked", "unknown", "index", "mono_us", "time_us", "day"),
         *("view", "view_number", "view_creator", "members", "transitional", "subgroups", "digest", "previous"),
         *("quiet_index", "quiet_view", "quiet_end", "fault_index", "marked", "has_marks"),
         f"lead(view) {member} as next",

@@ -20,6 +20,7 @@ _LIVES: Final = pa.schema(
         *((name, pa.string()) for name in ("group", "profile", "host", "address")),
         *((name, pa.int64()) for name in ("life", "end", "linked")),
         ("whole", pa.bool_()),
+        ("unknown", pa.list_(pa.string())),
     ]
 )
 
@@ -66,7 +67,8 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
 
 
 def lives_of_manifest(table: Table) -> list[dict[str, Any]]:
-    """One row per life: how far its journal can be trusted, and a number for all lives that views link with it."""
+    """One row per life: how far its journal can be trusted, a number for all lives that views link with it (`linked`),
+    and which of those have no whole journal (`unknown`, addresses)."""
     lives: dict[int, dict[str, Any]] = {}
     for row in table.manifest().to_pylist():
         life = lives.setdefault(
@@ -85,8 +87,13 @@ def lives_of_manifest(table: Table) -> list[dict[str, Any]]:
         hole = life.pop("hole")
         life["end"] = life["end"] if hole is None else hole
     linked = linked_of(_memberships(table, lives))
+    whole = {(life["group"], life["address"]) for life in lives.values() if life["whole"]}
+    unknown: dict[int, list[str]] = {}
+    for node in linked.keys() - whole:
+        unknown.setdefault(linked[node], []).append(node[1])
     for number, life in enumerate(lives.values()):
         life["linked"] = linked.get((life["group"], life["address"]), -1 - number)
+        life["unknown"] = sorted(unknown.get(life["linked"], ()))
     return list(lives.values())
 
 

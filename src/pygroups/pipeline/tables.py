@@ -16,7 +16,7 @@ from pygroups.pipeline.store import Store
 class Recorded:
     """A history as it was ingested, and what is known of it before any query.
 
-    `lives` has one row per life, from the manifest: group, profile, host, address, life, end, whole, linked. `kinds`
+    `lives` has one row per life, from the manifest: group, profile, host, address, life, end, whole, linked, unknown. `kinds`
     are the kinds of record that occur, `profiles` those of the lives; `whole` is False if a journal ends early;
     `histories` are the names of history ids by key. `names` in `history` has one row per key.
     """
@@ -50,6 +50,7 @@ class Tables:
     sends: DataFrame
     deliveries: DataFrame
     unicasts: DataFrame
+    streams: DataFrame
 
     def only(self, groups: Collection[str], profiles: Collection[str]) -> "Tables":
         """Only these groups, and in them what members of these profiles wrote."""
@@ -71,6 +72,16 @@ def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
         sends=runs.where("kind = 0"),
         deliveries=runs.where("kind = 1"),
         unicasts=runs.where("kind in (2, 3)"),
+        streams=_streams(runs),
+    )
+
+
+def _streams(runs: DataFrame) -> DataFrame:
+    """What a life sent (kind 0) or delivered (kind 1) of one sender in a view, before and behind the end of quiet."""
+    kept = runs.where("kind in (0, 1)").selectExpr("*", "coalesce(index >= quiet_end, false) as late")
+    sums = {"history": "max(history)", "begin": "min(index)", "last": "max(first + count - 1)"}
+    return kept.groupBy("group", "profile", "kind", "life", "view", "sender", "late").agg(
+        *(F.expr(text).alias(name) for name, text in sums.items())
     )
 
 

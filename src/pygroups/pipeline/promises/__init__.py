@@ -4,13 +4,32 @@ from collections.abc import Collection
 from typing import Final
 
 from pygroups.pipeline.findings import ORDERED, UNIFORM, VIRTUAL_SYNCHRONY, Rule
-from pygroups.pipeline.promises import buffers_drain, self_inclusion, view_agreement, view_monotonic
+from pygroups.pipeline.promises import (
+    buffers_drain,
+    liveness,
+    self_inclusion,
+    state_cut,
+    transitional_set,
+    unicast_fifo,
+    unicast_once,
+    unicast_reported,
+    view_accuracy,
+    view_agreement,
+    view_monotonic,
+)
 
 RULES: Final[tuple[Rule, ...]] = (
     self_inclusion.RULE,
     view_monotonic.RULE,
     view_agreement.RULE,
+    transitional_set.RULE,
+    view_accuracy.RULE,
     buffers_drain.RULE,
+    unicast_fifo.RULE,
+    unicast_once.RULE,
+    unicast_reported.RULE,
+    state_cut.RULE,
+    liveness.RULE,
 )
 
 WITHOUT_RULE: Final[dict[str, frozenset[str]]] = {

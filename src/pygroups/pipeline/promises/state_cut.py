@@ -1,109 +1,115 @@
 """state-cut: the state given is exactly what was delivered before the view it belongs to."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.keys import life_key_of
-from pygroups.pipeline.old_findings import VIRTUAL_SYNCHRONY, Rule, findings, view_name, words
-from pygroups.pipeline.old_tables import Tables
-from pygroups.pipeline.runs import given_marks
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, words
+from pygroups.pipeline.keys import life_sql
+from pygroups.pipeline.marks import heard
+from pygroups.pipeline.tables import Tables
 
 
-def judge(tables: Tables) -> DataFrame:
+def given(tables: Tables) -> DataFrame:
+    """One row per state that a member gave: up to where it `claimed` to have delivered, and up to where it `had`.
+
+    Both are of the first sender (`about`) for whom they differ; `about` is null if they do for none.
+    """
+    begun = tables.views.select("life", "view", F.col("index").alias("begin"))
+    states = (
+        tables.events.where("kind = 'state_get'")
+        .join(begun, ["life", "view"])
+        .selectExpr(
+            *("`group`", "profile", "history", "life", "view", "begin", "digest"),
+            f"{life_sql('peer')} as taker",
+            "xxhash64(life, index) as state",
+        )
+    )
+    claims = states.selectExpr("`group`", "state", "explode(digest) as (origin, claimed)").where("claimed > 0")
+    claims = claims.selectExpr("state", f"{life_sql('origin')} as sender", "claimed", "0L as had")
+    both = claims.unionAll(_had(tables, states)).groupBy("state", "sender")
+    unlike = both.agg(F.max("claimed").alias("claimed"), F.max("had").alias("had")).where("claimed <> had")
+    first = unlike.groupBy("state").agg(
+        F.min("sender").alias("about"),
+        F.min_by("claimed", "sender").alias("claimed"),
+        F.min_by("had", "sender").alias("had"),
+    )
+    return states.drop("digest", "begin").join(first, "state", "left")
+
+
+def _had(tables: Tables, states: DataFrame) -> DataFrame:
+    """Per state and sender: the highest number that its giver had heard before that view.
+
+    From running maxima per giver and sender; each state is a place at which they are read.
+    """
+    steps = heard(tables).join(states.select("life").distinct(), "life", "left_semi")
+    senders = steps.select("life", "sender").distinct().join(states.select("life", "begin", "state"), "life")
+    places = senders.selectExpr("life", "sender", "begin as index", "0L as last", "state")
+    marked = steps.selectExpr("life", "sender", "index", "last", "cast(null as bigint) as state").unionAll(places)
+    upto = "max(last) over (partition by life, sender order by index)"
+    return marked.selectExpr("state", "sender", "0L as claimed", f"{upto} as had").where("state is not null")
+
+
+_UNGIVEN = "given_digest is null"
+_WRONG = {
+    "taken_digest <> view_digest": "its digest is not that of the view it belongs to",
+    f"{_UNGIVEN} and whole": "its provider gave none for this view",
+    "given_digest <> taken_digest": "its digest is not the one that was given",
+    "given_checksum <> checksum": "its bytes are not those that were given",
+}
+_BROKEN = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)
+_UNKNOWN = f"{_UNGIVEN} and not coalesce(whole, false) and not ({_BROKEN})"
+_ENTRIES = "array_sort(map_entries(map_filter({}, (origin, mark) -> mark > 0)))"  # 0 is as good as no entry
+
+
+def taken(tables: Tables) -> DataFrame:
+    """One row per state that a member took, next to what its provider gave and to what its view began with."""
+    states = tables.events.where("kind = 'state_get'").selectExpr(
+        *("life as provider", "view", "checksum as given_checksum"),
+        f"{life_sql('peer')} as life",
+        f"{_ENTRIES.format('digest')} as given_digest",
+    )
+    begun = tables.views.selectExpr("life", "view", f"{_ENTRIES.format('digest')} as view_digest")
+    lives = tables.lives.select(F.col("life").alias("provider"), "whole")
+    sets = tables.events.where("kind = 'state_set'").selectExpr(
+        *("`group`", "profile", "history", "life", "view", "checksum"),
+        f"{life_sql('peer')} as provider",
+        f"{_ENTRIES.format('digest')} as taken_digest",
+    )
+    rows = sets.join(states.dropDuplicates(["life", "view", "provider"]), ["life", "view", "provider"], "left")
+    return rows.join(begun, ["life", "view"], "left").join(lives, "provider", "left")
+
+
+def exact(tables: Tables) -> DataFrame:
     """A fact is one state given or taken at one member; a state taken needs its provider's journal."""
-    return _given(tables).unionAll(_taken(tables))
+    sentence = (
+        "case " + " ".join(f"when {wrong} then 'took a state: {said}'" for wrong, said in _WRONG.items()) + " end"
+    )
+    gave = findings(
+        given(tables).where("about is not null"),
+        words("gave a state up to message ", F.col("claimed"), ", and had delivered up to ", F.col("had")),
+        view="view",
+        member="life",
+        other="taker",
+        origin="about",
+    )
+    took = findings(taken(tables).where(_BROKEN), F.expr(sentence), view="view", member="life", other="provider")
+    return gave.unionAll(took)
 
 
-def _given(tables: Tables) -> DataFrame:
-    """What the provider says the state holds, against what it had delivered before that view."""
-    starts = tables.views.select("life", "view", F.col("index").alias("begin"), "epoch").dropDuplicates(
-        ["life", "view"]
-    )
-    given = tables.events.where("kind = 'state_get'").join(F.broadcast(starts), ["life", "view"])
-    given = given.withColumn("state", F.xxhash64("life", "index"))
-    claimed = given.select("group", "state", F.explode("digest").alias("origin", "claimed")).select(
-        "state", life_key_of(F.col("origin")).alias("sender"), "claimed", "origin"
-    )
-    had = _marks_before(tables, given.select("state", "life", "begin", "epoch"))
-    both = claimed.where("claimed > 0").join(had, ["state", "sender"], "full")
-    unlike = (
-        both.where("coalesce(claimed, 0) <> coalesce(had, 0)")
-        .groupBy("state")
-        .agg(
-            F.min_by(F.coalesce("claimed", F.lit(0)), "sender").alias("claimed"),
-            F.min_by(F.coalesce("had", F.lit(0)), "sender").alias("had"),
-            F.min_by("origin", "sender").alias("about"),
-        )
-    )
-    return findings(
-        given.join(unlike, "state", "left"),
-        judged=1,
-        broken=F.col("claimed").isNotNull(),
-        view=view_name(),
-        member=F.col("address"),
-        other=F.col("peer"),
-        origin=F.col("about"),
-        detail=words("gave a state up to message ", F.col("claimed"), ", and had delivered up to ", F.col("had")),
-    )
-
-
-def _marks_before(tables: Tables, states: DataFrame) -> DataFrame:
-    """Per state and sender: the highest number that its giver had delivered, heard as a gap, or was given itself."""
-    last = (F.col("first") + F.col("count") - 1).alias("had")
-    gaps = tables.events.where("kind = 'gap'").select("life", "index", "sender", last)
-    heard = tables.deliveries.select("life", "index", "sender", last).unionAll(gaps)
-    before = heard.join(F.broadcast(states), "life").where("index < begin").select("state", "sender", "had")
-    marks = given_marks(tables.views).withColumnRenamed("epoch", "since")
-    inherited = marks.join(F.broadcast(states), "life").where("since <= epoch and mark > 0")
-    every = before.unionAll(inherited.select("state", "sender", F.col("mark").alias("had")))
-    return every.groupBy("state", "sender").agg(F.max("had").alias("had"))
-
-
-def _taken(tables: Tables) -> DataFrame:
-    """What a member took, against what its provider gave, and against the digest that its view began with."""
-    given = tables.events.where("kind = 'state_get'").select(
-        F.col("life").alias("provider"),
-        "view",
-        F.col("checksum").alias("given_checksum"),
-        _entries("digest").alias("given_digest"),
-        life_key_of(F.col("peer")).alias("life"),
-    )
-    begun = tables.views.select("life", "view", _entries("digest").alias("view_digest")).dropDuplicates(
-        ["life", "view"]
-    )
-    lives = tables.journals.select(F.col("life").alias("provider"), "whole")
-    taken = tables.events.where("kind = 'state_set'").withColumns(
-        {"provider": life_key_of(F.col("peer")), "taken_digest": _entries("digest")}
-    )
-    rows = taken.join(
-        F.broadcast(given.dropDuplicates(["life", "view", "provider"])), ["life", "view", "provider"], "left"
-    )
-    rows = rows.join(F.broadcast(begun), ["life", "view"], "left").join(F.broadcast(lives), "provider", "left")
-    unknown = F.col("given_digest").isNull() & ~F.coalesce("whole", F.lit(False))
-    wrong = (
-        F.when(F.expr("taken_digest <> view_digest"), "its digest is not that of the view it belongs to")
-        .when(
-            F.col("given_digest").isNull() & F.coalesce("whole", F.lit(False)), "its provider gave none for this view"
-        )
-        .when(F.expr("given_digest <> taken_digest"), "its digest is not the one that was given")
-        .when(F.expr("given_checksum <> checksum"), "its bytes are not those that were given")
-    )
-    return findings(
-        rows,
-        judged=F.when(unknown & wrong.isNull(), 0).otherwise(1),
-        skipped=F.when(unknown & wrong.isNull(), 1),
-        reason="the journal of the provider is missing or ends early",
-        broken=wrong.isNotNull(),
-        view=view_name(),
-        member=F.col("address"),
-        other=F.col("peer"),
-        detail=words("took a state: ", wrong),
-    )
-
-
-def _entries(name: str) -> Column:
-    """A digest in a form that can be compared; an entry of 0 is as good as none."""
-    return F.expr(f"array_sort(map_entries(map_filter({name}, (origin, mark) -> mark > 0)))")
-
-
-RULE = Rule("state-cut", VIRTUAL_SYNCHRONY, "views", "no state was given", judge, frozenset({"state_get", "state_set"}))
+RULE = Rule(
+    "state-cut",
+    VIRTUAL_SYNCHRONY,
+    "views",
+    "no state was given",
+    counts=(
+        Count(given, judged="1", suspect="about is not null"),
+        Count(
+            taken,
+            judged=f"if({_UNKNOWN}, 0, 1)",
+            skipped={"the journal of the provider is missing or ends early": f"if({_UNKNOWN}, 1, 0)"},
+            suspect=_BROKEN,
+        ),
+    ),
+    exact=exact,
+    needs=frozenset({"state_get", "state_set"}),
+)

@@ -1,64 +1,65 @@
 """unicast-fifo: a connection delivers a prefix of what was sent on it, in order, to one receiver; connections rise."""
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import ALL, Rule, findings, sender_name, words
-from pygroups.pipeline.old_tables import Tables
+from pygroups.pipeline.findings import ALL, Count, Rule, findings
+from pygroups.pipeline.tables import Tables
+
+# What is wrong with a delivery, and the words for it, as SQL text.
+_WRONG = {
+    "life <> peer or life <> only_receiver": "concat('connection ', connection, ' has another receiver')",
+    "connection < connection_before": "concat('came on connection ', connection, ' after ', connection_before)",
+    "sent_first <> first": "concat('came where message ', sent_first, ' was next on the connection')",
+    "sent_first is null and whole": "concat('more messages came than were sent on connection ', connection)",
+}
+_BROKEN = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)
+_UNKNOWN = f"sent_first is null and not coalesce(whole, false) and not ({_BROKEN})"
 
 
-def judge(tables: Tables) -> DataFrame:
+def delivered(tables: Tables) -> DataFrame:
+    """Unicast runs as delivered, next to what was sent at the same place of the connection.
+
+    `sent_first` is null where nothing was, `whole` where the origin's journal is missing. `only_receiver` is to whom the
+    connection's first run was sent, `connection_before` on which connection of this origin the run before came.
+    """
+    sent = "over (partition by life, connection order by index)"
+    sends = tables.unicasts.where("kind = 2").selectExpr(
+        *("life as sender", "connection", "first as sent_first"),
+        f"row_number() {sent} as place",
+        f"first(peer) {sent} as only_receiver",
+    )
+    got = tables.unicasts.where("kind = 3").selectExpr(
+        *("`group`", "profile", "history", "life", "sender", "peer", "connection", "first", "count"),
+        "row_number() over (partition by life, sender, connection order by index) as place",
+        "lag(connection) over (partition by life, sender order by index) as connection_before",
+    )
+    origins = tables.lives.select(F.col("life").alias("sender"), "whole")
+    return got.join(sends, ["sender", "connection", "place"], "left").join(origins, "sender", "left")
+
+
+def exact(tables: Tables) -> DataFrame:
     """A fact is one unicast message delivered. Beyond what a journal that ends early shows, it cannot be judged."""
-    sent = Window.partitionBy("life", "connection").orderBy("index")
-    sends = tables.connections.where("kind = 'unicast_send'").select(
-        F.col("life").alias("sender"),
-        "connection",
-        F.row_number().over(sent).alias("place"),
-        F.col("first").alias("sent_first"),
-        F.first("receiver").over(sent).alias("only_receiver"),
-    )
-    got = Window.partitionBy("life", "sender", "connection").orderBy("index")
-    met = Window.partitionBy("life", "sender").orderBy("index")
-    delivered = tables.connections.where("kind = 'unicast_deliver'").withColumns(
-        {"place": F.row_number().over(got), "connection_before": F.lag("connection").over(met)}
-    )
-    origins = tables.journals.select(F.col("life").alias("sender"), "whole")
-    rows = delivered.join(sends, ["sender", "connection", "place"], "left").join(F.broadcast(origins), "sender", "left")
-    unknown = F.col("sent_first").isNull() & ~F.coalesce("whole", F.lit(False))
-    wrong = _wrong()
-    return findings(
-        rows,
-        judged=F.when(unknown & wrong.isNull(), 0).otherwise(F.col("count")),
-        skipped=F.when(unknown & wrong.isNull(), F.col("count")),
-        reason=F.when(F.col("whole").isNull(), "the journal of the origin is missing").otherwise(
-            "the journal of the origin ends early"
+    sentence = "case " + " ".join(f"when {wrong} then {said}" for wrong, said in _WRONG.items()) + " end"
+    return findings(delivered(tables).where(_BROKEN), F.expr(sentence), member="life", origin="sender", first="first")
+
+
+RULE = Rule(
+    "unicast-fifo",
+    ALL,
+    "unicasts",
+    "no unicast was delivered",
+    counts=(
+        Count(
+            delivered,
+            judged=f"if({_UNKNOWN}, 0, count)",
+            skipped={
+                "the journal of the origin is missing": f"if({_UNKNOWN} and whole is null, count, 0)",
+                "the journal of the origin ends early": f"if({_UNKNOWN} and not whole, count, 0)",
+            },
+            suspect=_BROKEN,
         ),
-        broken=wrong.isNotNull(),
-        member=F.col("address"),
-        origin=sender_name(),
-        first=F.col("first"),
-        detail=wrong,
-    )
-
-
-def _wrong() -> Column:
-    """What is wrong with a delivery, in words; null if nothing is known to be."""
-    other = (F.col("life") != F.col("receiver")) | (F.col("life") != F.col("only_receiver"))
-    return (
-        F.when(other, words("connection ", F.col("connection"), " has another receiver"))
-        .when(
-            F.col("connection") < F.col("connection_before"),
-            words("came on connection ", F.col("connection"), " after ", F.col("connection_before")),
-        )
-        .when(
-            F.col("sent_first") != F.col("first"),
-            words("came where message ", F.col("sent_first"), " was next on the connection"),
-        )
-        .when(
-            F.col("sent_first").isNull() & F.coalesce("whole", F.lit(False)),
-            words("more messages came than were sent on connection ", F.col("connection")),
-        )
-    )
-
-
-RULE = Rule("unicast-fifo", ALL, "unicasts", "no unicast was delivered", judge, frozenset({"unicast_deliver"}))
+    ),
+    exact=exact,
+    needs=frozenset({"unicast_deliver"}),
+)

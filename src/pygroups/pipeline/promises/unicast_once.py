@@ -3,25 +3,33 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import ALL, Rule, findings, words
-from pygroups.pipeline.old_tables import Tables
+from pygroups.pipeline.findings import ALL, Count, Rule, findings, words
+from pygroups.pipeline.tables import Tables
 
 
-def judge(tables: Tables) -> DataFrame:
+def delivered(tables: Tables) -> DataFrame:
+    """One row per run delivered at a member: how many times, and how many messages that makes."""
+    came = tables.unicasts.where("kind = 3").groupBy("group", "profile", "history", "life", "sender", "first")
+    return came.agg(F.count("first").alias("times"), F.sum("count").alias("messages"))
+
+
+def exact(tables: Tables) -> DataFrame:
     """A fact is one unicast message delivered."""
-    delivered = tables.connections.where("kind = 'unicast_deliver'")
-    times = delivered.groupBy("group", "history", "address", "sender", "origin", "origin_incarnation", "first").agg(
-        F.count(F.lit(1)).alias("times"), F.sum("count").alias("messages")
-    )
     return findings(
-        times,
-        judged=F.col("messages"),
-        broken=F.col("times") > 1,
-        member=F.col("address"),
-        origin=F.concat("origin", F.lit("@"), "origin_incarnation"),
-        first=F.col("first"),
-        detail=words("delivered ", F.col("times"), " times"),
+        delivered(tables).where("times > 1"),
+        words("delivered ", F.col("times"), " times"),
+        member="life",
+        origin="sender",
+        first="first",
     )
 
 
-RULE = Rule("unicast-once", ALL, "unicasts", "no unicast was delivered", judge, frozenset({"unicast_deliver"}))
+RULE = Rule(
+    "unicast-once",
+    ALL,
+    "unicasts",
+    "no unicast was delivered",
+    counts=(Count(delivered, judged="messages", suspect="times > 1"),),
+    exact=exact,
+    needs=frozenset({"unicast_deliver"}),
+)

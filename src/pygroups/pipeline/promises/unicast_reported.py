@@ -3,41 +3,40 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import ALL, Rule, findings, words
-from pygroups.pipeline.old_tables import Tables
+from pygroups.pipeline.findings import ALL, Count, Rule, findings
+from pygroups.pipeline.keys import life_sql
+from pygroups.pipeline.tables import Tables
+
+_LOST = "fate is null and whole"
 
 
-def judge(tables: Tables) -> DataFrame:
+def sent(tables: Tables) -> DataFrame:
+    """Unicast runs of senders that reached quiet or stopped. `fate` is null where nobody says what became of it;
+    `whole` is null where the receiver's journal is missing."""
+    done = tables.lives.where("quiet_end is not null or stop_index is not null").selectExpr(
+        "life", "coalesce(quiet_end, `end`) as until"
+    )
+    sends = tables.unicasts.where("kind = 2").select(
+        "group", "profile", "history", "life", "index", "peer", "first", "count"
+    )
+    came = tables.unicasts.where("kind = 3 and life = peer").selectExpr("sender as life", "peer", "first")
+    told = tables.events.where("kind = 'undelivered'").selectExpr("life", f"{life_sql('peer')} as peer", "first")
+    fates = came.unionAll(told).distinct().withColumn("fate", F.lit(True))
+    receivers = tables.lives.select(F.col("life").alias("peer"), "whole")
+    rows = sends.join(done, "life").where("index < until").join(fates, ["life", "peer", "first"], "left")
+    return rows.join(receivers, "peer", "left")
+
+
+def exact(tables: Tables) -> DataFrame:
     """A fact is one unicast message whose sender reached quiet or stopped; it needs the receiver's journal."""
-    done = tables.journals.where("quiet_end is not null or stop_index is not null").select(
-        "life", F.coalesce("quiet_end", "end").alias("until")
+    return findings(
+        sent(tables).where(_LOST),
+        "neither delivered by {other} nor reported to its sender",
+        member="life",
+        other="peer",
+        origin="life",
+        first="first",
     )
-    sent = tables.connections.where("kind = 'unicast_send'").join(F.broadcast(done), "life").where("index < until")
-    came = tables.connections.where("kind = 'unicast_deliver' and life = receiver").select(
-        "sender", "receiver", "first"
-    )
-    told = tables.events.where("kind = 'undelivered'").select("life", "peer", "first").distinct()
-    receivers = tables.journals.select(F.col("life").alias("receiver"), "whole")
-    open_ones = sent.join(came.distinct(), ["sender", "receiver", "first"], "left_anti")
-    open_ones = open_ones.join(told, ["life", "peer", "first"], "left_anti")
-    open_ones = open_ones.join(F.broadcast(receivers), "receiver", "left")
-    known = F.coalesce("whole", F.lit(False))
-    total = sent.groupBy("group", "history").agg(F.sum("count").alias("messages"))
-    lost = findings(
-        open_ones,
-        judged=F.when(~known, -F.col("count")),  # counted among all sent, and not judged after all
-        skipped=F.when(~known, F.col("count")),
-        reason=F.when(F.col("whole").isNull(), "the journal of the receiver is missing").otherwise(
-            "the journal of the receiver ends early"
-        ),
-        broken=known,
-        member=F.col("address"),
-        other=F.col("peer"),
-        origin=F.col("address"),
-        first=F.col("first"),
-        detail=words("neither delivered by ", F.col("peer"), " nor reported to its sender"),
-    )
-    return findings(total, judged=F.col("messages")).unionAll(lost)
 
 
 RULE = Rule(
@@ -45,6 +44,17 @@ RULE = Rule(
     ALL,
     "unicasts",
     "no unicast was sent by one that stopped or reached quiet",
-    judge,
-    frozenset({"unicast_send"}),
+    counts=(
+        Count(
+            sent,
+            judged="if(fate is not null or whole, count, 0)",
+            skipped={
+                "the journal of the receiver is missing": "if(fate is null and whole is null, count, 0)",
+                "the journal of the receiver ends early": "if(fate is null and not whole, count, 0)",
+            },
+            suspect=_LOST,
+        ),
+    ),
+    exact=exact,
+    needs=frozenset({"unicast_send"}),
 )

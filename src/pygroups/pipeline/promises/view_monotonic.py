@@ -7,13 +7,14 @@ from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, words
 from pygroups.pipeline.tables import Tables
 
 # Ids compare as (number, creator's name, creator's incarnation).
-_ID = "struct(view_number, split(view_creator, '@', 2)[0], split(view_creator, '@', 2)[1])"
+_PARTS = "'number', view_number, 'name', split(view_creator, '@', 2)[0], 'life', split(view_creator, '@', 2)[1]"
+_ID = f"named_struct({_PARTS})"
 _FALLS = f"{_ID} <= id_before"
 
 
 def exact(tables: Tables) -> DataFrame:
     """A fact is one view at one member."""
-    before = F.expr("concat(id_before.col1, ':', id_before.col2, '@', id_before.col3)")
+    before = F.expr("concat(id_before.number, ':', id_before.name, '@', id_before.life)")
     return findings(
         tables.views.where(_FALLS),
         words("installed it after view ", before, ", which is not below it"),
