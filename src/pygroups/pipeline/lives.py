@@ -46,9 +46,10 @@ _LOST: Final = {
 def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
     """One row per life, with the columns that rules add (SQL aggregates over the events in `_TOLD`, by name).
 
-    Columns: group, profile, history (null), host, address, life, linked, unknown, end, whole, marked (the group has marks),
-    has_marks (this life has), quiet_index, quiet_view, quiet_end, leave_index, stop_index, stop_reason, first_view,
-    last_view, fault_index, heal_index, healed_us, bound_us, lost_messages, lost_views, lost_unicasts (counts behind
+    Columns: group, profile, history (null), host, address, life, linked, unknown, end, whole, marked (the group has
+    marks), has_marks (this life has), quiet_index, quiet_view, quiet_end, leave_index, stop_index, stop_reason,
+    first_view, last_view, fault_index, heal_index, healed_us, bound_us, lost_messages, lost_views and lost_unicasts
+    (counts behind
     `end`). Views are keys, the rest are indexes in the journal but for microseconds.
     """
     ends = recorded.lives.select("life", "end")

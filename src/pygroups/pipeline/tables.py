@@ -16,8 +16,8 @@ from pygroups.pipeline.store import Store
 class Recorded:
     """A history as it was ingested, and what is known of it before any query.
 
-    `lives` has one row per life, from the manifest: group, profile, host, address, life, end, whole, linked, unknown. `kinds`
-    are the kinds of record that occur, `profiles` those of the lives; `whole` is False if a journal ends early;
+    `lives` has one row per life, from the manifest: group, profile, host, address, life, end, whole, linked, unknown.
+    `kinds` are the kinds of record that occur, `profiles` those of the lives; `whole` is False if a journal ends early;
     `histories` are the names of history ids by key. `names` in `history` has one row per key.
     """
 

@@ -23,7 +23,7 @@ _UNKNOWN = f"bound_us is null and not ({_BROKEN})"
 
 
 def at_quiet(tables: Tables) -> DataFrame:
-    """Per member at quiet after healing the view it is in: when it installed it, and whether others are in `several`."""
+    """Per member at quiet after healing: the view it is in, since when, and whether others are in `several`."""
     members = tables.lives.where(f"{_SETTLED} and profile <> 'unicast'").selectExpr(
         *("`group`", "profile", "life", "quiet_view as view", "quiet_index", "healed_us", "bound_us", "blocks"),
         "min(quiet_view) over (partition by linked) <> max(quiet_view) over (partition by linked) as several",

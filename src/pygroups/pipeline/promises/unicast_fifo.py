@@ -20,8 +20,8 @@ _UNKNOWN = f"sent_first is null and not coalesce(whole, false) and not ({_BROKEN
 def delivered(tables: Tables) -> DataFrame:
     """Unicast runs as delivered, next to what was sent at the same place of the connection.
 
-    `sent_first` is null where nothing was, `whole` where the origin's journal is missing. `only_receiver` is to whom the
-    connection's first run was sent, `connection_before` on which connection of this origin the run before came.
+    `sent_first` is null where nothing was, `whole` where the origin's journal is missing. `only_receiver` is to whom
+    the connection's first run was sent, `connection_before` on which connection of this origin the run before came.
     """
     sent = "over (partition by life, connection order by index)"
     sends = tables.unicasts.where("kind = 2").selectExpr(
