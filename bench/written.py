@@ -41,6 +41,7 @@ from pygroups.pipeline.ingest import layout
 
 COMMIT: Final = "0000000000000000"
 BYTES: Final = 100  # of a message
+RECORD_BYTES: Final = 109  # of a record in a journal, about: an audit goes by the size of what it is given
 
 
 def write_tables(shape: Shape, out: Path) -> int:
@@ -121,12 +122,12 @@ class _Life:
         self._write("events", pa.Table.from_pylist(self.events, layout.EVENTS))
         for writer in self.writers.values():
             writer.close()
-        group, who = self.member.group, self.member
+        group, who, size = self.member.group, self.member, RECORD_BYTES * self.index
         return {
             "commit": COMMIT, "group": group, "member": who.name, "incarnation": who.incarnation, "profile": "total",
             "host": "here", "boot_id": "boot", "life": who.key, "address": who.address,
-            "file": f"{group}/{who.address}/000000.journal", "segment": 0, "begin": 0, "end": 0, "first_index": 0,
-            "last_index": self.index - 1, "rows": self.index, "bytes": 0,
+            "file": f"{group}/{who.address}/000000.journal", "segment": 0, "begin": 0, "end": size, "first_index": 0,
+            "last_index": self.index - 1, "rows": self.index, "bytes": size,
             "files": [str(self._path(table)) for table in self.writers], "kinds": sorted(self.kinds),
             "first_us": min(self.times), "last_us": max(self.times), "last_mono_us": max(self.times) - BEGIN_US,
         }  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.pipeline import compared as c
+from tests.pipeline import pairs
 from tests.pipeline import planted as p
 from tests.pipeline import stories as s
 from tests.pipeline.histories import History
@@ -12,7 +14,7 @@ from tests.pipeline.planted import Planted, variants
 
 def all_planted() -> list[Planted]:
     """Every planted history and the promises it breaks; nothing outside that list may fire."""
-    return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *_unicasts()]
+    return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *_unicasts(), *_compared()]
 
 
 def _one(group: str, make: Callable[[str], History], breaks: str = "") -> Planted:
@@ -187,4 +189,59 @@ def _unicasts() -> list[Planted]:
         "altered": "run-identity integrity",
         "falls": "unicast-fifo",
     }
-    return [_one(f"unicast-{wrong}", lambda g, wrong=wrong: s.unicasts(g, wrong), b) for wrong, b in broken.items()]  # type: ignore[misc]
+    return [_one(f"unicast-{wrong}", lambda g, wrong=wrong: pairs.unicasts(g, wrong), b) for wrong, b in broken.items()]  # type: ignore[misc]
+
+
+def _compared() -> list[Planted]:
+    """What other judges saw."""
+    return [
+        *variants("swapped-at-an-edge", c.swapped_at_an_edge, "total-order", "total-order"),
+        *variants("divergent", c.divergent, "gap-free-prefix virtual-synchrony fifo", "gap-free-prefix"),
+        *variants(
+            "repeated-later",
+            c.repeated_later,
+            "fifo no-duplication same-view-delivery virtual-synchrony",
+            "fifo no-duplication same-view-delivery",
+        ),
+        *variants("altered-12-times", c.altered_12_times, "run-identity integrity", "run-identity integrity"),
+        *variants("in-halves", c.in_halves, "run-identity integrity virtual-synchrony", "run-identity integrity"),
+        *variants(
+            "skipped-at-the-start",
+            c.skipped_at_the_start,
+            "fifo gap-free-prefix virtual-synchrony",
+            "fifo gap-free-prefix",
+        ),
+        *variants(
+            "purged-by-a-later-vote",
+            c.purged_by_a_later_vote,
+            "stability-safety fifo virtual-synchrony",
+            "stability-safety",
+        ),
+        _one("repeated-later-by-all", c.repeated_later_by_all, "fifo no-duplication same-view-delivery"),
+        _one("altered-everywhere", c.altered_everywhere, "run-identity integrity"),
+        _one("late-everywhere", c.late_everywhere, "fifo"),
+        *(
+            _one(f"lost-with-its-sender-{at}", lambda g, at=at: c.lost_with_its_sender(g, at), "virtual-synchrony")
+            for at in "AC"
+        ),  # type: ignore[misc]
+        *(
+            _one(
+                f"two-lack-{one}{other}",
+                lambda g, one=one, other=other: c.two_lack(g, one, other),
+                "fifo gap-free-prefix virtual-synchrony",
+            )
+            for one, other in ("AC", "CA")
+        ),  # type: ignore[misc]
+        *(_one(f"same-number-twice-{at}", lambda g, at=at: c.same_number_twice(g, at), "run-identity") for at in "AC"),  # type: ignore[misc]
+        _one("ragged-ends", c.ragged_ends),
+        *(_one(f"state-less-at-both-{at}", lambda g, at=at: c.state_less_at_both(g, at), "state-cut") for at in "AC"),  # type: ignore[misc]
+        _one("state-passed-on", c.state_passed_on),
+        *(
+            _one(
+                f"excluded-untold-{profile}",
+                lambda g, profile=profile: c.excluded_untold(g, profile),
+                "multicast-reported",
+            )
+            for profile in ("total", "uniform")
+        ),  # type: ignore[misc]
+    ]

@@ -98,6 +98,17 @@ def test_integrity_names_each_member_that_delivered_another_body_than_the_origin
     assert [witness.member for witness in unsent] == ["A@410", "B@420", "C@430", "D@440"]
 
 
+@pytest.mark.parametrize("ends", ["living", "dead"])
+@pytest.mark.parametrize("member", ["A@410", "C@430"])
+def test_twelve_altered_bodies_are_twelve_witnesses_of_the_member_that_has_them(
+    verdicts: dict[str, dict[str, Verdict]], member: str, ends: str
+) -> None:
+    judged = verdicts[f"altered-12-times-{member[0]}-{ends}"]
+    for promise in ("integrity", "run-identity"):
+        found = [(witness.member, witness.first) for witness in judged[promise].violations]
+        assert sorted(found) == [(member, first) for first in range(5, 17)], promise
+
+
 def test_what_has_no_place_in_an_order_breaks_the_order_and_is_not_taken_for_missing(
     verdicts: dict[str, dict[str, Verdict]],
 ) -> None:

@@ -1,9 +1,9 @@
--- In the last common view all that reach quiet delivered the same set.
+-- In the last common view all that reach quiet delivered the same set of runs.
 WITH sets AS (
-    SELECT DISTINCT q.grp, q.view, q.life, d.sender, d.number
-    FROM quiet q JOIN delivered d USING (grp, life, view) WHERE d.index < q.until
+    SELECT DISTINCT q.grp, q.view, q.life, r.sender, r.first
+    FROM quiet q JOIN run r USING (grp, life, view) WHERE r.kind = 1 AND r.index < q.until
 ), anybody AS (
-    SELECT grp, view, sender, number, count(*) AS by FROM sets GROUP BY ALL
+    SELECT grp, view, sender, first, count(*) AS by FROM sets GROUP BY ALL
 ), members AS (
     SELECT grp, view, count(*) AS many FROM quiet GROUP BY ALL
 )

@@ -1,15 +1,17 @@
 -- Two members that go together from one view to the next deliver a message in the same view; in uniform all that
 -- deliver it do.
-WITH several AS (
-    SELECT grp, sender, number FROM once GROUP BY ALL HAVING count(DISTINCT view) > 1
+WITH places AS (
+    SELECT DISTINCT grp, life, sender, number, view FROM delivered
+), several AS (
+    SELECT grp, sender, number FROM places GROUP BY ALL HAVING count(DISTINCT view) > 1
 ), pairs AS (
     SELECT a.grp, a.life, b.life AS other, a.view, b.view AS other_view
-    FROM several s JOIN once a USING (grp, sender, number) JOIN once b USING (grp, sender, number)
-    WHERE a.view <> b.view
+    FROM several s JOIN places a USING (grp, sender, number) JOIN places b USING (grp, sender, number)
+    WHERE a.view <> b.view AND a.life <> b.life
 ), together AS (
     SELECT a.grp, a.view, a.life, b.life AS other FROM installed a JOIN installed b USING (grp, view, next)
 )
-SELECT grp, 'kept' AS outcome FROM once
+SELECT grp, 'kept' AS outcome FROM places
 UNION ALL
 SELECT p.grp, 'broken' FROM pairs p JOIN profile f USING (grp)
 WHERE f.profile LIKE 'uniform%'

@@ -90,9 +90,6 @@ CREATE TEMP TABLE delivered AS
 SELECT grp, life, index, view, sender, stream, seq, unnest(range(first, first + count)) AS number
 FROM run WHERE kind = 1;
 
-CREATE TEMP TABLE once AS
-SELECT grp, life, sender, number, min(index) AS index, arg_min(view, index) AS view FROM delivered GROUP BY ALL;
-
 CREATE TEMP TABLE sent AS
 SELECT grp, life, index, view, unnest(range(first, first + count)) AS number FROM run WHERE kind = 0;
 

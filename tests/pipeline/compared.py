@@ -1,0 +1,188 @@
+"""Histories that were found by comparing the audit with other judges: what one of them did not see, or saw wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.pipeline.histories import History, Run
+from tests.pipeline.planted import closed, opened, others
+
+BLOCK = 4096  # messages, by which the audit compares orders
+OPENED = 16  # messages that `opened` delivers
+
+
+def everybody(history: History) -> str:
+    return "".join(life.name for life in history.alive)
+
+
+# Plants for `variants`: told at whom it shall go wrong, who then goes on or dies.
+
+
+def swapped_at_an_edge(history: History, at: str) -> None:
+    """Two runs change places between the last place of a block and the first one of the next."""
+    history.multicast("B", BLOCK - OPENED - 1)
+    first, second = history.send("B"), history.send("D")
+    history.deliver(first, others(history, at))
+    history.deliver(second, others(history, at))
+    history.deliver(second, at)
+    history.deliver(first, at)
+
+
+def divergent(history: History, at: str) -> None:
+    """One delivers a run of its own that nobody else ever has, and then what all deliver."""
+    history.deliver(history.send(at), at)
+    history.deliver(history.send("B"), everybody(history))
+
+
+def repeated_later(history: History, at: str) -> None:
+    """A run is delivered a second time one view later, by one."""
+    run = history.send("B")
+    history.deliver(run, everybody(history))
+    history.view(everybody(history))
+    history.deliver(run, at)
+
+
+def altered_12_times(history: History, at: str) -> None:
+    """One has another body than the origin sent, twelve times; nobody else has."""
+    for _ in range(12):
+        altered(history, at)
+
+
+def altered(history: History, at: str) -> None:
+    run = history.send("B")
+    history.deliver(run, others(history, at))
+    history.deliver(run, at, checksum=run.checksum + 1)
+
+
+def in_halves(history: History, at: str) -> None:
+    """One delivers a run of four as two runs of two."""
+    run = history.send("B", 4)
+    history.deliver(run, others(history, at))
+    history.deliver(replace(run, count=2), at)
+    history.deliver(replace(run, first=run.first + 2, count=2), at)
+
+
+def skipped_at_the_start(history: History, at: str) -> None:
+    """The first run of a view never comes to one; several blocks follow."""
+    history.view(everybody(history))
+    run = history.send("B", 2)
+    history.deliver(run, others(history, at))
+    history.multicast("BD", count=1500)
+    history.multicast("BD", count=1500)
+    history.multicast("D")
+
+
+def purged_by_a_later_vote(history: History, at: str) -> None:
+    """The first votes let go only what all have; those of another member go further."""
+    history["D"].log("purge", digest={history["A"].address: history["D"].seq})
+    run = history.send("B")
+    history.deliver(run, others(history, at))
+    history["B"].log("purge", digest={history["A"].address: history["B"].seq})
+
+
+# Whole histories.
+
+
+def repeated_later_by_all(group: str) -> History:
+    history = opened(group)
+    run = history.send("B")
+    history.deliver(run, "ABCD")
+    history.view("ABCD")
+    history.deliver(run, "ABCD")
+    return closed(history)
+
+
+def altered_everywhere(group: str) -> History:
+    """All have the same body, and it is not the one that the origin sent."""
+    history = opened(group)
+    run = history.send("B")
+    history.deliver(run, "ABCD", checksum=run.checksum + 1)
+    return closed(history)
+
+
+def late_everywhere(group: str) -> History:
+    """One sender's runs come to all in one order, which is not the one they were sent in."""
+    history = opened(group)
+    first, second = history.send("B"), history.send("B")
+    history.deliver(second, "ABCD")
+    history.deliver(first, "ABCD")
+    return closed(history)
+
+
+def lost_with_its_sender(group: str, at: str) -> History:
+    """The last run of one that dies comes to all but `at`."""
+    history = opened(group)
+    run = history.send("B")
+    history.deliver(run, others(history, at))
+    history.crash("B")
+    return closed(history)
+
+
+def two_lack(group: str, one: str, other: str) -> History:
+    """At the end of a view two members lack different runs; each has as many as the other."""
+    history = opened(group)
+    history.deliver(history.send("B"), others(history, one))
+    history.deliver(history.send("D"), others(history, other))
+    return closed(history)
+
+
+def same_number_twice(group: str, at: str) -> History:
+    """`at` sends two runs under one number; everybody delivers the first one."""
+    history = opened(group)
+    run = history.send(at)
+    history[at].next_number -= 1
+    again = history.send(at)
+    history[at].records[-1][2]["checksum"] = again.checksum + 1
+    history.deliver(run, "ABCD")
+    return closed(history)
+
+
+def ragged_ends(group: str) -> History:
+    """Three die in one view, each at another place of the same order; the fourth goes on with all of it."""
+    history = opened(group, names="ABCDE")
+    runs: list[Run] = [
+        history.send(name, count) for name, count in zip("ABDEAB", (3000, 7, 2000, 1, 40, 900), strict=True)
+    ]
+    for name, many in (("A", 6), ("B", 4), ("C", 5), ("D", 6), ("E", 2)):
+        for run in runs[:many]:
+            history.deliver(run, name)
+    history.crash("BCE")
+    return closed(history)
+
+
+def state_less_at_both(group: str, giver: str) -> History:
+    """What was given and what was taken fit each other, and not what the giver had delivered."""
+    history = opened(group)
+    newcomer = history.start("E")
+    history.view("ABCDE")
+    digest = {origin: mark for origin, mark in newcomer.marks.items() if origin != history["B"].address}
+    history[giver].log("state_get", bytes=10, checksum=77, position=0, peer=newcomer.address, digest=digest)
+    newcomer.log("state_set", bytes=10, checksum=77, position=0, peer=history[giver].address, digest=digest)
+    history.multicast("ABE")
+    history.settle()
+    return history
+
+
+def state_passed_on(group: str) -> History:
+    """E is given the state and gives it to F, which came with it: it has delivered nothing itself."""
+    history = opened(group)
+    for name in "EF":
+        history.start(name)
+    history.view("ABCDEF")
+    digest = dict(history["E"].marks)
+    for giver, taker in ("AE", "EF"):
+        what = {"bytes": 10, "checksum": 77, "position": 0, "digest": digest}
+        history[giver].log("state_get", peer=history[taker].address, **what)
+        history[taker].log("state_set", peer=history[giver].address, **what)
+    history.multicast("AEF")
+    history.settle()
+    return history
+
+
+def excluded_untold(group: str, profile: str) -> History:
+    """B is excluded with a run that nobody delivered, and is not told of it."""
+    history = opened(group, profile)
+    history.mark("fault", reason="isolation", members=[history["B"].address])
+    history.send("B")
+    history.exclude("B")
+    return closed(history)
