@@ -17,9 +17,10 @@ from .schema import FIELDS, FRAME_BODY_MAX, FRAME_HEAD_BYTES, HEADER, MAGIC, PRE
 # What a caller hands over: kind, the view it happened in, and the fields of its kind that are filled.
 Record = tuple[str, tuple[int, str] | None, Mapping[str, object]]
 
-_FRAME_HEAD: Final = struct.Struct("<II")
+FRAME_HEAD: Final = struct.Struct("<II")
 _FIELD_SETS: Final = {kind: frozenset(names) for kind, names in FIELDS.items()}
 _encode: Final = msgspec.msgpack.Encoder().encode
+UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode: Final = msgspec.msgpack.Decoder().decode
 # The beginning of a frame's body: an array, in it an array, in it a kind. Where a frame may begin after damage.
 _BODY_BEGINS: Final = re.compile(
@@ -80,7 +81,7 @@ def _misfit(kind: str, fields: Mapping[str, object]) -> str:
 def frame_of(rows: Sequence[object]) -> bytes:
     """One frame over arrays that `rows_of` made."""
     body = _encode(rows)
-    return _FRAME_HEAD.pack(len(body), xxh32_intdigest(body)) + body
+    return FRAME_HEAD.pack(len(body), xxh32_intdigest(body)) + body
 
 
 def encode_frame(records: Sequence[Record], index: int, time_us: int, mono_us: int) -> bytes:
@@ -98,12 +99,12 @@ def walk(data: bytes, asked: re.Pattern[bytes] | None = None) -> Iterator[Header
 
     A whole frame whose body `asked` does not match is passed over without being decoded.
     """
-    trouble = _preamble_trouble(data)
+    trouble = preamble_trouble(data)
     if trouble is not None:
         yield trouble
         return
     first = next(_frames(data, len(PREAMBLE)), Damage(len(PREAMBLE), "the header is missing", torn=True))
-    header = _header(first)
+    header = header_in(first)
     yield header
     if isinstance(header, Header):
         begin = frame_end(data, len(PREAMBLE))
@@ -121,7 +122,7 @@ def frames_of(data: bytes, asked: re.Pattern[bytes] | None = None) -> Iterator[F
 
 def frame_end(data: bytes, offset: int) -> int | None:
     """Where the frame at `offset` ends if it is whole and its checksum right; else None."""
-    if offset >= len(data) or not _checks(data, offset):
+    if offset >= len(data) or not checks(data, offset):
         return None
     return offset + FRAME_HEAD_BYTES + int.from_bytes(data[offset : offset + 4], "little")
 
@@ -131,7 +132,7 @@ def naming(kinds: Iterable[str]) -> re.Pattern[bytes]:
     return re.compile(b"|".join(re.escape(_encode(kind)) for kind in kinds) or rb"(?!)")
 
 
-def _preamble_trouble(data: bytes) -> Damage | None:
+def preamble_trouble(data: bytes) -> Damage | None:
     if data.startswith(PREAMBLE):
         return None
     if PREAMBLE.startswith(data):
@@ -141,7 +142,7 @@ def _preamble_trouble(data: bytes) -> Damage | None:
     return Damage(0, "this is not a journal segment")
 
 
-def _header(first: Frame | Damage) -> Header | Damage:
+def header_in(first: Frame | Damage) -> Header | Damage:
     if isinstance(first, Damage):
         return Damage(first.offset, f"header: {first.reason}", first.torn)
     try:
@@ -155,17 +156,17 @@ def _frames(data: bytes, offset: int, asked: re.Pattern[bytes] | None = None) ->
     """Frames from `offset` on; after a damaged one goes on with the next that can be trusted."""
     view, end = memoryview(data), len(data)
     while offset < end:
-        body, trouble = _frame_at(view, offset)
+        body, trouble = frame_at(view, offset)
         if trouble is not None:
             yield trouble
-            offset = _next_frame(data, offset)
+            offset = next_frame(data, offset)
             continue
         if asked is not None and asked.search(body) is None:
             offset += FRAME_HEAD_BYTES + len(body)
             continue
         try:
             records = _decode(body)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             records = None
         if isinstance(records, list):
             yield Frame(offset, records)
@@ -174,40 +175,40 @@ def _frames(data: bytes, offset: int, asked: re.Pattern[bytes] | None = None) ->
         offset += FRAME_HEAD_BYTES + len(body)
 
 
-def _frame_at(data: memoryview, offset: int) -> tuple[memoryview, Damage | None]:
+def frame_at(data: memoryview, offset: int) -> tuple[memoryview, Damage | None]:
     """The body of the frame at `offset`, and what is wrong with it if anything is."""
     begin = offset + FRAME_HEAD_BYTES
     if begin > len(data):
         return data[:0], Damage(offset, "the segment ends within a frame", torn=True)
-    length, checksum = _FRAME_HEAD.unpack_from(data, offset)
+    length, checksum = FRAME_HEAD.unpack_from(data, offset)
     body = data[begin : begin + length]
     if len(body) < length or length > FRAME_BODY_MAX:
         # Either the write was torn, or the length is damaged: then whole frames follow.
-        torn = _next_frame(bytes(data), offset) == len(data)
+        torn = next_frame(bytes(data), offset) == len(data)
         return body, Damage(offset, "the segment ends within a frame" if torn else f"bad length {length}", torn)
     if xxh32_intdigest(body) != checksum:
         return body, Damage(offset, "bad checksum")
     return body, None
 
 
-def _next_frame(data: bytes, offset: int) -> int:
+def next_frame(data: bytes, offset: int) -> int:
     """Where to go on after a damaged frame: behind its length if a frame begins there, else the next that checks."""
     if len(data) - offset < FRAME_HEAD_BYTES:
         return len(data)
     behind = offset + FRAME_HEAD_BYTES + int.from_bytes(data[offset : offset + 4], "little")
-    if behind == len(data) or _checks(data, behind):
+    if behind == len(data) or checks(data, behind):
         return behind
     for match in _BODY_BEGINS.finditer(data, offset + FRAME_HEAD_BYTES + 1):
-        if _checks(data, match.start() - FRAME_HEAD_BYTES):
+        if checks(data, match.start() - FRAME_HEAD_BYTES):
             return match.start() - FRAME_HEAD_BYTES
     return len(data)
 
 
-def _checks(data: bytes, offset: int) -> bool:
+def checks(data: bytes, offset: int) -> bool:
     begin = offset + FRAME_HEAD_BYTES
     if begin >= len(data):
         return False
-    length, checksum = _FRAME_HEAD.unpack_from(data, offset)
+    length, checksum = FRAME_HEAD.unpack_from(data, offset)
     if not 0 < length <= len(data) - begin:
         return False
     return bool(xxh32_intdigest(memoryview(data)[begin : begin + length]) == checksum)

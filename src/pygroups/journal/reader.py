@@ -27,9 +27,9 @@ TYPES: Final = {name: _ARROW[ddl] for name, ddl in COLUMNS.items()}
 SCHEMA: Final = pa.schema(list(TYPES.items()))
 _IDENTITY: Final = ("group", "member", "incarnation", "profile", "host")
 _LIFE: Final = re.compile(r"([A-Za-z0-9._-]{1,64})@([0-9a-f]{1,32})")
-_MISFITS: Final = (pa.ArrowException, TypeError, ValueError, AttributeError, OverflowError)
+MISFITS: Final = (pa.ArrowException, TypeError, ValueError, AttributeError, OverflowError)
 HISTORY_AT: Final = len(PREFIX) + FIELDS["view"].index("history")  # in a view record
-_INDEX_AT: Final = 1
+INDEX_AT: Final = 1
 
 Row = list[Any]
 
@@ -209,8 +209,8 @@ class _RangeReader:
             return False
         if self.segment.following is None:
             return True
-        expected = self.last.records[-1][_INDEX_AT] + 1 if self.last and self.last.records else None
-        first = _first_index(self.segment.following)
+        expected = self.last.records[-1][INDEX_AT] + 1 if self.last and self.last.records else None
+        first = first_index(self.segment.following)
         return first is not None and (expected is None or first == expected)
 
     def _flush(self) -> Iterator[pa.RecordBatch | Quarantine]:
@@ -222,7 +222,7 @@ class _RangeReader:
         self.held = 0
         try:
             yield batch_of(self.header, self.history, rows, self.columns)
-        except _MISFITS:
+        except MISFITS:
             yield from self._one_by_one(self.header, rows)
 
     def _one_by_one(self, header: Header, rows: dict[str, list[Row]]) -> Iterator[pa.RecordBatch | Quarantine]:
@@ -233,7 +233,7 @@ class _RangeReader:
                 try:
                     batch_of(header, self.history, {kind: [row]}, self.columns)
                     good.append(row)
-                except _MISFITS:
+                except MISFITS:
                     yield self._misfit(row)
             if good:
                 yield batch_of(header, self.history, {kind: good}, self.columns)
@@ -245,11 +245,11 @@ class _RangeReader:
         return Quarantine(self.segment, offset, f"record {str(row[:2])[:60]} has fields that are not of its kind")
 
 
-def _first_index(path: str) -> int | None:
+def first_index(path: str) -> int | None:
     """The number of the first record in a segment; None if it has none that can be read."""
     for part in walk(Path(path).read_bytes()):
         if isinstance(part, Frame) and part.records:
-            index: int = part.records[0][_INDEX_AT]
+            index: int = part.records[0][INDEX_AT]
             return index
     return None
 
@@ -259,7 +259,7 @@ def batch_of(
 ) -> pa.RecordBatch:
     """One batch over rows by kind, with `columns` in the order of SCHEMA, or with all of them."""
     schema = SCHEMA if columns is None else pa.schema([field for field in SCHEMA if field.name in columns])
-    parts = [_columns_of(kind, group, schema.names) for kind, group in rows.items()]
+    parts = [columns_of(kind, group, schema.names) for kind, group in rows.items()]
     sizes = [len(group) for group in rows.values()]
     total = sum(sizes)
     constants = {name: getattr(header, name) for name in _IDENTITY} | {"history": history}
@@ -278,7 +278,7 @@ def batch_of(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _columns_of(kind: str, rows: Sequence[Row], wanted: Collection[str]) -> dict[str, pa.Array]:
+def columns_of(kind: str, rows: Sequence[Row], wanted: Collection[str]) -> dict[str, pa.Array]:
     """The `wanted` columns that rows of one kind fill. Raises if a value does not have its column's type.
 
     What a later version appended to a record is left out.

@@ -1,0 +1,125 @@
+"""Finds the frames of a segment, window by window, so that a large file never stands in memory as a whole.
+
+What is damaged is told as `frames.walk` tells it; only then the rest of the file is read at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from io import BufferedReader
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from xxhash import xxh32_intdigest
+
+from .frames import FRAME_HEAD, Damage, Header, checks, frame_at, frames_of, header_in, next_frame, preamble_trouble
+from .packed import PADDING, Bytes
+from .schema import FRAME_BODY_MAX, FRAME_HEAD_BYTES, PREAMBLE
+
+WINDOW: Final = 16 << 20
+"""Bytes that are looked at together; a frame that is longer is a window of its own."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Whole frames with right checksums: their bodies are `data[begins[i]:stops[i]]`.
+
+    `data` begins at byte `offset` of the file, and has PADDING bytes more behind the last frame.
+    """
+
+    offset: int
+    data: Bytes
+    begins: NDArray[np.int64]
+    stops: NDArray[np.int64]
+
+
+def header_of(path: str) -> tuple[Header | Damage, int]:
+    """The header of a segment, and where the first frame behind it begins. Raises OSError if it cannot be read."""
+    with Path(path).open("rb") as file:
+        data = file.read(len(PREAMBLE) + FRAME_HEAD_BYTES)
+        if len(data) == len(PREAMBLE) + FRAME_HEAD_BYTES:
+            length = FRAME_HEAD.unpack_from(data, len(PREAMBLE))[0]
+            data += file.read(length) if length <= FRAME_BODY_MAX else file.read()
+    trouble = preamble_trouble(data)
+    if trouble is not None:
+        return trouble, 0
+    first = next(frames_of(data[len(PREAMBLE) :]), Damage(0, "the header is missing", torn=True))
+    header = header_in(first)
+    if isinstance(header, Damage):
+        return replace(header, offset=header.offset + len(PREAMBLE)), 0
+    return header, len(data)
+
+
+def scan(path: str, begin: int, end: int) -> Iterator[Window | Damage]:
+    """The frames in bytes [begin, end) of a segment; a frame begins at `begin`. Raises OSError."""
+    with Path(path).open("rb") as file:
+        offset, size = begin, WINDOW
+        while offset < end:
+            data = _read(file, offset, min(size, end - offset))
+            if len(data) == PADDING:  # somebody has cut the file off since its size was asked for
+                yield Damage(offset, "the segment ends within a frame", torn=True)
+                return
+            window, behind = _whole_frames(data, offset)
+            if window is not None:
+                yield window
+            offset, size = offset + behind, WINDOW
+            if behind < len(data) - PADDING:
+                needed = _needed(data, behind, end - offset)
+                if needed:
+                    size = max(WINDOW, needed)
+                else:
+                    trouble, offset = _damage(file, offset, end)
+                    yield trouble
+
+
+def _read(file: BufferedReader, offset: int, size: int) -> Bytes:
+    """`size` bytes of the file from `offset` on, fewer at its end, and the padding."""
+    data = np.empty(size + PADDING, np.uint8)
+    file.seek(offset)
+    read = file.readinto(data.data[:size])
+    data[read : read + PADDING] = 0
+    return data[: read + PADDING]
+
+
+def _whole_frames(data: Bytes, offset: int) -> tuple[Window | None, int]:
+    """The good frames at the beginning of `data`, and where the first that is not good or not whole begins."""
+    view, end, at = data.data, len(data) - PADDING, 0
+    head, digest = FRAME_HEAD.unpack_from, xxh32_intdigest
+    begins, stops = [], []
+    while at + FRAME_HEAD_BYTES <= end:
+        length, checksum = head(view, at)
+        begin = at + FRAME_HEAD_BYTES
+        stop = begin + length
+        if stop > end or length > FRAME_BODY_MAX or digest(view[begin:stop]) != checksum:
+            break
+        begins.append(begin)
+        stops.append(stop)
+        at = stop
+    if not begins:
+        return None, at
+    return Window(offset, data, np.array(begins, np.int64), np.array(stops, np.int64)), at
+
+
+def _needed(data: Bytes, at: int, left: int) -> int:
+    """How many bytes the frame at `at` needs if the file may hold it though the window does not; else 0."""
+    there = len(data) - PADDING - at
+    if there < FRAME_HEAD_BYTES:
+        return FRAME_HEAD_BYTES if left >= FRAME_HEAD_BYTES else 0
+    needed: int = FRAME_HEAD_BYTES + FRAME_HEAD.unpack_from(data.data, at)[0]
+    return needed if there < needed <= left and needed <= FRAME_HEAD_BYTES + FRAME_BODY_MAX else 0
+
+
+def _damage(file: BufferedReader, offset: int, end: int) -> tuple[Damage, int]:
+    """What is wrong with the frame at `offset`, and where to go on: as `walk` would in the whole file."""
+    file.seek(offset)
+    near = file.read(min(WINDOW, end - offset))
+    _, trouble = frame_at(memoryview(near), 0)
+    if trouble is not None and trouble.reason == "bad checksum":
+        behind = FRAME_HEAD_BYTES + FRAME_HEAD.unpack_from(near)[0]
+        if checks(near, behind):
+            return Damage(offset, trouble.reason), offset + behind
+    rest = near + file.read(end - offset - len(near))
+    _, trouble = frame_at(memoryview(rest), 0)
+    assert trouble is not None  # a frame that is whole and right was taken before
+    return Damage(offset, trouble.reason, trouble.torn), offset + next_frame(rest, 0)
