@@ -1,6 +1,10 @@
-"""Journals become a table: `ingest` appends what is new to Parquet files that Spark, Arrow and others read."""
+"""Journals become a table: `ingest` appends what is new to Parquet files that Spark, Arrow and others read.
+
+`docs/guides/ingest.md` describes the table, and `layout.py` its schemas.
+"""
 
 from pygroups.pipeline.ingest.ingest import IngestResult, ingest
+from pygroups.pipeline.ingest.plan import NotTheSame
 from pygroups.pipeline.ingest.table import NotATable, Table
 
-__all__ = ["IngestResult", "NotATable", "Table", "ingest"]
+__all__ = ["IngestResult", "NotATable", "NotTheSame", "Table", "ingest"]

@@ -1,0 +1,94 @@
+"""What a table remembers of the journals that went into it: where to go on in each segment, and with what."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from xxhash import xxh64_intdigest
+
+from pygroups.pipeline.ingest.expected import Numbering
+from pygroups.pipeline.ingest.table import Table
+
+_PRINT_BYTES: Final = 4096
+_SEGMENT: Final = pa.struct(
+    [
+        ("segment", pa.int32()),
+        ("file", pa.string()),
+        ("end", pa.int64()),
+        ("size", pa.int64()),
+        ("print", pa.uint64()),
+        ("history", pa.string()),
+        ("followed", pa.bool_()),
+        ("unreadable", pa.bool_()),
+    ]
+)
+CARRIED: Final = pa.schema(
+    [
+        ("life", pa.int64()),
+        ("next_index", pa.int64()),
+        ("given", pa.bool_()),
+        ("next", pa.map_(pa.int64(), pa.int64())),
+        ("segments", pa.list_(_SEGMENT)),
+    ]
+)
+"""One row per life that a commit touched: what holds behind its last record, and the segments that were touched."""
+
+
+@dataclass
+class SegmentState:
+    """Of a segment: bytes [0, end) are in the table, `size` were there.
+
+    `print` is the fingerprint of the first; `history` holds at `end`. `followed`: another segment was there already, so
+    what is torn behind `end` has been judged. `unreadable`: it has no header that can be read.
+    """
+
+    segment: int
+    file: str
+    end: int
+    size: int
+    print: int
+    history: str | None = None
+    followed: bool = False
+    unreadable: bool = False
+
+
+@dataclass
+class LifeState:
+    """Of a life: the index that its next record should have, the next number of each sender, its segments."""
+
+    next_index: int = 0
+    numbering: Numbering = field(default_factory=Numbering)
+    segments: dict[int, SegmentState] = field(default_factory=dict)
+
+    def row(self, life: int, touched: Iterable[int]) -> dict[str, Any]:
+        """As a row of CARRIED, with the segments that were touched."""
+        numbering = self.numbering
+        segments = [asdict(self.segments[number]) for number in touched]
+        following = {"given": numbering.given, "next": list(numbering.next.items())}
+        return {"life": life, "next_index": self.next_index, **following, "segments": segments}
+
+
+def known_to(table: Table) -> dict[int, LifeState]:
+    """The lives in a table, by their keys."""
+    lives: dict[int, LifeState] = {}
+    for file in table.carried_files:
+        for row in pq.read_table(file, schema=CARRIED).to_pylist():
+            state = lives.setdefault(row["life"], LifeState())
+            state.next_index = row["next_index"]
+            state.numbering = Numbering(given=row["given"], next=dict(row["next"]))
+            state.segments.update((one["segment"], SegmentState(**one)) for one in row["segments"])
+    return lives
+
+
+def fingerprint(path: str | Path, end: int) -> int:
+    """Of the first `end` bytes of a file: a digest of some at their beginning and some at their end.
+
+    A file that is only appended to keeps it. Raises OSError.
+    """
+    with Path(path).open("rb") as file:
+        first = file.read(min(end, _PRINT_BYTES))
+        file.seek(max(end - _PRINT_BYTES, 0))
+        return xxh64_intdigest(first + file.read(min(end, _PRINT_BYTES)))

@@ -1,0 +1,139 @@
+"""Which bytes of which segments are new to a table, and which journals it has to refuse."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pygroups.journal.frames import Damage, Header
+from pygroups.journal.reader import HISTORY_AT, Segment, first_index
+from pygroups.journal.scan import header_of
+from pygroups.pipeline.ingest.keys import key_of
+from pygroups.pipeline.ingest.known import LifeState, SegmentState, fingerprint
+
+
+class NotTheSame(ValueError):
+    """A journal is not what the table knows of it; the text is one sentence for people."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bytes [begin, size) of a segment. `header` is its header, or why it has none; records begin at `first`."""
+
+    segment: Segment
+    number: int
+    begin: int
+    first: int
+    header: Header | Damage
+    history: str | None
+
+
+@dataclass
+class LifeParts:
+    """What is new of one life, in the order of its segments; `state` is what holds before."""
+
+    life: int
+    group: str
+    member: str
+    incarnation: str
+    state: LifeState
+    parts: list[Part]
+
+    @property
+    def size(self) -> int:
+        """New bytes."""
+        return sum(part.segment.size - part.begin for part in self.parts)
+
+
+@dataclass
+class Plan:
+    """What to do: lives by group and key; `skipped` ranges are known already."""
+
+    lives: list[LifeParts]
+    files: int
+    skipped: int
+
+
+def plan(segments: Iterable[Segment], known: dict[int, LifeState]) -> Plan:
+    """Compare the segments with what a table knows. Raises NotTheSame, and OSError for a file that cannot be read."""
+    found: dict[tuple[int, int], tuple[LifeParts, Part]] = {}
+    for segment in sorted(segments, key=lambda one: one.path):
+        life, part = _identified(segment, known)
+        place = life.life, part.number
+        if place in found:
+            part = _longer(life, found[place][1], part)
+        found[place] = found.get(place, (life, part))[0], part
+    lives: dict[int, LifeParts] = {}
+    skipped = 0
+    for key in sorted(found):
+        life, part = found[key]
+        state = known.get(life.life)
+        before = state.segments.get(part.number) if state is not None else None
+        new = part if state is None else _new_of(life, part, state)
+        skipped += before is not None and before.end > 0
+        if new is not None:
+            lives.setdefault(life.life, life).parts.append(new)
+    return Plan(sorted(lives.values(), key=lambda life: (life.group, life.life)), len(found), skipped)
+
+
+def _identified(segment: Segment, known: dict[int, LifeState]) -> tuple[LifeParts, Part]:
+    """Whose segment it is, by its header; by the names of its folders if it has none."""
+    header, first = header_of(segment.path)
+    names = header if isinstance(header, Header) else segment
+    key = key_of(names.group, names.member, names.incarnation)
+    state = known.get(key, LifeState())
+    life = LifeParts(key, names.group, names.member, names.incarnation, state, [])
+    history = _in_force(header) if isinstance(header, Header) else None
+    return life, Part(segment, int(Path(segment.path).stem), 0, first, header, history)
+
+
+def _in_force(header: Header) -> str | None:
+    history = None
+    for record in header.in_force:
+        if record[0] == "view":
+            history = record[HISTORY_AT]
+    return history
+
+
+def _longer(life: LifeParts, one: Part, other: Part) -> Part:
+    """Two copies of a segment: the longer one, if it begins with the other."""
+    if other.segment.size > one.segment.size:
+        one, other = other, one
+    size = other.segment.size
+    if fingerprint(one.segment.path, size) != fingerprint(other.segment.path, size):
+        what = f"segment {one.number} of {life.member}@{life.incarnation} in group {life.group}"
+        raise NotTheSame(f"{one.segment.path} and {other.segment.path} are both {what}, and differ")
+    return one
+
+
+def _new_of(life: LifeParts, part: Part, state: LifeState) -> Part | None:
+    """What of a segment a table that knows its life does not have; None if it has all."""
+    path, size = part.segment.path, part.segment.size
+    before = state.segments.get(part.number)
+    later = max(state.segments, default=-1) > part.number
+    if before is None:
+        if later:
+            raise NotTheSame(f"{path} comes after a later segment of its life: ingest this life into a new table")
+        return part
+    if size < before.size:
+        raise NotTheSame(f"{path} is shorter than it was ({size} bytes, not {before.size}): a journal only grows")
+    if fingerprint(path, before.end) != before.print:
+        raise NotTheSame(f"{path} was replaced: its first {before.end} bytes are not those that are in the table")
+    if size > before.size and later and not before.unreadable:
+        raise NotTheSame(f"{path} has grown behind a later segment of its life: ingest this life into a new table")
+    torn = before.end < size and part.segment.following is not None and not before.followed
+    if before.unreadable or (size == before.size and not torn):
+        return None
+    return _from(part, before)
+
+
+def _from(part: Part, before: SegmentState) -> Part:
+    history = before.history if before.end else part.history
+    return Part(part.segment, part.number, before.end, max(part.first, before.end), part.header, history)
+
+
+def goes_on(segment: Segment, expected: int | None) -> bool:
+    """True if what is torn at the end of a segment was never acknowledged: the next one goes on with its number."""
+    if segment.following is None:
+        return True
+    first = first_index(segment.following)
+    return first is not None and (expected is None or first == expected)
