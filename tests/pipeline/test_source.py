@@ -105,7 +105,8 @@ def test_each_run_becomes_its_messages(tmp_path: Path) -> None:
         {"first": 1, "count": 3, "position": 10},
         {"first": 4, "count": 2, "position": 13, "payload": [b"", b"x"]},
         {"first": 6, "count": 0, "position": 15, "payload": []},
-        {"first": 6, "count": 100_000, "position": 15},
+        {"first": 6, "count": 1, "position": 15, "payload": [b"z"]},
+        {"first": 7, "count": 99_999, "position": 16},
         {"first": 100_006, "count": 1, "payload": [b"y"]},
     ]
     for run in runs:
@@ -117,6 +118,7 @@ def test_each_run_becomes_its_messages(tmp_path: Path) -> None:
     assert {row["number"]: row["payload"] for row in rows if row["payload"] is not None} == {
         4: b"",
         5: b"x",
+        6: b"z",
         100_006: b"y",
     }
     assert {row["origin"] for row in rows} == {"B"}
@@ -226,7 +228,7 @@ def test_filters_on_kind_group_and_member_are_done_here(
 
 def test_filters_are_a_conjunction(journals: Path) -> None:
     reader = reader_on(journals / "one")
-    assert reader.pushFilters([EqualTo(("kind",), "view"), EqualTo(("kind",), "deliver")]) == []
+    assert reader.pushFilters([EqualTo(("kind",), kind) for kind in ("view", "deliver", "leave")]) == []
     assert rows_of(reader) == []
 
 
@@ -246,9 +248,7 @@ def test_kinds_that_are_not_asked_for_are_not_decoded(journals: Path, decoded: l
     assert len(decoded) == headers + len(rows) < everything / 5
 
 
-def test_a_life_that_is_not_asked_for_is_not_opened_but_for_its_header(
-    journals: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_life_that_is_not_asked_for_is_in_no_task(journals: Path) -> None:
     reader = reader_on(journals / "one", journals / "two")
     reader.pushFilters([EqualTo(("group",), "more"), EqualTo(("member",), "B")])
     (share,) = reader.partitions()
@@ -401,13 +401,16 @@ def test_a_stream_is_refused_in_a_sentence(spark: SparkSession, journals: Path) 
 
 
 @slow
-def test_read_refuses_in_its_sentence_alone(spark: SparkSession, journals: Path, tmp_path: Path) -> None:
+def test_read_refuses_in_its_sentence_alone(
+    spark: SparkSession, journals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert refused(lambda: read(spark, tmp_path)).startswith(f"{tmp_path} holds no journal: ")
     assert refused(lambda: read(spark)).startswith("say where the journals are")
     assert refused(lambda: read(spark, journals, table="feelings")).startswith("there is no table 'feelings'")
     assert refused(lambda: read(spark, journals / "one", columns=["a"])).startswith("table 'records' has no column 'a'")
     assert refused(lambda: read(spark, journals / "one", columns=[])) == "name at least one column"
-    frame = read(spark, journals / "one", journals / "t*", columns=["kind", "index"], partitions=3)
+    monkeypatch.chdir(journals)
+    frame = read(spark, "one", "t*", columns=["kind", "index"], partitions=3)
     assert frame.columns == ["kind", "index"] and frame.count() == 262
     assert frame.rdd.getNumPartitions() == 3
     assert read(spark, journals / "one", table="messages").schema == MESSAGES
@@ -430,7 +433,8 @@ def test_spark_finds_the_source_by_itself_also_on_executors(journals: Path) -> N
     src = str(Path(sys.modules["pygroups"].__file__ or "").parents[1])
     environment = os.environ | {"PYTHONPATH": src, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
-        [sys.executable, "-c", _FRESH, str(journals / "one")],
+        [sys.executable, "-c", _FRESH, "one"],
+        cwd=journals,
         env=environment,
         capture_output=True,
         text=True,
@@ -438,3 +442,36 @@ def test_spark_finds_the_source_by_itself_also_on_executors(journals: Path) -> N
         check=False,
     )
     assert "rows: 131" in done.stdout, done.stderr[-2000:]
+
+
+# -- the guide
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "spark.md").read_text()
+
+
+@slow
+def test_the_examples_of_the_guide_run_and_say_what_it_says(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clean("orders").save(tmp_path / "journal")
+    clean("older").save(tmp_path / "archive" / "week")
+    place = str(tmp_path)  # Spark's workers keep the folder in which Spark was started, so the examples' paths get it
+    setting = "spark.sql.python.filterPushdown.enabled"
+    before = spark.conf.get(setting)
+    names: dict[str, Any] = {"spark": spark}
+    try:
+        for example in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL):
+            exec(re.sub(r'"(journal|archive)', f'"{place}/\\1', example), names)
+    finally:
+        spark.conf.set(setting, before)
+    (said,) = re.findall(r"```text\n(.*?)\n```", GUIDE, re.DOTALL)
+    assert said in capsys.readouterr().out
+    assert names["both"].select("group").distinct().count() == 2
+    assert {row["kind"] for row in names["views"].collect()} == {"view"}
+    assert names["few"].columns == ["kind", "position"]
+
+
+def test_the_guide_names_every_table() -> None:
+    (listed,) = re.findall(r"\| table \| one row per \|\n\|---\|---\|\n((?:\|.*\n)+)", GUIDE)
+    named = [name for line in listed.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+    assert named == list(TABLES)

@@ -31,15 +31,18 @@ def read(
 ) -> DataFrame:
     """A table of the journals in `paths` (folders of journals, of groups or of lives; or patterns of such).
 
+    Relative paths count from this process's folder; with Spark Connect, whose server has the files, from the server's.
     `columns` are the ones that are decoded, all by default; `partitions` is the number of tasks to share the bytes out
     to, by default 2 for each core. Raises AnalysisException, with nothing around its sentence, before Spark is asked;
-    with Spark Connect, whose server has the files, it is the server that refuses them.
+    with Spark Connect it is the server that refuses paths.
     """
     options = {"table": table, "partitions": str(partitions)}
+    here = not type(spark).__module__.startswith("pyspark.sql.connect")
+    places = [os.path.abspath(path) if here and "://" not in str(path) else str(path) for path in paths]
     try:
-        request = request_of(options, [str(path) for path in paths])
+        request = request_of(options, places)
         schema = request.schema_of(columns)
-        if not type(spark).__module__.startswith("pyspark.sql.connect"):
+        if here:
             request.segments()
     except (NotAJournal, WrongRequest) as error:
         raise AnalysisException(str(error)) from None

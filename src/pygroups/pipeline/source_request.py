@@ -95,7 +95,7 @@ def request_of(options: Mapping[str, str], paths: Sequence[str] | None = None) -
 def _folders(path: str) -> list[str]:
     """The folders that a path or a pattern means. Raises NotAJournal."""
     scheme, place = urlsplit(path).scheme, path
-    if "://" in path or scheme == "file":
+    if "://" in path:
         if scheme != "file":
             raise NotAJournal(f"{path} is no folder of this machine: journals are read from folders only")
         place = unquote(urlsplit(path).path)
