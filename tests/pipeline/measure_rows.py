@@ -9,6 +9,7 @@ from pygroups.pipeline.history import History
 from pygroups.pipeline.ingest.keys import history_key, life_key, view_key
 from pygroups.pipeline.ingest.layout import EVENTS, MANIFEST, NAMES, RUN_KINDS, RUNS, VOTE_KINDS, VOTES
 from pygroups.pipeline.schemas import RECORDS
+from pygroups.pipeline.writers import writers_of
 
 Row = dict[str, object]
 MS = 1_000
@@ -122,7 +123,7 @@ def table(spark: SparkSession, *diaries: Diary) -> History:
         events=frame(EVENTS.append(group), told.rows["events"]),
         votes=frame(VOTES.append(group), told.rows["votes"]),
         names=frame(NAMES, names),
-        manifest=frame(MANIFEST, told.rows["manifest"]),
+        writers=spark.createDataFrame(writers_of(pa.Table.from_pylist(told.rows["manifest"], MANIFEST))),
     )
 
 

@@ -12,15 +12,15 @@ class History:
     """The tables of `docs/journal.md`, with every row of every commit.
 
     `runs` holds sends and deliveries, `votes` the kinds `purge` and `stable`, `events` all other records. Members,
-    views and histories stand in them as 64-bit keys, which `names` turns into names. `manifest` has a row for each
-    range of bytes that was ingested.
+    views and histories stand in them as 64-bit keys, which `names` turns into names. `writers` has a row for each life
+    that wrote a record (`writers.py`).
     """
 
     runs: DataFrame
     events: DataFrame
     votes: DataFrame
     names: DataFrame
-    manifest: DataFrame
+    writers: DataFrame
 
     def of_groups(self, groups: Sequence[str]) -> "History":
         """The rows of these groups alone."""

@@ -14,6 +14,7 @@ from pygroups.pipeline.ingest import Table
 from pygroups.pipeline.ingest.layout import EVENTS, NAMES, RUNS, VOTES
 from pygroups.pipeline.linked import linked_of
 from pygroups.pipeline.tables import Recorded
+from pygroups.pipeline.writers import writers_of
 
 _LIVES: Final = pa.schema(
     [
@@ -53,7 +54,7 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
         events=parquet("events", table.events_files, EVENTS),
         votes=parquet("votes", table.votes_files, VOTES),
         names=local(names),
-        manifest=local(table.manifest()),
+        writers=local(writers_of(table.manifest())),
     )
     ids = names.filter(pc.equal(names["kind"], "history"))
     return Recorded(

@@ -16,41 +16,33 @@ DELIVERED: Final = f"kind in ({DELIVER}, {UNICAST_DELIVER})"
 """Conditions on rows of `runs`."""
 
 
-def amounts(condition: str, name: str, columns: tuple[str, ...] = ("runs", "messages", "bytes")) -> list[Column]:
-    """How many runs, messages and bytes the rows of `runs` that meet a condition have: `sent_runs` and so on."""
-    what = {"runs": "1", "messages": "count", "bytes": "bytes"}
-    return [F.expr(f"sum(if({condition}, cast({what[one]} as bigint), 0L))").alias(f"{name}_{one}") for one in columns]
+def amounts(history: History, **by: Column) -> DataFrame:
+    """Per life (its key) and what is given: runs, messages and bytes, sent and delivered: `sent_runs` and so on.
+
+    What a life sent and what it delivered are added up apart and put side by side afterwards: a row is looked at once.
+    """
+    rows = history.runs.where(f"{SENT} or {DELIVERED}").groupBy(
+        "life", *(key.alias(name) for name, key in by.items()), F.expr(SENT).alias("sent")
+    )
+    sums = {"runs": "count(*)", "messages": "sum(count)", "bytes": "sum(bytes)"}
+    one_way = rows.agg(*(F.expr(text).alias(what) for what, text in sums.items()))
+    both = [
+        F.expr(f"sum(if({condition}, {what}, 0L))").alias(f"{way}_{what}")
+        for way, condition in (("sent", "sent"), ("delivered", "not sent"))
+        for what in sums
+    ]
+    return one_way.groupBy("life", *by).agg(*both)
 
 
 def stretch(bucket_us: int | Column) -> Column:
     """The first microsecond of the stretch of `bucket_us` that a record's wall clock falls into."""
     length = F.lit(bucket_us) if isinstance(bucket_us, int) else bucket_us
-    return (F.col("time_us") - F.pmod("time_us", length)).alias("bucket")
-
-
-def writers(history: History) -> DataFrame:
-    """One row per life that wrote a record: `life` is its key.
-
-    Further columns: group, member, incarnation, address, profile, host, `from_us`, `to_us` and `to_mono_us` (the times
-    of its first and last record) and `kinds` (those of its records, sorted).
-    """
-    return (
-        history.manifest.where("rows > 0")
-        .groupBy("life")
-        .agg(
-            *(F.first(name).alias(name) for name in (*LIFE, "address")),
-            *(F.first(name, ignorenulls=True).alias(name) for name in ("profile", "host")),
-            F.min("first_us").alias("from_us"),
-            F.max("last_us").alias("to_us"),
-            F.max("last_mono_us").alias("to_mono_us"),
-            F.expr("array_sort(array_distinct(flatten(collect_list(kinds))))").alias("kinds"),
-        )
-    )
+    return F.col("time_us") - F.pmod("time_us", length)
 
 
 def by_member(frame: DataFrame, history: History, *columns: str) -> DataFrame:
     """Rows with the key `life`, joined with the names of the member that wrote them: group, member, incarnation.
 
-    `columns` of `writers` are joined too.
+    So are `columns` of `writers`.
     """
-    return frame.drop("group").join(writers(history).select("life", *LIFE, *columns), "life")
+    return frame.drop("group").join(history.writers.select("life", *LIFE, *columns), "life")

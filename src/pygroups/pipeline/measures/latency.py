@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.history import History
-from pygroups.pipeline.measures.kinds import DELIVERED, SENT, stretch, writers
+from pygroups.pipeline.measures.kinds import DELIVERED, SENT, stretch
 from pygroups.pipeline.measures.percentiles import rounded, weighted_percentiles
 
 MINUTE_US: Final = 60_000_000
@@ -31,7 +31,7 @@ def latencies(history: History, *, one_host: bool = False) -> DataFrame:
     if one_host:
         clock, latency_us = "true", "mono_us - sent.mono_us"
     else:
-        hosts = writers(history).select("life", "host")
+        hosts = history.writers.select("life", "host")
         joined = joined.join(hosts, "life").join(hosts.toDF("sender", "origin_host"), "sender")
         clock = "host <=> origin_host"
         latency_us = f"if({clock}, mono_us - sent.mono_us, time_us - sent.time_us)"
@@ -56,7 +56,7 @@ def latency_counts(latency_rows: DataFrame, bucket_us: int | Column = MINUTE_US)
     `latency_us` is rounded to three significant digits, so the table stays small whatever the number of messages;
     `sender` is a key; `bucket` is the first microsecond of its stretch.
     """
-    keys = ("group", "sender", stretch(bucket_us), rounded("latency_us").alias("latency_us"))
+    keys = ("group", "sender", stretch(bucket_us).alias("bucket"), rounded("latency_us").alias("latency_us"))
     return latency_rows.groupBy(*keys).agg(F.sum("messages").alias("messages"))
 
 
@@ -78,8 +78,8 @@ def latency_percentiles(counts: DataFrame, *by: tuple[str, ...]) -> DataFrame:
 
 def with_senders(counts: DataFrame, history: History) -> DataFrame:
     """`latency_counts` with the sender's name in place of its key: the lives of one name count together."""
-    names = history.names.where("kind = 'life'").selectExpr("key as sender", "split(name, '@')[0] as name")
-    return counts.join(names, "sender").selectExpr("group", "name as sender", "bucket", "latency_us", "messages")
+    names = history.writers.selectExpr("life as sender", "member")
+    return counts.join(names, "sender").selectExpr("group", "member as sender", "bucket", "latency_us", "messages")
 
 
 def delivery_latency(history: History) -> DataFrame:
@@ -95,7 +95,7 @@ def clock_difference(latency_rows: DataFrame, history: History) -> DataFrame:
     the two; it is off by at most half of `round_trip_us`. A pair that only sent one way cannot be judged and is absent.
     """
     between_lives = latency_rows.where("not one_clock").groupBy("group", "sender", "life").agg(_least("latency_us"))
-    hosts = writers(history).select("life", "host")
+    hosts = history.writers.select("life", "host")
     ways = between_lives.join(hosts, "life").join(hosts.toDF("sender", "origin_host"), "sender")
     pairs = ways.selectExpr(
         "group",

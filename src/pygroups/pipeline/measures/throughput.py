@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.history import History
-from pygroups.pipeline.measures.kinds import DELIVERED, SENT, amounts, by_member, stretch
+from pygroups.pipeline.measures.kinds import amounts, by_member, stretch
 
 SECOND_US = 1_000_000
 
@@ -16,8 +16,7 @@ def traffic(history: History, bucket_us: int | Column = SECOND_US) -> DataFrame:
 
     `bucket` is the first microsecond of its stretch, by the wall clock. Stretches without traffic have no row.
     """
-    rows = history.runs.where(f"{SENT} or {DELIVERED}")
-    return rows.groupBy("life", stretch(bucket_us)).agg(*amounts(SENT, "sent"), *amounts(DELIVERED, "delivered"))
+    return amounts(history, bucket=stretch(bucket_us))
 
 
 def throughput(history: History, bucket_us: int | Column = SECOND_US) -> DataFrame:

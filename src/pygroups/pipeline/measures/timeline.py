@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from pygroups.journal.schema import MARKS
 from pygroups.pipeline.history import History
-from pygroups.pipeline.measures.kinds import DELIVERED, LIFE, SENT, amounts, by_member, writers
+from pygroups.pipeline.measures.kinds import LIFE, amounts, by_member
 
 MARK_APART_US: Final = 1_000_000
 ENDS_A_LIFE: Final = "(?i)kill|crash"
@@ -20,7 +20,8 @@ _ENDING: Final = """case
     else 'open' end as ending"""
 _LIFE_COLUMNS: Final = (
     *(*LIFE, "address", "profile", "host", "from_us", "to_us", "life", "kinds", "stop_reason"),
-    *(f"coalesce({name}, 0L) as {name}" for name in ("views", "messages_sent", "messages_delivered", "bytes_sent")),
+    *("coalesce(views, 0L) as views", "coalesce(sent_messages, 0L) as messages_sent"),
+    *("coalesce(delivered_messages, 0L) as messages_delivered", "coalesce(sent_bytes, 0L) as bytes_sent"),
     _ENDING,
 )
 
@@ -33,11 +34,7 @@ def lives(history: History) -> DataFrame:
     record is without it) or `open` (it may still be running).
     `life` counts the lives of one name from 1; `kinds` are those of its records.
     """
-    sent = history.runs.groupBy("life").agg(
-        *amounts(SENT, "sent", ("messages", "bytes")), *amounts(DELIVERED, "delivered", ("messages",))
-    )
-    traffic = sent.toDF("life", "messages_sent", "bytes_sent", "messages_delivered")
-    known = writers(history).join(traffic, "life", "left").join(_own_story(history), "life", "left")
+    known = history.writers.join(amounts(history), "life", "left").join(_own_story(history), "life", "left")
     told = known.join(_story_of_group(history), "group", "left")
     of_name = "over (partition by group, member order by from_us, incarnation)"
     return told.selectExpr(

@@ -19,7 +19,6 @@ from pygroups.pipeline.history import History
 from pygroups.pipeline.measures.blocked import blocked_time
 from pygroups.pipeline.measures.changes import view_changes_of_group
 from pygroups.pipeline.measures.failover import failover_gaps
-from pygroups.pipeline.measures.kinds import writers
 from pygroups.pipeline.measures.latency import (
     clock_difference,
     latencies,
@@ -227,7 +226,7 @@ def _latency(history: History, bucket_us: Column, several_hosts: bool) -> dict[s
 
 
 def _traffic(history: History, bucket_us: Column, is_shown: Column) -> dict[str, Wanted]:
-    names = writers(history).select("group", "life", F.when(is_shown, F.col("member")).alias("member"))
+    names = history.writers.select("group", "life", F.when(is_shown, F.col("member")).alias("member"))
     amounts = ("delivered_messages", "delivered_bytes", "sent_messages", "sent_bytes")
     series = (
         traffic(history, bucket_us)
