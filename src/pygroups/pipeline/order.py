@@ -1,107 +1,183 @@
-"""The order of deliveries in a view, compared between all its members, the dead included.
+"""The order of deliveries in a view, where block digests differ: who delivered what elsewhere, or not at all.
 
-One pass makes digests of blocks, which are compared at equal length: a block is cut wherever some member's deliveries
-in the view end, so a crashed member's last block has a counterpart of the same length at every other. Only where
-digests differ the deliveries themselves are compared, member by member.
+Members with equal digests all through a view form a class, and one of them stands for it. The reference is the class
+that the fewest differ from. Only a class that deviates from it is compared with others, and only in blocks that differ,
+or before which the classes had different sets. That is linear in the runs of those blocks.
 """
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import ORDERED
+from pygroups.pipeline.scan import BLOCK, digest_of
 
 if TYPE_CHECKING:
-    from pygroups.pipeline.old_tables import Tables
+    from pygroups.pipeline.tables import Tables
 
-BLOCK: Final = 4096  # messages; a run belongs to the block of its first position
-_DIGEST: Final = ("runs", "bits", "low_sum", "high_sum")
-
-
-def blocks_of(deliveries: DataFrame) -> DataFrame:
-    """One row per (view, block, slot): how many members have it, how many messages in all, whether they differ.
-
-    `since` is the first position in it; `messages` counts messages at members. What was delivered without a position is
-    in a block without a number.
-    """
-    ordered = deliveries.where(F.col("profile").isin(*sorted(ORDERED)) & F.col("view").isNotNull())
-    cut = _cut(ordered, _ends(ordered))
-    mine = cut.groupBy("group", "history", "view", "block", "slot", "life").agg(
-        *digest_of(F.xxhash64("position", "run")), F.sum("count").alias("messages"), F.min("position").alias("since")
-    )
-    return mine.groupBy("group", "history", "view", "block", "slot").agg(
-        F.count(F.lit(1)).alias("members"),
-        F.sum("messages").alias("messages"),
-        F.min("since").alias("since"),
-        differs().alias("differs"),
-    )
-
-
-def digest_of(value: Column) -> list[Column]:
-    """An order-free digest of many 64-bit values: count, xor, and the sums of two 31-bit halves.
-
-    An xor alone cannot see a pair, a sum alone not what cancels out.
-    """
-    return [
-        F.count(value).alias("runs"),
-        F.bit_xor(value).alias("bits"),
-        F.sum(value.bitwiseAND(0x7FFFFFFF)).alias("low_sum"),
-        F.sum(F.shiftrightunsigned(value, 33)).alias("high_sum"),
-    ]
-
-
-def differs() -> Column:
-    """Whether digests in a group are not all equal."""
-    unequal = F.lit(False)
-    for name in _DIGEST:
-        unequal = unequal | (F.min(name) != F.max(name))
-    return unequal
-
-
-def _ends(ordered: DataFrame) -> DataFrame:
-    """Per block that some member's deliveries end in: the positions of those ends."""
-    last = ordered.groupBy("view", "life").agg(F.max(F.col("position") + F.col("count")).alias("stop"))
-    inside = last.select("view", F.expr(f"stop div {BLOCK}").alias("block"), "stop")
-    return inside.groupBy("view", "block").agg(F.array_sort(F.collect_set("stop")).alias("ends"))
-
-
-def _cut(ordered: DataFrame, ends: DataFrame) -> DataFrame:
-    placed = ordered.withColumn("block", F.expr(f"position div {BLOCK}"))
-    slots = F.expr("if(ends is null, 0, size(filter(ends, stop -> stop <= position)))")
-    return placed.join(F.broadcast(ends), ["view", "block"], "left").withColumn("slot", slots)
-
-
-def unplaced(deliveries: DataFrame) -> DataFrame:
-    """What was delivered in a view without a position, though the profile orders messages."""
-    return deliveries.where(F.col("profile").isin(*sorted(ORDERED)) & F.expr("view is not null and position is null"))
+RANK: Final = "nullif(array_position(members, address), 0)"
+LAST: Final = "9223372036854775807L"  # the rank of who is not among the members
+_RUN: Final = ("sender", "first")
+_PAIR: Final = ("view", "mine", "their")
 
 
 def compared(tables: "Tables") -> DataFrame:
-    """The exact step: every run from the first block that differs, at every member, against every other member.
+    """Where the order of a view is broken: one row per accused member and run, for total-order and gap-free-prefix.
+
     Left out is, in a view, who delivered anything there without a position.
 
-    One row per (view, member, other, run that the member delivered), with `position` at the member and `theirs` at the
-    other (null if the other has not delivered it in this view), `known` (the last position at the member of anything
-    that both delivered) and `passed` (the greatest position at the other of anything the member delivered before).
+    Columns: group, history, view; `what`: "crossed" (the member delivered the run behind one that comes after it
+    elsewhere), "lacking" (the member lacks it, and another has it before a message that both delivered) or "extra" (the
+    member has it before such a message, and another lacks it); `member`, `other` who proves it; sender, first;
+    `position` at the member, or at the other where it is lacking; `theirs`, the position at the other.
     """
-    suspects = tables.blocks.where("differs").groupBy("view").agg(F.min("since").alias("since"))
-    rows = tables.deliveries.join(F.broadcast(suspects), "view").where("position >= since")
-    if "places" in tables.suspicious:
-        rows = rows.join(unplaced(tables.deliveries).select("view", "life").distinct(), ["view", "life"], "left_anti")
-    rows = rows.groupBy("group", "history", "view", "life", "address", "run").agg(
-        F.min("position").alias("position"),
-        *(F.min(name).alias(name) for name in ("view_number", "view_creator", "origin", "origin_incarnation", "first")),
+    slots = _slots(tables)
+    members = _members(slots, tables.views)
+    classes = _classes(slots, members)
+    rows = _rows(tables, slots, classes)
+    found = _accused(_violations(_pairs(rows, classes)))
+    named = members.selectExpr("view", "class as accused", "life as member")
+    return found.join(named, ["view", "accused"]).drop("accused")
+
+
+def _slots(tables: "Tables") -> DataFrame:
+    """The slots of views in which some differ, of all members that have a position for everything."""
+    view = "over (partition by view)"
+    rows = tables.blocks.where("ordered").selectExpr(
+        *("group", "history", "view", "life", "block", "slot", "digest", "messages", "differs"),
+        f"bool_or(differs) {view} as suspect",
+        "bool_or(block is null) over (partition by view, life) as unplaced",
     )
-    members = rows.select("view", F.col("life").alias("other_life"), F.col("address").alias("other")).distinct()
-    theirs = rows.select("view", "run", F.col("life").alias("other_life"), F.col("position").alias("theirs"))
-    pairs = rows.join(members, "view").where("life <> other_life")
-    pairs = pairs.join(theirs, ["view", "run", "other_life"], "left")
-    both = Window.partitionBy("view", "life", "other_life")
-    before = both.orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
-    return pairs.withColumns(
+    return rows.where("suspect and not unplaced").drop("suspect", "unplaced")
+
+
+def _members(slots: DataFrame, views: DataFrame) -> DataFrame:
+    """The members of those views with their class and their rank, the coordinator's is the least."""
+    ranks = views.groupBy("view", "life").agg(F.min(F.expr(RANK)).alias("rank"))
+    sums = slots.groupBy("group", "view", "life").agg(
+        F.max("history").alias("history"),
+        F.sum("messages").alias("messages"),
+        *(F.expr(text).alias(name) for name, text in digest_of("xxhash64(block, slot, digest)").items()),
+    )
+    known = sums.join(ranks, ["view", "life"], "left")
+    return known.selectExpr(
+        *("group", "history", "view", "life", "messages"),
+        "xxhash64(bits, low_sum, high_sum) as class",
+        f"coalesce(rank, {LAST}) as rank",
+    )
+
+
+def _classes(slots: DataFrame, members: DataFrame) -> DataFrame:
+    """The classes of those views: `life` stands for one, `size` counts its members, `rank` is the least of theirs.
+
+    `is_reference` is true for one class of a view: the one that differs from most others in the fewest slots, of those
+    the longest, then the largest; `deviates` for those that differ from it, or from most where it has nothing.
+    """
+    classes = members.groupBy("group", "history", "view", "class").agg(
+        F.count(F.lit(1)).alias("size"),
+        F.max("messages").alias("messages"),
+        F.min_by("life", "rank").alias("life"),
+        F.min("rank").alias("rank"),
+    )
+    digests = slots.select("view", "life", "block", "slot", "digest").join(classes, ["view", "life"])
+    vote = "over (partition by view, block, slot, digest)"
+    votes = digests.selectExpr("*", f"sum(size) {vote} as votes", f"min(rank) {vote} as first_rank")
+    most = votes.selectExpr(
+        "*", "max_by(digest, struct(votes, -first_rank)) over (partition by view, block, slot) as usual"
+    )
+    odd = most.groupBy("view", "class").agg(F.expr("count_if(digest <> usual)").alias("odd"))
+    best = "max(struct(-odd, messages, size, -rank, class)) over (partition by view)"
+    ranked = classes.join(odd, ["view", "class"]).selectExpr("*", f"{best}.class = class as is_reference")
+    expected = most.join(ranked.select("view", "class", "is_reference"), ["view", "class"]).selectExpr(
+        *("view", "class", "digest"),
+        "coalesce(max(if(is_reference, digest, null)) over (partition by view, block, slot), usual) as expected",
+    )
+    deviating = expected.groupBy("view", "class").agg(F.expr("bool_or(digest <> expected)").alias("deviates"))
+    return ranked.join(deviating, ["view", "class"]).selectExpr(
+        *ranked.columns, "deviates and not is_reference as deviates"
+    )
+
+
+def _rows(tables: "Tables", slots: DataFrame, classes: DataFrame) -> DataFrame:
+    """What each class delivered, once per run, in the blocks to look at."""
+    mine = classes.selectExpr("view", "life", "class as mine")
+    placed = tables.deliveries.selectExpr(
+        "view", "life", "sender", "first", "position", f"position div {BLOCK} as block"
+    )
+    known = placed.join(mine, ["view", "life"])
+    ends = slots.groupBy("view", "life").agg(F.max("block").alias("end"))
+    differ = slots.groupBy("view", "block").agg(F.expr("bool_or(differs)").alias("differs"))
+    had = known.groupBy("view", "mine", "block").agg(
+        *(F.expr(text).alias(name) for name, text in digest_of("xxhash64(sender, first)").items())
+    )
+    grid = mine.join(ends, ["view", "life"]).join(differ, "view").where("block <= end")
+    filled = grid.join(had, ["view", "mine", "block"], "left").na.fill(0)
+    before = "over (partition by view, mine order by block rows between unbounded preceding and 1 preceding)"
+    sets = filled.selectExpr(
+        *("view", "block", "differs"),
+        f"xxhash64(bit_xor(bits) {before}, sum(low_sum) {before}, sum(high_sum) {before}) as had",
+    )
+    wanted = sets.groupBy("view", "block").agg(F.expr("bool_or(differs) or min(had) <> max(had)").alias("wanted"))
+    rows = known.join(wanted.where("wanted").select("view", "block"), ["view", "block"], "left_semi")
+    return rows.groupBy("view", "mine", *_RUN).agg(F.min("position").alias("position"))
+
+
+def _pairs(rows: DataFrame, classes: DataFrame) -> DataFrame:
+    """Each run of a class against every other class, if one of the two deviates.
+
+    `theirs` is its position at the other (null if it lacks the run), `known` the last position here of anything that
+    both delivered, `passed` the greatest position there of anything delivered here before.
+    """
+    columns = ("class", "life", "size", "rank", "is_reference", "deviates")
+    one = classes.selectExpr("group", "history", "view", *(f"{name} as my_{name}" for name in columns))
+    two = classes.selectExpr("view", *(f"{name} as their_{name}" for name in columns))
+    pairs = one.join(two, "view").where("my_class <> their_class and (my_deviates or their_deviates)")
+    pairs = pairs.withColumnsRenamed({"my_class": "mine", "their_class": "their"})
+    theirs = rows.selectExpr("view", "mine as their", *_RUN, "position as theirs")
+    both = rows.join(pairs, ["view", "mine"]).join(theirs, ["view", "their", *_RUN], "left")
+    pair = Window.partitionBy(*_PAIR).orderBy("position")
+    return both.withColumns(
         {
-            "known": F.max(F.when(F.col("theirs").isNotNull(), F.col("position"))).over(both),
-            "passed": F.max("theirs").over(before),
+            "passed": F.max("theirs").over(pair.rowsBetween(Window.unboundedPreceding, -1)),
+            "known": F.max(F.when(F.col("theirs").isNotNull(), F.col("position"))).over(
+                pair.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+            ),
         }
+    )
+
+
+def _violations(pairs: DataFrame) -> DataFrame:
+    """The rows that are not as they should be, each with the class to accuse of it.
+
+    Of two classes it is the one that is at odds with the reference too, else the smaller one, else the one that is
+    further from the coordinator.
+    """
+    crossed = "theirs < passed"
+    wrong = pairs.where(f"{crossed} or (theirs is null and position < known)")
+    told = wrong.selectExpr(
+        *("group", "history", *_PAIR, *_RUN, "position", "theirs"),
+        *("my_life", "my_size", "my_rank", "their_life", "their_size", "their_rank"),
+        *("my_is_reference", "their_is_reference"),
+        f"if({crossed}, 'crossed', 'lacking') as what",
+    )
+    at_odds = "collect_set(case when their_is_reference then mine when my_is_reference then their end)"
+    known = told.selectExpr("*", f"{at_odds} over (partition by view, what) as guilty")
+    mine = "struct(array_contains(guilty, mine), -my_size, my_rank)"
+    their = "struct(array_contains(guilty, their), -their_size, their_rank)"
+    return known.selectExpr("*", f"{mine} > {their} as my_fault")
+
+
+def _accused(violations: DataFrame) -> DataFrame:
+    """One row per accused class and run."""
+    rows = violations.where("what = 'lacking' or my_fault").selectExpr(
+        *("group", "history", "view", *_RUN, "position", "theirs"),
+        "if(what = 'lacking' and my_fault, 'extra', what) as what",
+        "if(my_fault, mine, their) as accused",
+        "if(my_fault, their_life, my_life) as other",
+        "struct(if(my_fault, not their_is_reference, not my_is_reference), if(my_fault, their_rank, my_rank)) as far",
+    )
+    return (
+        rows.groupBy("group", "history", "view", "what", "accused", *_RUN)
+        .agg(F.min_by(F.struct("other", "position", "theirs"), "far").alias("proof"))
+        .selectExpr("group", "history", "view", "what", "accused", *_RUN, "proof.*")
     )

@@ -1,68 +1,133 @@
 """Sets of deliveries in a view, compared between members that have to have the same."""
 
-from pyspark.sql import Column, DataFrame, Window
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import findings, sender_name, view_name, words
-from pygroups.pipeline.order import differs, digest_of
+from pygroups.pipeline.findings import findings
+from pygroups.pipeline.order import LAST, RANK
+from pygroups.pipeline.scan import DIGEST, merged
 
-_COHORT = ("group", "history", "view", "next")
-_RUN = ("origin", "origin_incarnation", "first", "position")
+if TYPE_CHECKING:
+    from pygroups.pipeline.tables import Tables
+
+TOGETHER: Final = "together"  # went from one view straight to the next
+SETTLED: Final = "settled"  # reached quiet in one view
+COHORT: Final = ("group", "history", "purpose", "view", "next")
+_OF_MEMBER: Final = (*COHORT, "profile", "life", "rank", "until", "digest", "messages")
+_RUN: Final = ("sender", "first")
+_PURPOSES: Final = f"""
+    inline(filter(array(
+        if(next is not null and next_previous = view,
+           named_struct('purpose', '{TOGETHER}', 'next', next, 'until', cast(null as bigint)), null),
+        if(view = quiet_view, named_struct('purpose', '{SETTLED}', 'next', 0L, 'until', quiet_end), null)
+    ), one -> one is not null))
+"""
 
 
-def transitions(views: DataFrame) -> DataFrame:
-    """One row per (view, next view, member) that went from the one straight to the other."""
-    gone_on = views.where("next is not null and next_previous = view")
-    return gone_on.withColumn("until", F.lit(None).cast("bigint"))
+def cohorts(tables: "Tables") -> DataFrame:
+    """One row per cohort, members that have to have delivered the same set in `view`.
+
+    `purpose` is TOGETHER for members that went on to `next` together, or SETTLED for those that reached quiet in it.
+    Columns beside: group, profile, history, `members`, `messages` at all of them, `differs`.
+    """
+    return compared(members_of_cohorts(tables))
 
 
-def same_sets(
-    cohorts: DataFrame,
+def compared(members: DataFrame) -> DataFrame:
+    """Cohorts from their members."""
+    return members.groupBy(*COHORT, "profile").agg(
+        F.count(F.lit(1)).alias("members"),
+        F.sum("messages").alias("messages"),
+        F.expr("min(digest) <> max(digest)").alias("differs"),
+    )
+
+
+def members_of_cohorts(tables: "Tables") -> DataFrame:
+    """One row per cohort and member: its rank, the index `until` which deliveries count, the digest of what it had."""
+    early = {f"early_{name}": text.replace("(", "(if(late, 0L, ", 1) + ")" for name, text in merged().items()}
+    sums = merged() | {"messages": "sum(messages)"} | early | {"early_messages": "sum(if(late, 0L, messages))"}
+    streams = tables.streams.where("kind = 1 and view is not null").groupBy("view", "life")
+    had = streams.agg(*(F.expr(text).alias(name) for name, text in sums.items()))
+    members = tables.views.selectExpr(
+        *("group", "history", "profile", "view", "life", f"coalesce({RANK}, {LAST}) as rank", _PURPOSES)
+    )
+    names = (*DIGEST, "messages")
+    counted = {name: f"coalesce(if(purpose = '{TOGETHER}', {name}, early_{name}), 0L)" for name in names}
+    return members.join(had, ["view", "life"], "left").selectExpr(
+        *(*COHORT, "profile", "life", "rank", "until"),
+        f"xxhash64({', '.join(counted[name] for name in DIGEST)}) as digest",
+        f"{counted['messages']} as messages",
+    )
+
+
+def uneven(
+    members: DataFrame,
     deliveries: DataFrame,
     *,
-    within: Column | None = None,
-    lacking: str = "not delivered here in this view: ",
+    by: tuple[str, ...] = ("view", "life"),
+    lacking_only: bool = False,
 ) -> DataFrame:
-    """Findings: members in one cohort `(view, next)` that did not deliver the same set in `view`.
+    """The exact step: each run that some of a cohort delivered and others did not, with a member that is to blame.
 
-    `cohorts` has the columns of `views` with `next` and `until`, an index before which deliveries count (null: all
-    do); `within` narrows further which deliveries count. Digests are compared first; only in cohorts whose digests
-    differ the runs themselves. `lacking` begins the sentence about a run that somebody else delivered. A fact is one
-    message at one member.
+    `members` are those of cohorts (`members_of_cohorts`), `deliveries` has the columns view, life, index, sender,
+    first, position, and is joined with them `by` these columns. Those are to blame who are fewer, and of as many those
+    without the coordinator; with `lacking_only` who lacks it.
+
+    Columns: group, history, purpose, view, next, sender, first, `position` where it was delivered, `member`, `other`
+    who did otherwise, `lacks`.
     """
-    columns = cohorts.drop("origin", "index", "profile")
-    wanted = columns.withColumnRenamed("address", "who")
-    members = Window.partitionBy(*_COHORT)
-    wanted = wanted.withColumn("companions", F.count(F.lit(1)).over(members)).where("companions > 1")
-    counted = deliveries.select("view", "life", "index", "run", "count", *_RUN, "stream", "seq")
-    inside = counted.join(F.broadcast(wanted), ["view", "life"]).where("until is null or index < until")
-    inside = inside if within is None else inside.where(within)
-    sets = inside.groupBy(*_COHORT, "life").agg(*digest_of(F.col("run")), F.sum("count").alias("messages"))
-    filled = wanted.join(sets.drop("group", "history"), ["view", "next", "life"], "left").na.fill(
-        0, ["runs", "bits", "low_sum", "high_sum", "messages"]
+    cohort = "over (partition by purpose, view, next)"
+    unequal = members.selectExpr(*_OF_MEMBER, f"min(digest) {cohort} <> max(digest) {cohort} as differs")
+    unequal = unequal.where("differs")
+    classes = unequal.groupBy(*COHORT, "digest").agg(
+        F.count(F.lit(1)).alias("size"),
+        F.min_by(F.struct("life", "until"), "rank").alias("one"),
+        F.min("rank").alias("rank"),
     )
-    compared = filled.groupBy(*_COHORT).agg(F.sum("messages").alias("messages"), differs().alias("differs"))
-    unequal = compared.where("differs").select("view", "next")
-    return findings(compared, judged=F.col("messages")).unionAll(_missing(wanted, inside, unequal, lacking))
+    classes = classes.selectExpr(*COHORT, "digest", "size", "rank", "one.life", "one.until")
+    key = ("purpose", "view", "next")
+    inside = deliveries.join(classes.select(*key, "life", "until", "digest"), list(by))
+    runs = inside.where("until is null or index < until").groupBy(*key, "digest", *_RUN)
+    had = runs.agg(F.min("position").alias("position"), F.lit(True).alias("has"))
+    numbers = classes.groupBy(*key).agg(F.count(F.lit(1)).alias("classes"))
+    odd = had.groupBy(*key, *_RUN).agg(F.count(F.lit(1)).alias("having"), F.min("position").alias("place"))
+    odd = odd.join(numbers, list(key)).where("having < classes").drop("having", "classes")
+    sides = odd.join(classes, list(key)).join(had.drop("position"), [*key, "digest", *_RUN], "left")
+    return _blamed(sides, unequal, lacking_only)
 
 
-def _missing(wanted: DataFrame, inside: DataFrame, unequal: DataFrame, sentence: str) -> DataFrame:
-    """The exact step: each run that somebody of the cohort delivered, at each member that did not."""
-    had = inside.join(F.broadcast(unequal), ["view", "next"], "left_semi")
-    runs = had.groupBy(*_COHORT, "run", "origin", "origin_incarnation", "first").agg(
-        F.min_by("who", "position").alias("other"), F.min("position").alias("position")
+def _blamed(sides: DataFrame, members: DataFrame, lacking_only: bool) -> DataFrame:
+    run = "over (partition by purpose, view, next, sender, first)"
+    known = sides.selectExpr(
+        *(*COHORT, *_RUN, "digest", "has is null as lacks", "place as position"),
+        f"struct(sum(if(has, size, 0)) {run}, -min(if(has, rank, null)) {run}) as having",
+        f"struct(sum(if(has is null, size, 0)) {run}, -min(if(has is null, rank, null)) {run}) as lacking",
+        f"min_by(life, if(has, rank, null)) {run} as one_having",
+        f"min_by(life, if(has is null, rank, null)) {run} as one_lacking",
     )
-    members = wanted.select("view", "next", "life", F.col("who").alias("member"), "view_number", "view_creator")
-    expected = runs.join(F.broadcast(members), ["view", "next"])
-    lacking = expected.join(had.select("view", "next", "life", "run"), ["view", "next", "life", "run"], "left_anti")
+    blamed = known.where("lacks" if lacking_only else "lacks = (having > lacking)").selectExpr(
+        *(*COHORT, *_RUN, "digest", "position", "lacks", "if(lacks, one_having, one_lacking) as other")
+    )
+    named = members.selectExpr("purpose", "view", "next", "digest", "life as member")
+    return blamed.join(named, ["purpose", "view", "next", "digest"])
+
+
+def told(uneven: DataFrame, lacking: str, extra: str) -> DataFrame:
+    """Findings, with a sentence for each kind of blame."""
+    detail: Column = F.when(F.col("lacks"), lacking).otherwise(extra)
     return findings(
-        lacking,
-        broken=F.lit(True),
-        view=view_name(),
-        member=F.col("member"),
-        other=F.col("other"),
-        origin=sender_name(),
-        first=F.col("first"),
-        position=F.col("position"),
-        detail=words(sentence, F.col("other"), " did"),
+        uneven,
+        detail,
+        view="view",
+        member="member",
+        other="other",
+        origin="sender",
+        first="first",
+        position="position",
     )
+
+
+LACKING: Final = "not delivered here in this view: {other} did"
+EXTRA: Final = "delivered here in this view: {other} did not"

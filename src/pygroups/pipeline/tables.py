@@ -9,6 +9,8 @@ from pyspark.sql import functions as F
 from pygroups.pipeline.findings import Rule, columns_of
 from pygroups.pipeline.history import History
 from pygroups.pipeline.lives import lives_of, views_of
+from pygroups.pipeline.runs import runs_of
+from pygroups.pipeline.scan import ORDERED, blocks_of, purges_of, streams_of
 from pygroups.pipeline.store import Store
 
 
@@ -39,8 +41,8 @@ class Tables:
     - views: one row per view installed, with its epoch and the views before and after it at this member (`lives.py`)
     - events, votes, sends, deliveries, unicasts: records as ingested, with the `profile`, `address` and `quiet_end` of
       their life; `unicasts` are sent or delivered, `kind` tells which
-
-    Shared aggregates of deliveries (streams, blocks, sample, runs, cohorts) come in from `scan.py`.
+    - streams, blocks: what was delivered, of each sender in a view and block by block, as digests (`scan.py`)
+    - runs: what anybody said of each run, from a sample of the deliveries (`runs.py`)
     """
 
     lives: DataFrame
@@ -51,6 +53,8 @@ class Tables:
     deliveries: DataFrame
     unicasts: DataFrame
     streams: DataFrame
+    blocks: DataFrame
+    runs: DataFrame
 
     def only(self, groups: Collection[str], profiles: Collection[str]) -> "Tables":
         """Only these groups, and in them what members of these profiles wrote."""
@@ -63,29 +67,28 @@ def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
     lives = store.keep("silver/lives", lives_of(recorded, columns_of(rules, "lives")))
     views = store.keep("silver/views", views_of(recorded, lives, columns_of(rules, "views")))
     source = recorded.history
-    events, votes, runs = (trusted(frame, lives) for frame in (source.events, source.votes, source.runs))
+    events, votes, records = (trusted(frame, lives) for frame in (source.events, source.votes, source.runs))
+    said, deliveries = records.where("kind <= 3"), records.where("kind = 1")
+    purges = store.keep("silver/purges", purges_of(votes)) if "purge" in recorded.kinds else None
+    streams = store.keep("silver/streams", streams_of(said, lives, purges, columns_of(rules, "streams")))
+    blocks = store.keep("silver/blocks", blocks_of(deliveries, lives, streams, columns_of(rules, "blocks")))
     return Tables(
         lives=lives,
         views=views,
         events=events,
         votes=votes,
-        sends=runs.where("kind = 0"),
-        deliveries=runs.where("kind = 1"),
-        unicasts=runs.where("kind in (2, 3)"),
-        streams=_streams(runs),
-    )
-
-
-def _streams(runs: DataFrame) -> DataFrame:
-    """What a life sent (kind 0) or delivered (kind 1) of one sender in a view, before and behind the end of quiet."""
-    kept = runs.where("kind in (0, 1)").selectExpr("*", "coalesce(index >= quiet_end, false) as late")
-    sums = {"history": "max(history)", "begin": "min(index)", "last": "max(first + count - 1)"}
-    return kept.groupBy("group", "profile", "kind", "life", "view", "sender", "late").agg(
-        *(F.expr(text).alias(name) for name, text in sums.items())
+        sends=records.where("kind = 0"),
+        deliveries=deliveries,
+        unicasts=records.where("kind in (2, 3)"),
+        streams=streams,
+        blocks=blocks,
+        runs=runs_of(said, blocks, lives, whole=recorded.whole),
     )
 
 
 def trusted(frame: DataFrame, lives: DataFrame) -> DataFrame:
     """The records before the end of their journal, with what a rule asks of their life."""
-    known = lives.select("life", "profile", "address", "end", "whole", "quiet_end", "quiet_index")
+    known = lives.selectExpr(
+        *("life", "profile", "address", "end", "whole", "quiet_end", "quiet_index", f"{ORDERED} as ordered")
+    )
     return frame.join(known, "life").where("index < end")

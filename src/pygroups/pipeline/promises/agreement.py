@@ -1,21 +1,18 @@
 """agreement: in the last common view, all that reach quiet delivered the same set."""
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import VIRTUAL_SYNCHRONY, Rule
-from pygroups.pipeline.old_tables import Tables
-from pygroups.pipeline.sets import same_sets
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule
+from pygroups.pipeline.sets import EXTRA, LACKING, SETTLED, cohorts, members_of_cohorts, told, uneven
+from pygroups.pipeline.tables import Tables
+
+_HERE = f"purpose = '{SETTLED}' and members > 1"
 
 
-def judge(tables: Tables) -> DataFrame:
+def exact(tables: Tables) -> DataFrame:
     """A fact is one message at one member that reached quiet in its view together with another."""
-    quiet = tables.journals.where("quiet_view is not null").select(
-        "life", F.col("quiet_view").alias("view"), "quiet_end"
-    )
-    settled = tables.views.join(F.broadcast(quiet), ["life", "view"])
-    cohorts = settled.withColumns({"next": F.lit(0).cast("bigint"), "until": F.col("quiet_end")})
-    return same_sets(cohorts, tables.deliveries)
+    members = members_of_cohorts(tables).where(f"purpose = '{SETTLED}'")
+    return told(uneven(members, tables.deliveries), LACKING, EXTRA)
 
 
 RULE = Rule(
@@ -23,5 +20,6 @@ RULE = Rule(
     VIRTUAL_SYNCHRONY,
     "messages",
     "nothing was delivered in a view in which two members reached quiet",
-    judge,
+    counts=(Count(cohorts, judged=f"if({_HERE}, messages, 0)", suspect=f"{_HERE} and differs"),),
+    exact=exact,
 )

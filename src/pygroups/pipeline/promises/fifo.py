@@ -3,56 +3,49 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import (
-    GROUPS,
-    UNIFORM,
-    VIRTUAL_SYNCHRONY,
-    Rule,
-    facts,
-    findings,
-    sender_name,
-    view_name,
-    words,
-)
-from pygroups.pipeline.old_tables import Tables
+from pygroups.pipeline.findings import GROUPS, UNIFORM, VIRTUAL_SYNCHRONY, Count, Rule, findings, words
+from pygroups.pipeline.tables import Tables
 
 
-def judge(tables: Tables) -> DataFrame:
-    """A fact is one message at one member; what does not continue its sender's numbers is in `irregular`."""
+def exact(tables: Tables) -> DataFrame:
+    """A fact is one message at one member. The number that has to come next was carried along at ingest.
+
+    With virtual synchrony only a merge skips anything, and `uniform` never merges: gaps elsewhere are wrong.
+    """
+    gaps = tables.events.where("kind = 'gap'")
+    columns = ("group", "history", "life", "view", "sender", "first", "position", "expected")
+    late = tables.deliveries.where("first <> expected").selectExpr(*columns, "'delivered message ' as what")
+    early = gaps.where("first > expected").selectExpr(*columns, "'a gap was announced from message ' as what")
     wrong = findings(
-        tables.irregular,
-        broken=F.lit(True),
-        view=view_name(),
-        member=F.col("address"),
-        origin=sender_name(),
-        first=F.col("first"),
-        position=F.col("position"),
-        detail=words(
-            F.when(F.col("is_gap"), "a gap was announced from message ").otherwise("delivered message "),
-            F.col("first"),
-            " where ",
-            F.col("expected"),
-            " was next",
-        ),
+        late.unionAll(early),
+        words(F.col("what"), F.col("first"), " where ", F.col("expected"), " was next"),
+        view="view",
+        member="life",
+        origin="sender",
+        first="first",
+        position="position",
     )
-    found = facts(tables.deliveries).unionAll(wrong)
-    return found.unionAll(_gaps_outside_merges(tables)) if "gaps" in tables.suspicious else found
-
-
-def _gaps_outside_merges(tables: Tables) -> DataFrame:
-    """Gaps where there are none: with virtual synchrony only a merge skips anything, and `uniform` never merges."""
-    merges = tables.views.where(F.col("subgroups").isNotNull() & (F.size("subgroups") > 0))
-    merges = merges.where(~F.col("profile").isin(*sorted(UNIFORM))).select("life", "view")
-    gaps = tables.events.where((F.col("kind") == "gap") & F.col("profile").isin(*sorted(VIRTUAL_SYNCHRONY)))
-    return findings(
-        gaps.join(F.broadcast(merges), ["life", "view"], "left_anti"),
-        broken=F.lit(True),
-        view=view_name(),
-        member=F.col("address"),
-        origin=sender_name(),
-        first=F.col("first"),
-        detail=words("a gap over ", F.col("count"), " messages was announced in a view that is no merge"),
+    merges = tables.views.where("size(subgroups) > 0").where(~F.col("profile").isin(*sorted(UNIFORM)))
+    strict = gaps.where(F.col("profile").isin(*sorted(VIRTUAL_SYNCHRONY)))
+    misplaced = findings(
+        strict.join(merges.select("life", "view"), ["life", "view"], "left_anti"),
+        words("a gap over ", F.col("count"), " messages was announced in a view that is no merge"),
+        view="view",
+        member="life",
+        origin="sender",
+        first="first",
     )
+    return wrong.unionAll(misplaced)
 
 
-RULE = Rule("fifo", GROUPS, "messages", "nothing was delivered", judge)
+RULE = Rule(
+    "fifo",
+    GROUPS,
+    "messages",
+    "nothing was delivered",
+    counts=(
+        Count("streams", judged="if(kind = 1, messages, 0)", suspect="kind = 1 and irregular > 0"),
+        Count("events", suspect="kind = 'gap'"),
+    ),
+    exact=exact,
+)

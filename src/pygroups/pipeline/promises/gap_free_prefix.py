@@ -3,34 +3,39 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import ORDERED, Rule, findings, sender_name, view_name, words
-from pygroups.pipeline.old_tables import Tables
+from pygroups.pipeline.findings import ORDERED, Count, Rule, findings
 from pygroups.pipeline.order import compared
+from pygroups.pipeline.tables import Tables
 
 
-def judge(tables: Tables) -> DataFrame:
-    """A fact is one message at one member, compared by blocks."""
-    placed = F.col("block").isNotNull()
-    blocks = findings(
-        tables.blocks.where(~placed | (F.col("members") > 1)),
-        judged=F.when(placed, F.col("messages")),
-        skipped=F.when(~placed, F.col("messages")),
-        reason="delivered without a place in the order of its view",
+def exact(tables: Tables) -> DataFrame:
+    """A fact is one message at one member, compared by blocks. Where most lack it, the member that has it is named."""
+    lacking = "not delivered, though {other} delivered it before a message that both delivered"
+    extra = "delivered before a message that both delivered, though {other} did not deliver it in this view"
+    return findings(
+        compared(tables).where("what <> 'crossed'"),
+        F.when(F.col("what") == "lacking", lacking).otherwise(extra),
+        view="view",
+        member="member",
+        other="other",
+        origin="sender",
+        first="first",
+        position="position",
     )
-    if "blocks" not in tables.suspicious:
-        return blocks
-    lacking = findings(
-        compared(tables),
-        broken=F.expr("theirs is null and position < known"),
-        view=view_name(),
-        member=F.col("other"),
-        other=F.col("address"),
-        origin=sender_name(),
-        first=F.col("first"),
-        position=F.col("position"),
-        detail=words("not delivered, though ", F.col("address"), " delivered it before a message that both delivered"),
-    )
-    return blocks.unionAll(lacking)
 
 
-RULE = Rule("gap-free-prefix", ORDERED, "messages", "no two members delivered anything in one view", judge)
+RULE = Rule(
+    "gap-free-prefix",
+    ORDERED,
+    "messages",
+    "no two members delivered anything in one view",
+    counts=(
+        Count(
+            "blocks",
+            judged="if(members > 1 and block is not null, messages, 0)",
+            skipped={"delivered without a place in the order of its view": "if(block is null, messages, 0)"},
+            suspect="differs",
+        ),
+    ),
+    exact=exact,
+)

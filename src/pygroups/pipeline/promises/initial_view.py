@@ -1,27 +1,36 @@
 """initial-view: nobody sends or delivers a multicast before the first view."""
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import GROUPS, Rule, findings, sender_name, words
-from pygroups.pipeline.old_tables import Tables
+from pygroups.pipeline.findings import GROUPS, Count, Rule, findings
+from pygroups.pipeline.tables import Tables
 
 
-def judge(tables: Tables) -> DataFrame:
+def exact(tables: Tables) -> DataFrame:
     """A fact is one message that a member sent or delivered."""
-    columns = ["group", "history", "life", "address", "index", "view", "origin", "origin_incarnation", "first", "count"]
-    rows = tables.messages.select(columns).unionAll(tables.deliveries.select(columns))
-    first_views = tables.journals.select("life", "first_view")
-    early = F.col("view").isNull() | F.col("first_view").isNull() | (F.col("index") < F.col("first_view"))
+    columns = ["group", "history", "life", "index", "view", "sender", "first"]
+    rows = tables.sends.select(columns).unionAll(tables.deliveries.select(columns))
+    early = "view is null or first_view is null or index < first_view"
     return findings(
-        rows.join(F.broadcast(first_views), "life", "left"),
-        judged=F.col("count"),
-        broken=early,
-        member=F.col("address"),
-        origin=sender_name(),
-        first=F.col("first"),
-        detail=words("sent or delivered before the first view of ", F.col("address")),
+        rows.join(tables.lives.select("life", "first_view"), "life").where(early),
+        "sent or delivered before the first view of {member}",
+        member="life",
+        origin="sender",
+        first="first",
     )
 
 
-RULE = Rule("initial-view", GROUPS, "messages", "nothing was sent or delivered", judge)
+RULE = Rule(
+    "initial-view",
+    GROUPS,
+    "messages",
+    "nothing was sent or delivered",
+    counts=(
+        Count(
+            "streams",
+            judged="if(kind <= 1, messages, 0)",
+            suspect="kind <= 1 and (view is null or first_view is null or begin < first_view)",
+        ),
+    ),
+    exact=exact,
+)

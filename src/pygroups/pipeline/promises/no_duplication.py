@@ -1,41 +1,52 @@
 """no-duplication: a message is delivered at most once at a member, the state it was given included."""
 
-from pyspark.sql import DataFrame, Window
+from typing import Final
+
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import GROUPS, Rule, facts, findings, sender_name, view_name, words
-from pygroups.pipeline.old_tables import Tables
+from pygroups.pipeline.findings import GROUPS, Count, Rule, findings
 from pygroups.pipeline.runs import given_marks
+from pygroups.pipeline.tables import Tables
 
-_STREAM = ("life", "epoch", "sender")
+_STREAM: Final = ("life", "epoch", "sender")
 
 
-def judge(tables: Tables) -> DataFrame:
+def exact(tables: Tables) -> DataFrame:
     """A fact is one message at one member.
 
-    Only a delivery that begins at or before what the member has of its sender can be a repetition; the streams with
-    such a delivery are sorted by number, and overlaps are repetitions (others came late: that is `fifo`'s matter).
+    Only a delivery that begins below the number that comes next can be a repetition. What a member delivered of such a
+    sender is sorted by number: overlaps are repetitions (others came late: that is `fifo`'s matter).
     """
-    if "irregular" not in tables.suspicious:
-        return facts(tables.deliveries)
-    behind = tables.irregular.where("first < expected and not is_gap").select(*_STREAM).distinct()
-    rows = tables.deliveries.join(F.broadcast(behind), list(_STREAM), "left_semi")
-    marked = rows.join(F.broadcast(given_marks(tables.views)), list(_STREAM), "left")
-    before = Window.partitionBy(*_STREAM).orderBy("first", "index").rowsBetween(Window.unboundedPreceding, -1)
-    seen = marked.withColumn("top", F.max(F.col("first") + F.col("count") - 1).over(before))
-    repeated = findings(
-        seen,
-        broken=F.col("first") <= F.greatest("top", "mark"),
-        view=view_name(),
-        member=F.col("address"),
-        origin=sender_name(),
-        first=F.col("first"),
-        position=F.col("position"),
-        detail=F.when(F.col("first") <= F.col("mark"), words("delivered again: the given state holds it")).otherwise(
-            words("delivered a second time")
-        ),
+    behind = tables.streams.where("kind = 1 and behind > 0").select("life", "sender").distinct()
+    rows = tables.deliveries.join(behind, ["life", "sender"], "left_semi")
+    epochs = tables.views.groupBy("life", "view").agg(F.min("epoch").alias("epoch"))
+    placed = rows.join(epochs, ["life", "view"], "left").na.fill(0, ["epoch"])
+    marked = placed.join(given_marks(tables.views), list(_STREAM), "left")
+    before = (
+        "over (partition by life, epoch, sender order by first, index rows between unbounded preceding and 1 preceding)"
     )
-    return facts(tables.deliveries).unionAll(repeated)
+    seen = marked.selectExpr(
+        *("group", "history", "life", "view", "sender", "first", "position", "mark"),
+        f"max(first + count - 1) {before} as top",
+    )
+    again = F.when(F.expr("first <= mark"), "delivered again: the given state holds it")
+    return findings(
+        seen.where("first <= greatest(top, mark)"),
+        again.otherwise("delivered a second time"),
+        view="view",
+        member="life",
+        origin="sender",
+        first="first",
+        position="position",
+    )
 
 
-RULE = Rule("no-duplication", GROUPS, "messages", "nothing was delivered", judge)
+RULE = Rule(
+    "no-duplication",
+    GROUPS,
+    "messages",
+    "nothing was delivered",
+    counts=(Count("streams", judged="if(kind = 1, messages, 0)", suspect="kind = 1 and behind > 0"),),
+    exact=exact,
+)

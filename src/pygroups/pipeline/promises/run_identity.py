@@ -1,38 +1,57 @@
 """run-identity: a run has one count, size and checksum everywhere, in every resend and at every member."""
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import ALL, Rule, findings, sender_name, words
-from pygroups.pipeline.old_tables import Tables
-from pygroups.pipeline.runs import one_body
+from pygroups.pipeline.findings import ALL, Count, Rule, findings, words
+from pygroups.pipeline.order import LAST, RANK
+from pygroups.pipeline.runs import LABEL, RUN, said_of
+from pygroups.pipeline.tables import Tables
+
+_FIELDS: Final = ("count", "bytes", "checksum")
 
 
-def judge(tables: Tables) -> DataFrame:
-    """A fact is one message as one member sent or delivered it."""
-    runs = tables.runs
-    total = runs.groupBy("group", "history").agg(F.sum("said").alias("said"))
-    lives = tables.journals.select("life", "address")
-    low = lives.select(F.col("life").alias("low_life"), F.col("address").alias("low"))
-    high = lives.select(F.col("life").alias("high_life"), F.col("address").alias("high"))
-    odd = (
-        runs.where(~one_body()).join(F.broadcast(low), "low_life", "left").join(F.broadcast(high), "high_life", "left")
+def exact(tables: Tables) -> DataFrame:
+    """A fact is one message as one member sent or delivered it.
+
+    The origin's first word is right, without its journal what most say; of as many those with the coordinator.
+    """
+    odd = tables.runs.where("low_label <> high_label").select(*RUN)
+    ranks = tables.views.groupBy("life", "view").agg(F.min(F.expr(RANK)).alias("rank"))
+    rows = said_of(tables).join(odd, list(RUN), "left_semi").join(ranks, ["life", "view"], "left")
+    run = f"over (partition by {', '.join(RUN)})"
+    sized = rows.selectExpr(
+        *("group", "history", "life", "index", *RUN, *_FIELDS, f"{LABEL} as label"),
+        f"coalesce(rank, {LAST}) as rank",
+        "kind in (0, 2) as sends",
+    ).selectExpr("*", f"count(1) over (partition by {', '.join(RUN)}, label) as votes")
+    origins, usual = "min_by(label, if(sends, index, null))", "max_by(label, struct(votes, -rank, label))"
+    known = sized.selectExpr("*", f"coalesce({origins} {run}, {usual} {run}) as right")
+    best = "if(label = right, struct(not sends, rank, life), null)"
+    told = known.selectExpr("*", f"min_by(struct(life, {', '.join(_FIELDS)}), {best}) {run} as other")
+    wrong = told.where("label <> right").dropDuplicates(["life", *RUN])
+    return findings(
+        wrong,
+        words("one run with two contents: ", *map(_between, _FIELDS)),
+        member="life",
+        other="other.life",
+        origin="sender",
+        first="first",
     )
-    broken = findings(
-        odd,
-        broken=F.lit(True),
-        member=F.col("low"),
-        other=F.col("high"),
-        origin=sender_name(),
-        first=F.col("first"),
-        detail=words("one run with two contents: ", _between("count"), _between("bytes"), _between("checksum")),
-    )
-    return findings(total, judged=F.col("said")).unionAll(broken)
 
 
 def _between(name: str) -> Column:
-    low, high = F.col(f"low_{name}"), F.col(f"high_{name}")
-    return F.when(low != high, words(f"{name} ", low, " and ", high, "; ")).otherwise("")
+    here, there = F.col(name), F.col(f"other.{name}")
+    return F.when(here != there, words(f"{name} ", here, " here and ", there, " at {other}; ")).otherwise("")
 
 
-RULE = Rule("run-identity", ALL, "messages", "nothing was sent or delivered", judge)
+RULE = Rule(
+    "run-identity",
+    ALL,
+    "messages",
+    "nothing was sent or delivered",
+    counts=(Count("streams", judged="messages"), Count("runs", suspect="low_label <> high_label")),
+    exact=exact,
+)

@@ -3,59 +3,66 @@
 In `uniform` all who deliver it do, the dead and the isolated included.
 """
 
+from typing import Final
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import (
-    UNIFORM,
+from pygroups.pipeline.findings import UNIFORM, VIRTUAL_SYNCHRONY, Count, Rule, findings
+from pygroups.pipeline.order import LAST, RANK
+from pygroups.pipeline.tables import Tables
+
+_RUN: Final = ("sender", "first")
+
+
+def exact(tables: Tables) -> DataFrame:
+    """A fact is one message at one member. Only runs delivered in more than one view are looked at closely.
+
+    Those who delivered it in the view of most are right; of as many, those of the coordinator's.
+    """
+    several = tables.runs.where("low_view <> high_view").select(*_RUN).distinct()
+    ways = tables.views.groupBy("life", "view").agg(
+        F.min(F.expr(f"coalesce({RANK}, {LAST})")).alias("rank"),
+        F.max(F.expr("if(next_previous = view, next, null)")).alias("next"),
+    )
+    rows = tables.deliveries.where("view is not null").join(several, list(_RUN), "left_semi")
+    rows = rows.select("group", "history", "profile", "life", "view", "position", *_RUN)
+    # Each delivery is seen from every view in which the run was delivered: those who left it together belong together.
+    seen = rows.select(*_RUN, F.col("view").alias("seen")).distinct()
+    met = rows.join(seen, list(_RUN)).join(ways.withColumnRenamed("view", "seen"), ["life", "seen"], "left")
+    everybody = F.col("profile").isin(*sorted(UNIFORM))
+    together = met.withColumn("next", F.when(everybody, 0).otherwise(F.col("next"))).where("next is not null")
+    together = together.withColumn("rank", F.coalesce("rank", F.expr(LAST)))
+    here = "over (partition by sender, first, seen, next, view)"
+    sized = together.selectExpr("*", f"struct(count(1) {here}, -min(rank) {here}, view) as weight")
+    all_of_them = "over (partition by sender, first, seen, next)"
+    judged = sized.selectExpr(
+        "*",
+        f"max(struct(weight, life, view)) {all_of_them} as right",
+        f"bool_or(view = seen) {all_of_them} as inside",
+    )
+    wrong = judged.where("inside and view <> right.view").dropDuplicates(["life", "view", *_RUN])
+    return findings(
+        wrong,
+        "{other} delivered it in view {also}",
+        view="view",
+        member="life",
+        other="right.life",
+        also="right.view",
+        origin="sender",
+        first="first",
+        position="position",
+    )
+
+
+RULE = Rule(
+    "same-view-delivery",
     VIRTUAL_SYNCHRONY,
-    Rule,
-    facts,
-    findings,
-    sender_name,
-    view_name,
-    words,
+    "messages",
+    "nothing was delivered",
+    counts=(
+        Count("streams", judged="if(kind = 1, messages, 0)"),
+        Count("runs", suspect="low_view <> high_view"),
+    ),
+    exact=exact,
 )
-from pygroups.pipeline.old_tables import Tables
-from pygroups.pipeline.sets import transitions
-
-
-def judge(tables: Tables) -> DataFrame:
-    """A fact is one message at one member. Only runs delivered in more than one view are looked at closely."""
-    if "views" not in tables.suspicious:
-        return facts(tables.deliveries)
-    several = tables.runs.where("low_view <> high_view").select("sender", "first").distinct()
-    rows = tables.deliveries.join(F.broadcast(several), ["sender", "first"], "left_semi")
-    here = rows.select(
-        *("group", "history", "profile", "run", "life", "address", "view", "view_number", "view_creator", "position"),
-        *("origin", "origin_incarnation", "first"),
-    )
-    there = rows.select(
-        "run",
-        F.col("life").alias("other_life"),
-        F.col("address").alias("other"),
-        F.col("view").alias("other_view"),
-        view_name().alias("other_view_name"),
-    )
-    pairs = here.join(there, "run").where("view <> other_view and life <> other_life")
-    ways = transitions(tables.views).select("life", "view", "next")
-    mine = ways.select("life", "view", F.col("next").alias("my_next"))
-    theirs = ways.select(F.col("life").alias("other_life"), "view", F.col("next").alias("their_next"))
-    met = pairs.join(F.broadcast(mine), ["life", "view"], "left")
-    met = met.join(F.broadcast(theirs), ["other_life", "view"], "left")
-    anybody = F.col("profile").isin(*sorted(UNIFORM)) & (F.col("address") < F.col("other"))
-    found = findings(
-        met,
-        broken=anybody | (F.col("my_next") == F.col("their_next")),
-        view=view_name(),
-        member=F.col("address"),
-        other=F.col("other"),
-        origin=sender_name(),
-        first=F.col("first"),
-        position=F.col("position"),
-        detail=words(F.col("other"), " delivered it in view ", F.col("other_view_name")),
-    )
-    return facts(tables.deliveries).unionAll(found)
-
-
-RULE = Rule("same-view-delivery", VIRTUAL_SYNCHRONY, "messages", "nothing was delivered", judge)

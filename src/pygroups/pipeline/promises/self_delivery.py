@@ -3,49 +3,45 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.old_findings import VIRTUAL_SYNCHRONY, Rule, findings, view_name, words
-from pygroups.pipeline.old_tables import Tables
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, words
+from pygroups.pipeline.own import own_gaps, own_messages
+from pygroups.pipeline.tables import Tables
 
 
-def judge(tables: Tables) -> DataFrame:
+def exact(tables: Tables) -> DataFrame:
     """A fact is one message at its sender. Gaps over own numbers are for merged views only."""
-    quiet = tables.journals.where("quiet_end is not null").select("life", "quiet_end")
-    heard = _own_numbers(tables).join(F.broadcast(quiet), "life").where("index < quiet_end")
-    heard = heard.groupBy("life").agg(F.max("last").alias("heard"))
-    sent = tables.messages.join(F.broadcast(quiet), "life").where("index < quiet_end")
-    sent = sent.groupBy("group", "history", "life", "address").agg(
-        F.sum("count").alias("messages"), F.max(F.col("first") + F.col("count") - 1).alias("sent")
-    )
+    gaps = own_gaps(tables)
+    skipped = gaps.where("index < quiet_end").groupBy("life").agg(F.expr("max(first + count - 1)").alias("skipped"))
+    senders = own_messages(tables).where("settles").join(skipped, "life", "left")
+    behind = senders.selectExpr("group", "history", "life", "sent", "greatest(heard, skipped) as heard")
     undelivered = findings(
-        sent.join(heard, "life", "left").withColumn("heard", F.coalesce("heard", F.lit(0))),
-        judged=F.col("messages"),
-        broken=F.col("heard") < F.col("sent"),
-        member=F.col("address"),
-        origin=F.col("address"),
-        first=F.col("heard") + 1,
-        detail=words("sent up to message ", F.col("sent"), ", heard of own messages up to ", F.col("heard")),
+        behind.where("heard < sent"),
+        words("sent up to message ", F.col("sent"), ", heard of own messages up to ", F.col("heard")),
+        member="life",
+        origin="life",
+        first="heard + 1",
     )
-    return undelivered.unionAll(_gaps_out_of_place(tables))
-
-
-def _own_numbers(tables: Tables) -> DataFrame:
-    last = (F.col("first") + F.col("count") - 1).alias("last")
-    gaps = tables.events.where("kind = 'gap' and sender = life").select("life", "index", last)
-    return tables.deliveries.where("sender = life").select("life", "index", last).unionAll(gaps)
-
-
-def _gaps_out_of_place(tables: Tables) -> DataFrame:
-    merged = tables.views.where("subgroups is not null and size(subgroups) > 0").select("life", "view")
-    gaps = tables.events.where("kind = 'gap' and sender = life")
-    return findings(
-        gaps.join(F.broadcast(merged), ["life", "view"], "left_anti"),
-        broken=F.lit(True),
-        view=view_name(),
-        member=F.col("address"),
-        origin=F.col("address"),
-        first=F.col("first"),
-        detail=words("heard a gap over its own messages in a view that is no merge"),
+    merged = tables.views.where("size(subgroups) > 0").select("life", "view")
+    misplaced = findings(
+        gaps.join(merged, ["life", "view"], "left_anti"),
+        "heard a gap over its own messages in a view that is no merge",
+        view="view",
+        member="life",
+        origin="life",
+        first="first",
     )
+    return undelivered.unionAll(misplaced)
 
 
-RULE = Rule("self-delivery", VIRTUAL_SYNCHRONY, "messages", "no sender reached quiet", judge)
+RULE = Rule(
+    "self-delivery",
+    VIRTUAL_SYNCHRONY,
+    "messages",
+    "no sender reached quiet",
+    counts=(
+        Count("streams", judged="if(kind = 0 and settles and not late, messages, 0)"),
+        Count(own_messages, suspect="settles and heard < sent"),
+        Count("events", suspect="kind = 'gap' and sender = life"),
+    ),
+    exact=exact,
+)

@@ -3,43 +3,75 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule
 from pygroups.pipeline.keys import life_key_of
-from pygroups.pipeline.old_findings import VIRTUAL_SYNCHRONY, Rule, findings
-from pygroups.pipeline.old_tables import Tables
-from pygroups.pipeline.sets import same_sets
+from pygroups.pipeline.scan import DIGEST, merged
+from pygroups.pipeline.sets import COHORT, EXTRA, compared, told, uneven
+from pygroups.pipeline.tables import Tables
 
 
-def judge(tables: Tables) -> DataFrame:
+def cohorts(tables: Tables) -> DataFrame:
+    """One row per stream of a view of which something was purged, and for each member of it that cannot be judged."""
+    members = _members(tables)
+    columns = (*COHORT, "profile", "members", "messages", "differs", "missing", "partial")
+    judged = compared(members.where("whole")).selectExpr(*columns[:-2], "0 as missing", "0 as partial")
+    unknown = members.where("whole is null or not whole").groupBy(*COHORT, "profile")
+    skipped = unknown.agg(
+        F.expr("count_if(whole is null)").alias("missing"), F.expr("count_if(not whole)").alias("partial")
+    )
+    return judged.unionByName(skipped.selectExpr("*", "0L as members", "0L as messages", "false as differs"))
+
+
+def _members(tables: Tables) -> DataFrame:
+    """One row per stream and member of a view, with the digest of what it delivered of what was purged."""
+    listed = tables.views.selectExpr("group", "history", "profile", "view", "members").dropDuplicates(
+        ["view", "members"]
+    )
+    named = listed.select("group", "history", "profile", "view", F.posexplode("members").alias("rank", "address"))
+    lives = named.select("group", "history", "profile", "view", "rank", life_key_of(F.col("address")).alias("life"))
+    members = lives.groupBy("group", "history", "profile", "view", "life").agg(F.min("rank").alias("rank"))
+    delivered = tables.streams.where("below is not null").withColumnRenamed("stream", "next")
+    purged = delivered.groupBy("view", "next").agg(F.max("below").alias("below"))
+    sums = merged("stable_") | {"messages": "sum(stable_messages)"}
+    had = delivered.groupBy("view", "life", "next").agg(*(F.expr(text).alias(name) for name, text in sums.items()))
+    known = members.join(purged, "view").join(had, ["view", "life", "next"], "left")
+    known = known.join(tables.lives.select("life", "whole"), "life", "left")
+    digest = ", ".join(f"coalesce(stable_{name}, 0L)" for name in DIGEST)
+    return known.selectExpr(
+        *("group", "history", "profile", "'purged' as purpose", "view", "next", "life", "below", "whole"),
+        "cast(rank as bigint) as rank",
+        "cast(null as bigint) as until",
+        f"xxhash64({digest}) as digest",
+        "coalesce(messages, 0L) as messages",
+    )
+
+
+def exact(tables: Tables) -> DataFrame:
     """A fact is one stream of a view at one member; a member without a whole journal is skipped."""
-    entries = tables.events.where("kind = 'purge' and view is not null").select(
-        "group", "view", F.explode("digest").alias("stream", "below")
-    )
-    purged = entries.groupBy("view", life_key_of(F.col("stream")).alias("next")).agg(F.max("below").alias("below"))
-    listed = tables.views.select(
-        *("group", "history", "view", "view_number", "view_creator"), F.explode("members").alias("address")
-    ).distinct()
-    members = listed.withColumn("life", life_key_of(F.col("address"))).join(F.broadcast(purged), "view")
-    lives = tables.journals.select("life", "whole")
-    known = members.join(F.broadcast(lives), "life", "left").where("below > 0")
-    unknown = known.where("whole is null or not whole")
-    skipped = findings(
-        unknown,
-        skipped=1,
-        reason=F.when(F.col("whole").isNull(), "the journal of a member is missing").otherwise(
-            "the journal of a member ends early"
-        ),
-    )
-    cohorts = known.where("whole").withColumn("until", F.lit(None).cast("bigint"))
-    return skipped.unionAll(
-        same_sets(
-            cohorts,
-            tables.deliveries,
-            within=F.expr("stream = next and seq < below"),
-            lacking="purged, but never delivered here in this view: ",
-        )
-    )
+    members = _members(tables).where("whole")
+    below = members.selectExpr("view", "next as stream", "below").distinct()
+    purged = tables.deliveries.join(below, ["view", "stream"]).where("seq < below")
+    purged = purged.selectExpr("view", "life", "stream as next", "index", "sender", "first", "position")
+    found = uneven(members, purged, by=("view", "life", "next"), lacking_only=True)
+    return told(found, "purged, but never delivered here in this view: {other} did", EXTRA)
 
 
 RULE = Rule(
-    "stability-safety", VIRTUAL_SYNCHRONY, "messages", "nothing was purged by votes", judge, frozenset({"purge"})
+    "stability-safety",
+    VIRTUAL_SYNCHRONY,
+    "messages",
+    "nothing was purged by votes",
+    counts=(
+        Count(
+            cohorts,
+            judged="if(members > 1, messages, 0)",
+            skipped={
+                "the journal of a member is missing": "missing",
+                "the journal of a member ends early": "partial",
+            },
+            suspect="members > 1 and differs",
+        ),
+    ),
+    exact=exact,
+    needs=frozenset({"purge"}),
 )

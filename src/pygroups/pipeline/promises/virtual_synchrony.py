@@ -2,14 +2,17 @@
 
 from pyspark.sql import DataFrame
 
-from pygroups.pipeline.old_findings import VIRTUAL_SYNCHRONY, Rule
-from pygroups.pipeline.old_tables import Tables
-from pygroups.pipeline.sets import same_sets, transitions
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule
+from pygroups.pipeline.sets import EXTRA, LACKING, TOGETHER, cohorts, members_of_cohorts, told, uneven
+from pygroups.pipeline.tables import Tables
+
+_HERE = f"purpose = '{TOGETHER}' and members > 1"
 
 
-def judge(tables: Tables) -> DataFrame:
+def exact(tables: Tables) -> DataFrame:
     """A fact is one message at one member that left the view together with another."""
-    return same_sets(transitions(tables.views), tables.deliveries)
+    members = members_of_cohorts(tables).where(f"purpose = '{TOGETHER}'")
+    return told(uneven(members, tables.deliveries), LACKING, EXTRA)
 
 
 RULE = Rule(
@@ -17,5 +20,6 @@ RULE = Rule(
     VIRTUAL_SYNCHRONY,
     "messages",
     "nothing was delivered in a view that two members left together",
-    judge,
+    counts=(Count(cohorts, judged=f"if({_HERE}, messages, 0)", suspect=f"{_HERE} and differs"),),
+    exact=exact,
 )
