@@ -47,7 +47,7 @@ def audit(
     with steps("preparing the tables"):
         small = _small(done.bytes if done else 0) and is_local(master)
         recorded = open_table(session, table, small=small)
-        store = Store(session, out, in_memory=not is_local(master))
+        store = Store(session, out, in_memory=not is_local(master), small=small)
         rules = with_occasion(recorded, RULES)
         tables = prepare(recorded, rules, store)
     with steps(f"judging {len(rules)} promises"):

@@ -49,12 +49,11 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
     Columns: group, profile, history (null), host, address, life, linked, unknown, end, whole, marked (the group has
     marks), has_marks (this life has), quiet_index, quiet_view, quiet_end, leave_index, stop_index, stop_reason,
     first_view, last_view, fault_index, heal_index, healed_us, bound_us, lost_messages, lost_views and lost_unicasts
-    (counts behind
-    `end`). Views are keys, the rest are indexes in the journal but for microseconds.
+    (counts behind `end`). Views are keys, the rest are indexes in the journal but for microseconds.
     """
     ends = recorded.lives.select("life", "end")
     told = recorded.history.events.where(_TOLD).join(ends, "life").where("index < end")
-    steps = told.select(
+    steps = recorded.gathered(told).select(
         "life", "index", "kind", "view", "reason", "mono_us", "gauges", F.expr(_SETTLED).alias("settled")
     )
     story = steps.groupBy("life").agg(*(F.expr(text).alias(name) for name, text in (_STORY | columns).items()))
@@ -111,7 +110,7 @@ def views_of(recorded: "Recorded", lives: DataFrame, columns: Mapping[str, str])
     )
     installed = recorded.history.events.where("kind = 'view'").join(known, "life").where("index < end")
     member = "over (partition by life order by index)"
-    return installed.selectExpr(
+    return recorded.gathered(installed).selectExpr(
         *("group", "profile", "history", "life", "address", "linked", "unknown", "index", "mono_us", "time_us", "day"),
         *("view", "view_number", "view_creator", "members", "transitional", "subgroups", "digest", "previous"),
         *("quiet_index", "quiet_view", "quiet_end", "fault_index", "marked", "has_marks"),

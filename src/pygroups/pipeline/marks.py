@@ -26,4 +26,4 @@ def heard(tables: Tables) -> DataFrame:
         "`group`", "life", "index", late, "explode(digest) as (origin, last)"
     )
     held = given.selectExpr("`group`", "life", f"{life_sql('origin')} as sender", "index", "last", "late")
-    return delivered.unionByName(gaps).unionByName(held)
+    return tables.gathered(delivered.unionByName(gaps).unionByName(held))

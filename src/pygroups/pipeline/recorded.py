@@ -38,16 +38,18 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
     names = distinct_names(table)
     lives = lives_of_manifest(table)
 
-    def local(rows: pa.Table) -> DataFrame:
-        frame = session.createDataFrame(rows)
+    def gathered(frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if small else frame
+
+    def local(rows: pa.Table) -> DataFrame:
+        return gathered(session.createDataFrame(rows))
 
     def parquet(folder: str, files: list[str], schema: pa.Schema) -> DataFrame:
         columns = from_arrow_schema(schema).add("group", StringType()).add("day", DateType())
         if not files:
             return session.createDataFrame([], columns)
         frame = session.read.schema(columns).option("basePath", str(table.path / folder)).parquet(*files)
-        return frame.coalesce(1) if small else frame
+        return gathered(frame)
 
     history = History(
         runs=parquet("runs", table.runs_files, RUNS),
@@ -64,6 +66,7 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
         kinds=frozenset(kind for kinds in table.manifest()["kinds"].to_pylist() for kind in kinds or ()),
         profiles=frozenset(life["profile"] for life in lives),
         whole=all(life["whole"] for life in lives),
+        gathered=gathered,
     )
 
 

@@ -20,8 +20,9 @@ class Store:
     With `in_memory` nothing is written; executors elsewhere could not read this machine's temporary folder.
     """
 
-    def __init__(self, session: SparkSession, folder: Path | None, *, in_memory: bool) -> None:
+    def __init__(self, session: SparkSession, folder: Path | None, *, in_memory: bool, small: bool = False) -> None:
         self._session = session
+        self._small = small
         self._partitioned = folder is not None
         self._folder = folder
         if folder is None and not in_memory:
@@ -38,7 +39,8 @@ class Store:
         if self._partitioned and by:
             writer = frame.repartition(*(F.col(c) for c in by)).write.mode("overwrite").partitionBy(*by)
         writer.parquet(path)
-        return self._session.read.schema(frame.schema).parquet(path)
+        kept = self._session.read.schema(frame.schema).parquet(path)
+        return kept.coalesce(1) if self._small else kept
 
     def keep_all(self, frames: Mapping[str, Callable[[], DataFrame]]) -> dict[str, DataFrame]:
         """Several tables that do not need each other, at the same time."""

@@ -1,7 +1,7 @@
 """The tables that rules share, and how they are made from a history as it was ingested."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -12,6 +12,9 @@ from pygroups.pipeline.lives import lives_of, views_of
 from pygroups.pipeline.runs import runs_of
 from pygroups.pipeline.scan import ORDERED, blocks_of, purges_of, streams_of
 from pygroups.pipeline.store import Store
+
+
+Gathered = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Recorded:
     profiles: frozenset[str]
     histories: Mapping[int, str]
     whole: bool
+    gathered: Gathered
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,9 @@ class Tables:
       their life; `unicasts` are sent or delivered, `kind` tells which
     - streams, blocks: what was delivered, of each sender in a view and block by block, as digests (`scan.py`)
     - runs: what anybody said of each run, from a sample of the deliveries (`runs.py`)
+
+    In a small audit a table is one partition, so that nothing has to be exchanged. Spark no longer knows that it is one
+    after a union or an inner join: those go through `gathered`.
     """
 
     lives: DataFrame
@@ -55,11 +62,12 @@ class Tables:
     streams: DataFrame
     blocks: DataFrame
     runs: DataFrame
+    gathered: Gathered
 
     def only(self, groups: Collection[str], profiles: Collection[str]) -> "Tables":
         """Only these groups, and in them what members of these profiles wrote."""
         here = F.col("group").isin(*sorted(groups)) & F.col("profile").isin(*sorted(profiles))
-        return replace(self, **{field.name: getattr(self, field.name).where(here) for field in fields(self)})
+        return replace(self, **{name: frame.where(here) for name, frame in vars(self).items() if name != "gathered"})
 
 
 def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
@@ -67,7 +75,10 @@ def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
     lives = store.keep("silver/lives", lives_of(recorded, columns_of(rules, "lives")))
     views = store.keep("silver/views", views_of(recorded, lives, columns_of(rules, "views")))
     source = recorded.history
-    events, votes, records = (trusted(frame, lives) for frame in (source.events, source.votes, source.runs))
+    events, votes, records = (
+        recorded.gathered(trusted(frame, lives)) for frame in (source.events, source.votes, source.runs)
+    )
+    events = store.keep("silver/events", events)
     said, deliveries = records.where("kind <= 3"), records.where("kind = 1")
     purges = store.keep("silver/purges", purges_of(votes)) if "purge" in recorded.kinds else None
     streams = store.keep("silver/streams", streams_of(said, lives, purges, columns_of(rules, "streams")))
@@ -83,6 +94,7 @@ def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
         streams=streams,
         blocks=blocks,
         runs=runs_of(said, blocks, lives, whole=recorded.whole),
+        gathered=recorded.gathered,
     )
 
 

@@ -38,7 +38,7 @@ def origins(tables: Tables) -> DataFrame:
         "`group`", "profile", "life", "linked", "count(1) over (partition by linked) as members"
     )
     sends = tables.streams.where("kind = 0 and not late").groupBy("life").agg(F.max("last").alias("sent"))
-    return settled.join(sends, "life")
+    return tables.gathered(settled.join(sends, "life"))
 
 
 def reached(tables: Tables) -> DataFrame:
@@ -46,8 +46,8 @@ def reached(tables: Tables) -> DataFrame:
     sent = origins(tables).withColumnRenamed("life", "sender")
     members = tables.lives.where(_SETTLED).selectExpr("life", "linked as with")
     marks = heard(tables).where("not late").groupBy("life", "sender").agg(F.max("last").alias("heard"))
-    met = marks.join(members, "life").join(sent.select("sender", "linked", "sent"), "sender")
-    met = met.where("linked = with and heard >= sent").groupBy("sender").agg(F.count("life").alias("all_heard"))
+    met = tables.gathered(marks.join(members, "life")).join(sent.select("sender", "linked", "sent"), "sender")
+    met = tables.gathered(met).where("linked = with and heard >= sent").groupBy("sender").agg(F.count("life").alias("all_heard"))
     return sent.join(met, "sender", "left").selectExpr(
         "`group`",
         "profile",

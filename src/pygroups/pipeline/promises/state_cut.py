@@ -15,18 +15,14 @@ def given(tables: Tables) -> DataFrame:
     Both are of the first sender (`about`) for whom they differ; `about` is null if they do for none.
     """
     begun = tables.views.select("life", "view", F.col("index").alias("begin"))
-    states = (
-        tables.events.where("kind = 'state_get'")
-        .join(begun, ["life", "view"])
-        .selectExpr(
-            *("`group`", "profile", "history", "life", "view", "begin", "digest"),
-            f"{life_sql('peer')} as taker",
-            "xxhash64(life, index) as state",
-        )
+    states = tables.gathered(tables.events.where("kind = 'state_get'").join(begun, ["life", "view"])).selectExpr(
+        *("`group`", "profile", "history", "life", "view", "begin", "digest"),
+        f"{life_sql('peer')} as taker",
+        "xxhash64(life, index) as state",
     )
     claims = states.selectExpr("`group`", "state", "explode(digest) as (origin, claimed)").where("claimed > 0")
     claims = claims.selectExpr("state", f"{life_sql('origin')} as sender", "claimed", "0L as had")
-    both = claims.unionAll(_had(tables, states)).groupBy("state", "sender")
+    both = tables.gathered(claims.unionAll(_had(tables, states))).groupBy("state", "sender")
     unlike = both.agg(F.max("claimed").alias("claimed"), F.max("had").alias("had")).where("claimed <> had")
     first = unlike.groupBy("state").agg(
         F.min("sender").alias("about"),
@@ -45,6 +41,7 @@ def _had(tables: Tables, states: DataFrame) -> DataFrame:
     senders = steps.select("life", "sender").distinct().join(states.select("life", "begin", "state"), "life")
     places = senders.selectExpr("life", "sender", "begin as index", "0L as last", "state")
     marked = steps.selectExpr("life", "sender", "index", "last", "cast(null as bigint) as state").unionAll(places)
+    marked = tables.gathered(marked)
     upto = "max(last) over (partition by life, sender order by index)"
     return marked.selectExpr("state", "sender", "0L as claimed", f"{upto} as had").where("state is not null")
 

@@ -21,9 +21,9 @@ def sent(tables: Tables) -> DataFrame:
     )
     came = tables.unicasts.where("kind = 3 and life = peer").selectExpr("sender as life", "peer", "first")
     told = tables.events.where("kind = 'undelivered'").selectExpr("life", f"{life_sql('peer')} as peer", "first")
-    fates = came.unionAll(told).distinct().withColumn("fate", F.lit(True))
+    fates = tables.gathered(came.unionAll(told)).distinct().withColumn("fate", F.lit(True))
     receivers = tables.lives.select(F.col("life").alias("peer"), "whole")
-    rows = sends.join(done, "life").where("index < until").join(fates, ["life", "peer", "first"], "left")
+    rows = tables.gathered(sends.join(done, "life").where("index < until")).join(fates, ["life", "peer", "first"], "left")
     return rows.join(receivers, "peer", "left")
 
 
