@@ -1,4 +1,8 @@
-"""The audit: journals in, a verdict per promise out."""
+"""The audit: journals, or a table of them, in; a verdict per promise out.
+
+On this machine the journals are first made a table (`ingest`), in this process while Spark's JVM starts; on a cluster
+its workers read them. Then the tables that rules share are prepared, and the rules are judged over them.
+"""
 
 import atexit
 import shutil
@@ -8,20 +12,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pygroups.journal.reader import find_segments
 from pygroups.pipeline.findings import Rule
-from pygroups.pipeline.ingest import IngestResult, Table, ingest
+from pygroups.pipeline.ingest import NotATable, Table, ingest
 from pygroups.pipeline.ingest.layout import is_table
 from pygroups.pipeline.promises import RULES, unjudged
-from pygroups.pipeline.recorded import open_table
+from pygroups.pipeline.recorded import open_journals, open_table
 from pygroups.pipeline.session import SMALL_BYTES, is_local, make_session
 from pygroups.pipeline.steps import Steps
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.tables import Recorded, Tables, prepare
 from pygroups.pipeline.verdict import AuditResult, Quarantined, Verdict, Work
-from pygroups.pipeline.verdicts import count, find, verdicts_of, witnesses
+from pygroups.pipeline.verdicts import count, find, none_found, verdicts_of, witnesses
 
 QUARANTINE_SHOWN: Final = 1000
 Progress = Callable[[str], None]
@@ -37,53 +42,74 @@ def audit(
 ) -> AuditResult:
     """Judge every promise over the journals in `paths` (folders of journals, of groups, or of lives), or over a table.
 
-    `master` or `remote` choose the Spark cluster, default `local[*]`. The table of the history, and what is made of it,
-    are written as Parquet to `out`, without it to a temporary folder that ends with the process. `progress` is told
-    each step. Raises NotAJournal for a path without journals, NoSpark if Spark or Java is missing, NotATable and
-    NamesCollide.
+    `master` or `remote` choose the Spark cluster, default `local[*]`. `out` keeps the table of the history and what is
+    made of it (`silver`, `gold`) as Parquet; without it they go to a temporary folder that ends with the process. A
+    table that is there already grows by what is new, and all of it is judged. `progress` is told each step.
+
+    Raises NotAJournal for a path without journals, NotATable for a table of another format, NamesCollide for two names
+    under one key, NoSpark if Spark or Java is missing.
     """
     steps = Steps(progress)
-    session, table, done = _opened([Path(path) for path in paths], master, out, steps)
+    folders = [Path(path).resolve() for path in paths]
+    kept = out if out is not None else _temporary()
+    skipped = 0
+    if remote is not None or not is_local(master):
+        with steps("starting Spark and reading the journals"):
+            session = make_session(master=master, remote=remote)
+            recorded, manifest = open_journals(session, _journals_only(folders))
+        store = Store(session, out, lasting=out is not None)
+    else:
+        with steps("starting Spark and reading the journals"):
+            session, table, small, skipped = _local(folders, master, kept)
+        with steps("opening the table"):
+            recorded, manifest = open_table(session, table, small=small), table.manifest()
+        store = Store(session, kept, lasting=out is not None, small=small)
+    return _judged(session, recorded, manifest, store, steps, skipped)
+
+
+def _judged(
+    session: SparkSession, recorded: Recorded, manifest: pa.Table, store: Store, steps: Steps, skipped: int
+) -> AuditResult:
+    rules = with_occasion(recorded, RULES)
     with steps("preparing the tables"):
-        small = _small(done.bytes if done else 0) and is_local(master)
-        recorded = open_table(session, table, small=small)
-        store = Store(session, out, in_memory=not is_local(master), small=small)
-        rules = with_occasion(recorded, RULES)
         tables = prepare(recorded, rules, store)
     with steps(f"judging {len(rules)} promises"):
-        verdicts = judge(tables, rules, recorded, store, out=out)
-    manifest = table.manifest()
+        verdicts = judge(tables, rules, recorded, store)
     files, rows = len(set(manifest["file"].to_pylist())), sum(manifest["rows"].to_pylist())
     return AuditResult(
         groups=sorted({verdict.group for verdict in verdicts}),
         verdicts=verdicts,
         files=files,
         rows=rows,
-        quarantined=_damaged(table),
-        history=recorded.history,
+        quarantined=_damaged(manifest),
         session=session,
         unjudged=unjudged(recorded.profiles),
-        work=Work(files, sum(manifest["bytes"].to_pylist()), rows, done.skipped if done else 0, steps.done),
+        history=recorded.history,
+        work=Work(files, sum(manifest["bytes"].to_pylist()), rows, skipped, steps.done),
     )
 
 
-def _small(size: int) -> bool:
-    return size <= SMALL_BYTES
+def _local(folders: Sequence[Path], master: str | None, kept: Path) -> tuple[SparkSession, Table, bool, int]:
+    """Spark, started while this process decodes the journals; their table; whether it is small; ranges skipped."""
+    if len(folders) == 1 and is_table(folders[0]):
+        table = Table(folders[0])
+        small = sum(table.manifest()["bytes"].to_pylist()) <= SMALL_BYTES
+        return make_session(master=master, small=small), table, small, 0
+    size = sum(segment.size for segment in find_segments(_journals_only(folders)))
+    small = size <= SMALL_BYTES
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(make_session, master=master, small=small)
+        done = ingest(folders, kept, jobs=1 if small else None)
+        session = starting.result()
+    return session, Table(kept), small, done.skipped
 
 
-def _opened(
-    paths: Sequence[Path], master: str | None, out: Path | None, steps: Steps
-) -> tuple[SparkSession, Table, IngestResult | None]:
-    """Spark, started while this process decodes the journals, and the table of the history."""
-    if len(paths) == 1 and is_table(paths[0]):
-        with steps("starting Spark"):
-            return make_session(master=master, small=True), Table(paths[0]), None
-    size = sum(segment.size for segment in find_segments(paths))
-    folder = out if out is not None else _temporary()
-    with ThreadPoolExecutor(1) as pool, steps("starting Spark and reading the journals"):
-        starting = pool.submit(make_session, master=master, small=_small(size))
-        done = ingest(paths, folder, jobs=1 if _small(size) else None)
-        return starting.result(), Table(folder), done
+def _journals_only(folders: Sequence[Path]) -> list[str]:
+    """Raises NotATable if a table is among several folders, or for a cluster."""
+    for folder in folders:
+        if is_table(folder):
+            raise NotATable(f"{folder} is a table of journals: it can be audited alone, and on this machine")
+    return [str(folder) for folder in folders]
 
 
 def _temporary() -> Path:
@@ -99,20 +125,19 @@ def with_occasion(recorded: Recorded, rules: Sequence[Rule]) -> list[Rule]:
     ]
 
 
-def judge(
-    tables: Tables, rules: Sequence[Rule], recorded: Recorded, store: Store, *, out: Path | None
-) -> list[Verdict]:
-    """Count, look closely where something is suspect, and give the verdicts."""
+def judge(tables: Tables, rules: Sequence[Rule], recorded: Recorded, store: Store) -> list[Verdict]:
+    """Count; where something is suspect look closely; give the verdicts."""
     counted = count(tables, rules)
     violations = find(tables, rules, counted.suspects(), recorded.history.names)
     if violations is not None:
-        violations = store.keep("gold/violations", violations)
-        witnesses(counted, violations)
+        witnesses(counted, store.keep("gold/violations", violations))
+    elif store.lasting:
+        store.keep("gold/violations", none_found(recorded.history.names))
     return verdicts_of(counted, RULES, recorded.histories)
 
 
-def _damaged(table: Table) -> list[Quarantined]:
-    rows = table.manifest().select(["file", "damage_offset", "damage"]).to_pylist()
+def _damaged(manifest: pa.Table) -> list[Quarantined]:
+    rows = manifest.select(["file", "damage_offset", "damage"]).to_pylist()
     places = [
         Quarantined(row["file"], row["damage_offset"], row["damage"]) for row in rows if row["damage"] is not None
     ]

@@ -1,19 +1,24 @@
-"""A table of histories, as `ingest` wrote it, opened in Spark."""
+"""A history opened in Spark: a table that `ingest` wrote, or on a cluster the journals through the data source.
 
+Manifest, names and the members of views come by way of this process, which knows after it whose journals can be
+trusted how far, and which lives belong together: they are few, however many messages a history has.
+"""
+
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import DateType, StringType
+from pyspark.sql.types import StructType
 
 from pygroups.pipeline.history import History
-from pygroups.pipeline.ingest import Table
-from pygroups.pipeline.ingest.layout import EVENTS, NAMES, RUNS, VOTES
+from pygroups.pipeline.ingest import Table, layout
 from pygroups.pipeline.linked import linked_of
-from pygroups.pipeline.tables import Recorded
+from pygroups.pipeline.schemas import EVENTS, RUNS, VOTES
+from pygroups.pipeline.source import GroupsDataSource, read
+from pygroups.pipeline.tables import Gathered, Recorded
 from pygroups.pipeline.writers import writers_of
 
 _LIVES: Final = pa.schema(
@@ -24,6 +29,9 @@ _LIVES: Final = pa.schema(
         ("unknown", pa.list_(pa.string())),
     ]
 )
+_MEMBERS: Final = ["life", "index", "members"]
+
+Life = dict[str, Any]
 
 
 class NamesCollide(ValueError):
@@ -31,66 +39,98 @@ class NamesCollide(ValueError):
 
 
 def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
-    """The tables of a history. Lives and names come by way of this process: they are few.
+    """The history in a table. With `small` each of its tables is one partition, so that nothing has to be exchanged.
 
-    With `small` each table is one partition, so that nothing has to be exchanged. Raises NamesCollide.
+    Raises NamesCollide.
     """
-    names = distinct_names(table)
-    lives = lives_of_manifest(table)
 
     def gathered(frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if small else frame
 
-    def local(rows: pa.Table) -> DataFrame:
-        return gathered(session.createDataFrame(rows))
-
-    def parquet(folder: str, files: list[str], schema: pa.Schema) -> DataFrame:
-        columns = from_arrow_schema(schema).add("group", StringType()).add("day", DateType())
+    def parquet(folder: str, files: list[str], schema: StructType) -> DataFrame:
         if not files:
-            return session.createDataFrame([], columns)
-        frame = session.read.schema(columns).option("basePath", str(table.path / folder)).parquet(*files)
-        return gathered(frame)
+            return session.createDataFrame([], schema)
+        return session.read.schema(schema).option("basePath", str(table.path / folder)).parquet(*files)
 
-    history = History(
-        runs=parquet("runs", table.runs_files, RUNS),
-        events=parquet("events", table.events_files, EVENTS),
-        votes=parquet("votes", table.votes_files, VOTES),
-        names=local(names),
-        writers=local(writers_of(table.manifest())),
+    views = layout.EVENTS.empty_table().select(_MEMBERS)
+    if table.events_files:
+        events = ds.dataset(table.events_files, schema=layout.EVENTS, format="parquet")
+        views = events.to_table(columns=_MEMBERS, filter=pc.field("kind") == "view")
+    return _recorded(
+        session,
+        *(table.manifest(), distinct_names(table), views),
+        runs=gathered(parquet("runs", table.runs_files, RUNS)),
+        events=gathered(parquet("events", table.events_files, EVENTS)),
+        votes=gathered(parquet("votes", table.votes_files, VOTES)),
+        gathered=gathered,
     )
+
+
+def open_journals(session: SparkSession, paths: Sequence[str]) -> tuple[Recorded, pa.Table]:
+    """The history in journals that the executors can read, kept in Spark's memory, and its manifest.
+
+    Raises NamesCollide.
+    """
+    session.dataSource.register(GroupsDataSource)
+    frames = {name: read(session, *paths, table=name).persist() for name in ("runs", "events", "votes")}
+    manifest, names = (read(session, *paths, table=name).toArrow() for name in ("manifest", "names"))
+    views = frames["events"].where("kind = 'view'").select(*_MEMBERS).toArrow()
+    return _recorded(session, manifest, _distinct(names), views, **frames, gathered=lambda frame: frame), manifest
+
+
+def _recorded(
+    session: SparkSession,
+    manifest: pa.Table,
+    names: pa.Table,
+    views: pa.Table,
+    *,
+    runs: DataFrame,
+    events: DataFrame,
+    votes: DataFrame,
+    gathered: Gathered,
+) -> Recorded:
+    rows = manifest.to_pylist()
+    lives = lives_of(rows, views)
     ids = names.filter(pc.equal(names["kind"], "history"))
+    named = gathered(session.createDataFrame(names))
     return Recorded(
-        history=history,
-        lives=local(pa.Table.from_pylist(lives, _LIVES)),
+        history=History(runs, events, votes, named, gathered(session.createDataFrame(writers_of(manifest)))),
+        lives=gathered(session.createDataFrame(pa.Table.from_pylist(lives, _LIVES))),
         histories=dict(zip(ids["key"].to_pylist(), ids["name"].to_pylist(), strict=True)),
-        kinds=frozenset(kind for kinds in table.manifest()["kinds"].to_pylist() for kind in kinds or ()),
+        kinds=frozenset(kind for row in rows for kind in row["kinds"] or ()),
         profiles=frozenset(life["profile"] for life in lives),
         whole=all(life["whole"] for life in lives),
         gathered=gathered,
     )
 
 
-def lives_of_manifest(table: Table) -> list[dict[str, Any]]:
+def lives_of(manifest: Sequence[Life], views: pa.Table) -> list[Life]:
     """One row per life: how far its journal can be trusted, a number for all lives that views link with it (`linked`),
-    and which of those have no whole journal (`unknown`, addresses)."""
-    lives: dict[int, dict[str, Any]] = {}
-    for row in table.manifest().to_pylist():
-        life = lives.setdefault(
-            row["life"],
-            {name: row[name] for name in ("group", "life", "address", "profile", "host")}
-            | {"end": 0, "hole": None, "whole": True},
-        )
+    and which of those have no whole journal (`unknown`, addresses).
+
+    `manifest` are rows of the manifest, `views` has `life`, `index` and `members` of every view record. Who has no
+    record is no life.
+    """
+    lives: dict[int, Life] = {}
+    for row in manifest:
+        named = {name: row[name] for name in ("group", "life", "address", "profile", "host")}
+        life = lives.setdefault(row["life"], named | {"end": 0, "hole": None, "whole": True})
         life["profile"], life["host"] = life["profile"] or row["profile"], life["host"] or row["host"]
         if row["last_index"] is not None:
             life["end"] = max(life["end"], row["last_index"] + 1)
         if row["wrong_index"] is not None:
             life["hole"] = min(row["wrong_index"], row["wrong_index"] if life["hole"] is None else life["hole"])
         life["whole"] = life["whole"] and row["wrong_index"] is None and row["damage"] is None
-    lives = {key: life for key, life in lives.items() if life["profile"] is not None}
+    lives = {key: life for key, life in lives.items() if life["profile"] is not None and life["end"] > 0}
     for life in lives.values():
         hole = life.pop("hole")
         life["end"] = life["end"] if hole is None else hole
-    linked = linked_of(_memberships(table, lives))
+    columns = (views[name].to_pylist() for name in _MEMBERS)
+    linked = linked_of(
+        (lives[life]["group"], lives[life]["address"], members)
+        for life, index, members in zip(*columns, strict=True)
+        if life in lives and index < lives[life]["end"]
+    )
     whole = {(life["group"], life["address"]) for life in lives.values() if life["whole"]}
     unknown: dict[int, list[str]] = {}
     for node in linked.keys() - whole:
@@ -101,34 +141,20 @@ def lives_of_manifest(table: Table) -> list[dict[str, Any]]:
     return list(lives.values())
 
 
-def _memberships(table: Table, lives: dict[int, dict[str, Any]]) -> list[tuple[str, str, list[str] | None]]:
-    """Of every view that a journal can be trusted for: group, address of the member, and the members it names."""
-    if not table.events_files:
-        return []
-    views = ds.dataset(table.events_files, schema=EVENTS, format="parquet").to_table(
-        columns=["life", "index", "members"], filter=pc.field("kind") == "view"
-    )
-    columns = (views[name].to_pylist() for name in ("life", "index", "members"))
-    return [
-        (lives[life]["group"], lives[life]["address"], members)
-        for life, index, members in zip(*columns, strict=True)
-        if life in lives and index < lives[life]["end"]
-    ]
-
-
 def distinct_names(table: Table) -> pa.Table:
-    """Each key with its name. Raises NamesCollide if a key has two."""
+    """Each key of a table with its name. Raises NamesCollide if a key has two."""
     if not table.names_files:
-        return NAMES.empty_table()
-    rows = ds.dataset(table.names_files, schema=NAMES, format="parquet").to_table()
+        return layout.NAMES.empty_table()
+    return _distinct(ds.dataset(table.names_files, schema=layout.NAMES, format="parquet").to_table())
+
+
+def _distinct(names: pa.Table) -> pa.Table:
     key = ["group", "kind", "key"]
-    found = rows.group_by(key).aggregate(
-        [(name, how) for name in ("name", "number", "creator") for how in ("min", "max")]
-    )
+    told = [(name, how) for name in ("name", "number", "creator") for how in ("min", "max")]
+    found = names.group_by(key).aggregate(told)
     for row in found.filter(pc.not_equal(found["name_min"], found["name_max"])).slice(0, 1).to_pylist():
         raise NamesCollide(
             f"the names {row['name_min']} and {row['name_max']} of group {row['group']} have one key: rename one of "
             "them, or audit their journals apart"
         )
-    names = found.select([*key, "name_min", "number_min", "creator_min"])
-    return names.rename_columns(NAMES.names)
+    return found.select([*key, "name_min", "number_min", "creator_min"]).rename_columns(layout.NAMES.names)

@@ -13,7 +13,6 @@ from pygroups.pipeline.runs import runs_of
 from pygroups.pipeline.scan import ORDERED, blocks_of, purges_of, streams_of
 from pygroups.pipeline.store import Store
 
-
 Gathered = Callable[[DataFrame], DataFrame]
 
 

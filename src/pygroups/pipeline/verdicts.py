@@ -122,6 +122,12 @@ def find(tables: Tables, rules: Sequence[Rule], suspects: Mapping[str, set[str]]
     return named(reduce(DataFrame.unionAll, found), names) if found else None
 
 
+def none_found(names: DataFrame) -> DataFrame:
+    """No violation, in the form of `find`."""
+    text = [f"cast(null as {ddl}) as `{name}`" for name, ddl in VIOLATION_COLUMNS.items()]
+    return names.where(F.lit(False)).selectExpr(*text, "cast(null as bigint) as history")
+
+
 def named(found: DataFrame, names: DataFrame) -> DataFrame:
     """Findings with the names of lives and views in place of their keys, in the sentence too."""
     for column in NAMED:

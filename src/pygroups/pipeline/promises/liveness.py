@@ -47,7 +47,12 @@ def reached(tables: Tables) -> DataFrame:
     members = tables.lives.where(_SETTLED).selectExpr("life", "linked as with")
     marks = heard(tables).where("not late").groupBy("life", "sender").agg(F.max("last").alias("heard"))
     met = tables.gathered(marks.join(members, "life")).join(sent.select("sender", "linked", "sent"), "sender")
-    met = tables.gathered(met).where("linked = with and heard >= sent").groupBy("sender").agg(F.count("life").alias("all_heard"))
+    met = (
+        tables.gathered(met)
+        .where("linked = with and heard >= sent")
+        .groupBy("sender")
+        .agg(F.count("life").alias("all_heard"))
+    )
     return sent.join(met, "sender", "left").selectExpr(
         "`group`",
         "profile",

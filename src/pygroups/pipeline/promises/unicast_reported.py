@@ -23,7 +23,9 @@ def sent(tables: Tables) -> DataFrame:
     told = tables.events.where("kind = 'undelivered'").selectExpr("life", f"{life_sql('peer')} as peer", "first")
     fates = tables.gathered(came.unionAll(told)).distinct().withColumn("fate", F.lit(True))
     receivers = tables.lives.select(F.col("life").alias("peer"), "whole")
-    rows = tables.gathered(sends.join(done, "life").where("index < until")).join(fates, ["life", "peer", "first"], "left")
+    rows = tables.gathered(sends.join(done, "life").where("index < until")).join(
+        fates, ["life", "peer", "first"], "left"
+    )
     return rows.join(receivers, "peer", "left")
 
 
