@@ -56,7 +56,7 @@ def audit(
     strict: Annotated[bool, Parameter(negative=())] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """Check every promise over journals, with Spark; write a report.
+    """Check every promise over journals, or over a table of them, with Spark; write a report.
 
     Exit code 0: no promise was broken; 1: one was (--strict: or could not be judged); 2: there is no journal there, or
     Spark cannot run. Damaged places in journals are told as warnings.
@@ -64,10 +64,11 @@ def audit(
     Parameters
     ----------
     journals
-        Folders of journals, a group's folder in one, or one life's folder.
+        Folders of journals, a group's folder in one, or one life's folder; or one table that pygroups ingest made.
     out
-        Keep the tables (bronze, silver, gold) as Parquet in this folder, by group and day. Without it they go to a
-        temporary folder and end with the command.
+        Keep the table of the journals, what is made of it (silver) and what was found (gold) as Parquet in this folder,
+        by group and day. A table that is there already grows by what is new, and all of it is judged. Without --out
+        they go to a temporary folder and end with the command.
     report
         Write the findings as one HTML file that works offline.
     strict
@@ -78,8 +79,22 @@ def audit(
     """
     _check_call(journals, out, cluster)
     check_spark()
+    result = _judged(journals, out, report, cluster)
+    _warn_of_damage(result)
+    if as_json:
+        print(json.dumps(as_object(result)))
+    else:
+        show(result, report)
+    return FAILED if result.broken or (strict and result.doubtful) else 0
+
+
+def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, cluster: Cluster) -> AuditResult:
+    """The audit and its report. What Spark, the journals or the report's place refuse is one sentence."""
     from pygroups.journal.reader import NotAJournal
+    from pygroups.pipeline.ingest import NotATable, NotTheSame
+    from pygroups.pipeline.recorded import NamesCollide
     from pygroups.pipeline.session import NoSpark
+    from pygroups.pipeline.steps import Steps
 
     try:
         with _progress() as progress:
@@ -87,16 +102,11 @@ def audit(
 
             result = judge_journals(journals, master=cluster.master, remote=cluster.remote, out=out, progress=progress)
             if report is not None:
-                progress("writing the report")
-                _write_report(report, result)
-    except (NotAJournal, NoSpark) as error:
+                with Steps(progress, result.work.steps)("writing the report"):
+                    _write_report(report, result)
+    except (NotAJournal, NotATable, NotTheSame, NamesCollide, NoSpark) as error:
         raise UsageError(str(error)) from error
-    _warn_of_damage(result)
-    if as_json:
-        print(json.dumps(as_object(result)))
-    else:
-        show(result, report)
-    return FAILED if result.broken or (strict and result.doubtful) else 0
+    return result
 
 
 def _check_call(journals: tuple[Path, ...], out: Path | None, cluster: Cluster) -> None:
@@ -155,6 +165,7 @@ def as_object(result: AuditResult) -> dict[str, Any]:
         "files": result.files,
         "rows": result.rows,
         "quarantined": len(result.quarantined),
+        "work": asdict(result.work),
     }
 
 
@@ -173,7 +184,9 @@ def show(result: AuditResult, report: Path | None) -> None:
     if result.unjudged:
         console.print(f"not judged, as no rule is there yet: {', '.join(result.unjudged)}", markup=False)
     groups = "group" if len(result.groups) == 1 else "groups"
-    console.print(f"{len(result.groups)} {groups}, {result.files} files, {result.rows} records", markup=False)
+    seconds, cpu = (sum(getattr(step, name) for step in result.work.steps) for name in ("seconds", "cpu_seconds"))
+    read = f"{len(result.groups)} {groups}, {result.files} files, {result.rows} records"
+    console.print(f"{read}; {seconds:.1f} s, {cpu:.1f} CPU s", markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)
 

@@ -15,8 +15,8 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 class Steps:
     """Names steps to `progress` and measures them. CPU time of processes that other steps started counts too."""
 
-    def __init__(self, progress: Callable[[str], None]) -> None:
-        self.done: list[Step] = []
+    def __init__(self, progress: Callable[[str], None], done: list[Step] | None = None) -> None:
+        self.done: list[Step] = [] if done is None else done
         self._progress = progress
 
     @contextmanager

@@ -107,7 +107,7 @@ class AuditResult:
     history: "History"
     session: "SparkSession"
     unjudged: list[str] = field(default_factory=list)
-    work: Work | None = None
+    work: Work = field(default_factory=lambda: Work(0, 0, 0, 0))
 
     def summary(self) -> list[Verdict]:
         """One verdict per promise, the worst of all groups and histories, counts added up."""
