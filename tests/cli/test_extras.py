@@ -46,6 +46,7 @@ def test_a_command_that_needs_spark_says_so_in_one_sentence(
 EVERY_COMMAND: dict[str, tuple[list[str], int]] = {
     "audit": (["."], 2),
     "demo": ([], 2),
+    "ingest": ([".", "--out", "table"], 2),
     "join": (["g", "--leave-at-eof", "--discovery", "dir:groups"], 0),
     "simulate": (["--seeds", "0:2", "--jobs", "1"], 0),
 }

@@ -71,6 +71,24 @@ for a program:
 Exit code 0: no promise was broken. Exit code 1: a promise was broken, or, with --strict, could not be judged. Exit \
 code 2: there is no journal in that folder, or Spark cannot run.""",
     ),
+    "ingest": Command(
+        "pygroups.cli.ingest:ingest",
+        "Append journals to a table of Parquet files, which the audit reads in place of them.",
+        "pygroups ingest journal/ --out table/",
+        """\
+later: only what the members have written since then is read
+  pygroups ingest journal/ --out table/
+the audit of the whole table:
+  pygroups audit table/
+a member's journal that arrived from another machine:
+  pygroups ingest from-b/orders/B@3f2c91d0 --out table/""",
+        """\
+The members may go on writing. A journal that is not what the table knows of it (shorter, or replaced) is refused, and \
+nothing is added then. Damaged places are told as warnings and stand in the table. An ingest that is killed leaves the \
+table as it was, and the next one does the work again. Only one ingest at a time can write a table.
+
+Exit code 0: the table has all that could be read. Exit code 2: it has what it had before, and one line says why.""",
+    ),
     "stream": Command("pygroups.cli.stream:stream", "Check the promises while the members still write."),
     "simulate": Command(
         "pygroups.cli.simulate:simulate",

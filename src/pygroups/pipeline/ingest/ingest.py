@@ -86,7 +86,7 @@ def ingest(
 def _prepared(out: Path) -> Path:
     """The folder `out` as a table, made if it is missing or empty."""
     if not is_table(out):
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if out.exists() and (not out.is_dir() or set(out.iterdir()) - {_begun(out / TABLE_FILE)}):
             raise NotATable(f"{out} is no table of journals, and not empty: --out names a table, or a new folder")
         out.mkdir(parents=True, exist_ok=True)
         _write_whole(out / TABLE_FILE, lambda path: path.write_text(json.dumps({"format": FORMAT}), encoding="utf-8"))
@@ -180,6 +180,11 @@ def _rows(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
 def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """A file that is there as a whole or not at all."""
-    beside = path.with_name(f".{path.name}")
+    beside = _begun(path)
     write(beside)
     os.replace(beside, path)
+
+
+def _begun(path: Path) -> Path:
+    """Where a file stands that is not whole yet."""
+    return path.with_name(f".{path.name}")

@@ -1,0 +1,105 @@
+"""`pygroups ingest`: journals become a table of Parquet files; each call appends what is new."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from pygroups.cli.extras import check_arrow
+from pygroups.cli.progress import say
+from pygroups.cli.refusals import one_line
+from pygroups.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from pygroups.pipeline.ingest import IngestResult
+
+SHOWN: Final = 5
+"""Damaged places that are told in words; the table has them all."""
+
+
+def ingest(
+    *journals: Path,
+    out: Path | None = None,
+    jobs: int | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Append what journals hold to a table of Parquet files, for `pygroups audit`, Spark, or any reader of Parquet.
+
+    Parameters
+    ----------
+    journals
+        Folders of journals, a group's folder in one, or one life's folder.
+    out
+        The table: a folder, made if it is missing.
+    jobs
+        Processes that read; the cores of this machine if it is not given. A small ingest needs one.
+    as_json
+        One JSON object on standard output.
+    """
+    table = _checked(journals, out, jobs)
+    check_arrow()
+    from pygroups.journal.reader import NotAJournal
+    from pygroups.pipeline.ingest import NotATable, NotTheSame
+    from pygroups.pipeline.ingest import ingest as append
+
+    try:
+        result = append(journals, table, jobs=jobs, progress=_tell)
+    except (NotAJournal, NotATable, NotTheSame) as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"{error.filename or table}: {error.strerror or error}") from error
+    finally:
+        say("")
+    _warn_of_damage(result)
+    print(json.dumps(as_object(result)) if as_json else in_words(result, table))
+    return 0
+
+
+def _checked(journals: tuple[Path, ...], out: Path | None, jobs: int | None) -> Path:
+    if not journals:
+        raise UsageError("say where the journals are, for instance: pygroups ingest journal/ --out table/")
+    if out is None:
+        raise UsageError("say where the table is, for instance: pygroups ingest journal/ --out table/")
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs {jobs}: at least one process has to read")
+    return out
+
+
+def _tell(done: int, of: int) -> None:
+    say(f"{_size(done)} of {_size(of)} read")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
+def _warn_of_damage(result: IngestResult) -> None:
+    for place in result.damaged[:SHOWN]:
+        print(one_line(f"warning: {place.file} at byte {place.offset}: {place.reason}"), file=sys.stderr)
+    if len(result.damaged) > SHOWN:
+        print(f"warning: {len(result.damaged) - SHOWN} more damaged places", file=sys.stderr)
+
+
+def as_object(result: IngestResult) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {**asdict(result), "damaged": [asdict(place) for place in result.damaged]}
+
+
+def in_words(result: IngestResult, table: Path) -> str:
+    """What was done, on one line."""
+    parts = [_count(result.files, "file"), _size(result.bytes), _count(result.rows, "record")]
+    if result.skipped:
+        parts.append(f"{_count(result.skipped, 'range')} known already")
+    if result.damaged:
+        parts.append(_count(len(result.damaged), "damaged place"))
+    what = f"added to {table}" if result.commit else f"nothing new for {table}"
+    return one_line(f"{what}: {', '.join(parts)}, {result.seconds:.1f} s ({result.cpu_seconds:.1f} s of processors)")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
