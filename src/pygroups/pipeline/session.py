@@ -26,6 +26,7 @@ _SETTINGS: Final = {
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.autoBroadcastJoinThreshold": "32m",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
 }
 _LOCAL_SETTINGS: Final = {

@@ -13,7 +13,8 @@ from pygroups.pipeline.measures.percentiles import rounded, weighted_percentiles
 
 MINUTE_US: Final = 60_000_000
 TO_ALL: Final = 0  # in place of the key of a unicast's receiver
-_RUN: Final = ("sender", "first", f"coalesce(peer, {TO_ALL}L) as receiver")
+_RUN: Final = "xxhash64(sender, first, peer) as run"
+"""A run, among all that were sent: a message to one member and one to all may carry the same number."""
 
 
 def latencies(history: History, *, one_host: bool = False) -> DataFrame:
@@ -25,29 +26,22 @@ def latencies(history: History, *, one_host: bool = False) -> DataFrame:
     number, which may be negative. `one_host` says that all lives are on one host: then no clocks are looked up.
     """
     delivered = history.runs.where(DELIVERED).selectExpr(
-        "group", *_RUN, "life", "time_us", "mono_us", "cast(count as bigint) as messages"
+        *("group", "sender", "first", f"coalesce(peer, {TO_ALL}L) as receiver", "life", "time_us", "mono_us"),
+        *("cast(count as bigint) as messages", _RUN),
     )
-    joined = delivered.join(_first_send_of_each_run(history), ["sender", "first", "receiver"])
+    sent = history.runs.where(SENT).selectExpr(_RUN, "time_us", "mono_us").groupBy("run")
+    # A run is sent once; a journal that says otherwise breaks a promise, but must not count its messages twice.
     if one_host:
-        clock, latency_us = "true", "mono_us - sent.mono_us"
+        joined = delivered.join(sent.agg(_least("mono_us", "sent_us")), "run")
+        clock, latency_us = "true", "mono_us - sent_us"
     else:
         hosts = history.writers.select("life", "host")
+        joined = delivered.join(sent.agg(F.expr("min(struct(time_us, mono_us))").alias("sent")), "run")
         joined = joined.join(hosts, "life").join(hosts.toDF("sender", "origin_host"), "sender")
         clock = "host <=> origin_host"
         latency_us = f"if({clock}, mono_us - sent.mono_us, time_us - sent.time_us)"
     rows = ("group", "sender", "first", "receiver", "life", "time_us", "messages")
     return joined.selectExpr(*rows, f"{clock} as one_clock", f"{latency_us} as latency_us")
-
-
-def _first_send_of_each_run(history: History) -> DataFrame:
-    """A run is sent once; a journal that says otherwise breaks a promise, but must not count its messages twice."""
-    moment = F.expr("min(struct(time_us, mono_us))").alias("sent")
-    return (
-        history.runs.where(SENT)
-        .selectExpr(*_RUN, "time_us", "mono_us")
-        .groupBy("sender", "first", "receiver")
-        .agg(moment)
-    )
 
 
 def latency_counts(latency_rows: DataFrame, bucket_us: int | Column = MINUTE_US) -> DataFrame:
@@ -112,5 +106,5 @@ def clock_difference(latency_rows: DataFrame, history: History) -> DataFrame:
     )
 
 
-def _least(column: str) -> Column:
-    return F.min(column).alias(column)
+def _least(column: str, name: str | None = None) -> Column:
+    return F.min(column).alias(name or column)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -9,18 +11,31 @@ from pygroups.pipeline.history import History
 from pygroups.pipeline.measures.kinds import SENT, by_member
 from pygroups.pipeline.measures.percentiles import rounded
 
+_OF_RUNS: Final = {"runs": "count(*)", "messages": "sum(count)", "bytes": "sum(bytes)"}
+
 
 def run_sizes(history: History) -> DataFrame:
     """Per group and sender: `runs`, `messages`, `bytes`, and per run the median and largest of messages and bytes."""
-    sends = by_member(history.runs.where(SENT).select("life", "count", "bytes"), history)
-    return sends.groupBy("group", F.col("member").alias("sender")).agg(
-        F.count("*").alias("runs"),
-        F.sum("count").alias("messages"),
-        F.sum("bytes").alias("bytes"),
-        F.percentile(rounded("count"), F.lit(0.5)).alias("messages_per_run_p50"),
-        F.max("count").alias("messages_per_run_max"),
-        F.percentile(rounded("bytes"), F.lit(0.5)).alias("bytes_per_run_p50"),
-        F.max("bytes").alias("bytes_per_run_max"),
+    size = (rounded("count").alias("messages_per_run"), rounded("bytes").alias("bytes_per_run"))
+    alike = (
+        history.runs.where(SENT)
+        .groupBy("life", *size)
+        .agg(
+            *(F.expr(text).alias(name) for name, text in _OF_RUNS.items()),
+            F.max("count").alias("messages_per_run_max"),
+            F.max("bytes").alias("bytes_per_run_max"),
+        )
+    )
+    return (
+        by_member(alike, history)
+        .groupBy("group", F.col("member").alias("sender"))
+        .agg(
+            *(F.sum(name).alias(name) for name in _OF_RUNS),
+            F.percentile("messages_per_run", F.lit(0.5), F.col("runs")).alias("messages_per_run_p50"),
+            F.max("messages_per_run_max").alias("messages_per_run_max"),
+            F.percentile("bytes_per_run", F.lit(0.5), F.col("runs")).alias("bytes_per_run_p50"),
+            F.max("bytes_per_run_max").alias("bytes_per_run_max"),
+        )
     )
 
 
@@ -30,5 +45,5 @@ def run_size_classes(history: History) -> DataFrame:
     return (
         history.runs.where(SENT)
         .groupBy("group", at_least)
-        .agg(F.count("*").alias("runs"), F.sum("count").alias("messages"))
+        .agg(*(F.expr(_OF_RUNS[name]).alias(name) for name in ("runs", "messages")))
     )
