@@ -30,7 +30,7 @@ from pygroups.pipeline.report.findings import (
 )
 from pygroups.pipeline.report.gather import STRETCHES, stretch_us
 from pygroups.pipeline.report.render import VIOLATIONS_SHOWN, page_of
-from pygroups.pipeline.verdict import Quarantined, Verdict, Violation, Word
+from pygroups.pipeline.verdict import Quarantined, Step, Verdict, Violation, Word, Work
 from tests.pipeline.html_page import Element, reaches_out, read
 
 START = 1_700_000_000_000_000
@@ -337,6 +337,23 @@ def test_quarantined_places_are_named() -> None:
     (table,) = [table for table in shown.all("table") if table.attributes.get("id") == "quarantine"]
     assert table.all("tr")[1].text == "orders/A@a1/000000.journal 4,096 torn frame"
     assert "1 place could not be read" in shown.one("main").text
+
+
+def test_the_page_says_what_the_audit_did() -> None:
+    steps = [Step("starting Spark", 4.2, 9.6), Step("judging 24 promises", 11.8, 20.4)]
+    shown = page(verdict("fifo"), work=Work(files=5, bytes=5_956_914, rows=52_816, skipped=3, steps=steps))
+    text = shown.one("main").text
+    assert "It read 5.96 MB of 5 files with 52,816 records; 3 ranges of bytes were in the table already" in text
+    assert "Until this page it took 16.0 s, and 30.0 s of CPU time." in text
+    (table,) = [table for table in shown.all("table") if table.attributes.get("id") == "steps"]
+    assert [row.text for row in table.all("tr")[1:]] == [
+        "starting Spark 4.20 s 9.60 s",
+        "judging 24 promises 11.8 s 20.4 s",
+    ]
+
+
+def test_a_page_without_a_word_on_the_work_has_no_table_of_steps() -> None:
+    assert "What the audit did" not in page(verdict("fifo")).one("main").text
 
 
 def test_an_audit_of_nothing_is_still_a_page() -> None:

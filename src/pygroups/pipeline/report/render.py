@@ -90,6 +90,7 @@ def _filters() -> dict[str, Callable[..., Any]]:
         "names": _names,
         "overview_in_words": _overview_in_words,
         "place": lambda violation: list(_place(violation)),
+        "seconds": lambda seconds: scale.duration(seconds * 1_000_000, padded=True),
         "significant": scale.significant,
         "span": scale.duration,
         "size_class": _size_class,
