@@ -8,10 +8,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from pygroups.journal.reader import TYPES, Asked, Quarantine, Range, read_segments
-from pygroups.pipeline.ingest import Table, ingest, layout
+from pygroups.pipeline.ingest import layout
 from pygroups.pipeline.schemas import QUARANTINE
 
 _BATCH_MESSAGES: Final = 1 << 16
@@ -75,6 +74,11 @@ def rows_of_history(lives: Sequence[str], table: str, columns: Sequence[str]) ->
     """A table of the history of whole lives, given by their folders: what `ingest` writes of them, but not kept."""
     if not lives:
         return
+    # Spark plans each query in a new process, which would import these for tables that do not need them.
+    import pyarrow.dataset as ds
+
+    from pygroups.pipeline.ingest import Table, ingest
+
     with tempfile.TemporaryDirectory(prefix="pygroups-") as folder:
         ingest(lives, Path(folder), jobs=1)
         made = Table(folder)
