@@ -63,8 +63,8 @@ def write_tables(shape: Shape, out: Path) -> int:
     return runs
 
 
-def write_journals(shape: Shape, root: Path, per_frame: int = 4) -> int:
-    """Journals of the drawn histories below `root`; returns how many run records."""
+def write_journals(shape: Shape, root: Path, per_frame: float = 4) -> int:
+    """Journals of the drawn histories below `root`, with so many records a frame; returns how many run records."""
     runs = 0
     for views in stories(shape):
         for member in _lives(views):
@@ -72,12 +72,14 @@ def write_journals(shape: Shape, root: Path, per_frame: int = 4) -> int:
                 root, member.group, member.name, member.incarnation, "total", host="here", boot_id="boot"
             )
             batch: list[Any] = []
-            for record, at in _records(views, member):
+            frames = 0
+            for number, (record, at) in enumerate(_records(views, member), 1):
                 batch.append(record)
                 runs += record[0] in ("send", "deliver")
-                if len(batch) == per_frame:
+                if number >= (frames + 1) * per_frame:
                     writer.write(batch, at, at)
                     batch = []
+                    frames += 1
             writer.write(batch, at, at)
             writer.close()
     return runs
