@@ -1,8 +1,8 @@
 """What ingest costs: `python -m bench.ingest [--records N] [--per-frame 1.3 4 64]`.
 
-Writes journals of N run records (`histories.py`), with so many records a frame, and prints for each the processor seconds
-of `ingest` into a table, in microseconds a record, and those of reading the same journals record by record into Arrow
-batches, which is what an audit did before and only half of what ingest does. Everything runs in this process.
+Writes journals of N run records (`histories.py`), with so many records a frame, and prints for each the processor
+seconds of `ingest` into a table, in microseconds a record, and those of reading the same journals record by record into
+Arrow batches, which is what an audit did before and only half of what ingest does. Everything runs in this process.
 """
 
 from __future__ import annotations

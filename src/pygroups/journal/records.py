@@ -1,7 +1,8 @@
-"""Where the records of many frames, and the fields of each, begin: one step in all frames at once.
+"""Where the records of many frames, and the fields of each, begin: one step in all records at once.
 
-The first records of all frames are walked through together, then the second ones, and so on. A frame that holds
-anything but frequent records of the usual shape is given back as `slow`. It belongs to the extra `spark`.
+A record is looked for where the name of a frequent kind stands behind the head of an array. A frame counts only if what
+was found is the whole of it: each record ends where the next one begins, and the last one where the frame ends. Every
+other frame is given back as `slow`. It belongs to the extra `spark`.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ INDEX, TIME, MONO, VIEW, FIRST_FIELD = range(5)
 """Rows of `Records.cursors`: then follow the fields of the kind; behind the last one stands where the record ends."""
 CURSORS: Final = FIRST_FIELD + FIELDS_MOST + 1
 
-_FEW: Final = 48  # frames: below it, a step for all of them costs more than decoding them one by one
+_LEAST, _MOST = 0xA0 + 4, 0xA0 + 15  # first bytes of the kinds' names: texts of 4 to 15 bytes
 _MORE_FIELDS: Final = 8  # appended by later versions, before a frame counts as strange
 _NOTHING: Final = np.zeros(0, np.int64)
 _KNOWN: Final = np.array([len(FIELDS[kind]) for kind in (*RUN_KINDS, *VOTE_KINDS)], np.int64)
@@ -54,62 +55,53 @@ class Records:
     slow: NDArray[np.int64]
 
 
-@dataclass
-class _Step:
-    """One record of each of `frames`: the one with number `number` in its frame."""
-
-    number: int
-    frames: NDArray[np.int64]
-    kind: NDArray[np.int8]
-    cursors: NDArray[np.int64]
-    digests: NDArray[np.int64]
-    entries: Entries
-
-
 def records_in(data: Bytes, begins: Cursors, stops: Cursors) -> Records:
-    """The records of the frames with bodies `data[begins[i]:stops[i]]`."""
-    slow = np.zeros(len(begins), np.bool_)
-    counts, at = array_sizes(data, begins, slow)
-    counts[slow] = 0
-    by_size = np.argsort(-counts, kind="stable")
-    falling = -counts[by_size]
-    steps: list[_Step] = []
+    """The records of the frames with bodies `data[begins[i]:stops[i]]`, which stand in ascending order."""
     walk = _Walk(data)
-    for number in range(int(counts.max(initial=0))):
-        frames = by_size[: np.searchsorted(falling, -number)]
-        frames = frames[~slow[frames]]
-        if len(frames) < _FEW:
-            slow[frames] = True
-            break
-        wrong = np.zeros(len(frames), np.bool_)
-        step, ends = walk.step(number, frames, at[frames], wrong)
-        at[frames] = ends
-        slow[frames] = wrong
-        steps.append(step)
-    slow |= at != stops
-    counts[slow] = 0
-    return _in_order(steps, counts, slow)
+    slow = np.zeros(len(begins), np.bool_)
+    counts, firsts = array_sizes(data, begins, slow)
+    starts, kind, at = walk.candidates(int(stops[-1]))
+    frame = np.searchsorted(begins, starts, side="right") - 1
+    inside = (frame >= 0) & (starts >= firsts[frame]) & (starts < stops[frame])
+    starts, kind, at, frame = starts[inside], kind[inside], at[inside], frame[inside]
+    wrong = np.zeros(len(starts), np.bool_)
+    cursors, digests, entries, ends = walk.fields(starts, kind, at, wrong)
+    held = np.bincount(frame, minlength=len(begins))
+    last = np.append(frame[1:] != frame[:-1], True)[: len(frame)]
+    following = np.where(last, stops[frame], np.append(starts[1:], 0)[: len(frame)])
+    wrong |= ends != following
+    slow |= held != counts
+    slow[frame[wrong]] = True
+    heads = np.flatnonzero(np.append(True, last[:-1])[: len(frame)])
+    slow[frame[heads][starts[heads] != firsts[frame[heads]]]] = True
+    slow |= (counts == 0) & (firsts != stops)
+    return _only(Records(kind, frame, _places(frame, heads), cursors, digests, entries, np.flatnonzero(slow)), slow)
 
 
-def _in_order(steps: list[_Step], counts: NDArray[np.int64], slow: Mask) -> Records:
-    """The records of all steps, those of slow frames left out, at their places in the file."""
-    base = np.cumsum(counts) - counts
-    total = int(counts.sum())
-    kind, frame, digests = np.zeros(total, np.int8), np.zeros(total, np.int64), np.zeros(total, np.int64)
-    place, cursors = np.zeros(total, np.int64), np.zeros((CURSORS, total), np.int64)
-    entries = []
-    for step in steps:
-        good = ~slow[step.frames]
-        frames = step.frames[good]
-        rows = base[frames] + step.number
-        kind[rows], frame[rows], digests[rows] = step.kind[good], frames, step.digests[good]
-        place[rows] = (frames << PLACE_BITS) | step.number
-        cursors[:, rows] = step.cursors[:, good]
-        row = base[step.frames] + step.number
-        kept = good[step.entries.row]
-        found = step.entries
-        entries.append(Entries(row[found.row][kept], found.number[kept], found.key[kept], found.value[kept]))
-    return Records(kind, frame, place, cursors, digests, _joined(entries), np.flatnonzero(slow))
+def _places(frame: NDArray[np.int64], heads: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The frame's number, and the record's in its frame."""
+    number = np.arange(len(frame), dtype=np.int64)
+    number -= np.repeat(heads, np.diff(np.append(heads, len(frame))))
+    return (frame << PLACE_BITS) | number
+
+
+def _only(found: Records, slow: Mask) -> Records:
+    """Without the records of slow frames."""
+    if not len(found.slow):
+        return found
+    good = ~slow[found.frame]
+    row = np.cumsum(good) - 1
+    kept = good[found.entries.row]
+    entries = found.entries
+    return Records(
+        found.kind[good],
+        found.frame[good],
+        found.place[good],
+        found.cursors[:, good],
+        found.digests[good],
+        Entries(row[entries.row[kept]], entries.number[kept], entries.key[kept], entries.value[kept]),
+        found.slow,
+    )
 
 
 def _joined(parts: list[Entries]) -> Entries:
@@ -118,17 +110,40 @@ def _joined(parts: list[Entries]) -> Entries:
 
 
 class _Walk:
-    """Goes through one record in each of many frames."""
+    """Goes through many records at once."""
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
         self.windows = windows(data)
 
-    def step(self, number: int, frames: NDArray[np.int64], at: Cursors, wrong: Mask) -> tuple[_Step, Cursors]:
-        """The records at `at`, and where they end; marks in `wrong` what is not frequent and of the usual shape."""
+    def candidates(self, end: int) -> tuple[Cursors, NDArray[np.int8], Cursors]:
+        """Where an array may begin whose first value is the name of a frequent kind; the kind; what follows it."""
+        at = np.flatnonzero((self.data[:end] - np.uint8(_LEAST)) <= _MOST - _LEAST)
+        first = self.windows[at].astype(np.uint64)
+        kind, size = np.full(len(at), -1, np.int8), np.zeros(len(at), np.int64)
+        for number, name in enumerate((*RUN_KINDS, *VOTE_KINDS)):
+            packed = bytes([0xA0 + len(name)]) + name.encode()
+            rows = np.flatnonzero(self._begins(first, packed[:8]))
+            if len(packed) > 8:
+                rows = rows[self._begins(self.windows[at[rows] + 8].astype(np.uint64), packed[8:])]
+            kind[rows], size[rows] = number, len(packed)
+        named = np.flatnonzero(kind >= 0)
+        kind, at, behind = kind[named], at[named], (at + size)[named]
+        small = (self.data.take(at - 1) & 0xF0) == 0x90
+        large = ~small & (self.data.take(at - 3, mode="clip") == 0xDC)
+        starts = at - np.where(large, 3, 1)
+        heads = np.flatnonzero(small | large)
+        return starts[heads], kind[heads], behind[heads]
+
+    def fields(
+        self, starts: Cursors, kind: NDArray[np.int8], at: Cursors, wrong: Mask
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Entries, Cursors]:
+        """Cursors of the records, the sizes and entries of digests, and where the records end.
+
+        Marks in `wrong` what is not of the usual shape.
+        """
         data = self.data
-        sizes, at = array_sizes(data, at, wrong)
-        kind, at = self._kinds(at, wrong)
+        sizes, _ = array_sizes(data, starts, wrong)
         cursors = np.empty((CURSORS, len(at)), np.int64)
         for row in (INDEX, TIME, MONO):
             cursors[row] = at
@@ -139,28 +154,14 @@ class _Walk:
         more = sizes - len(PREFIX)
         known = _KNOWN[kind]
         wrong |= (more < known) | (more > known + _MORE_FIELDS)
-        votes = np.flatnonzero((kind >= len(RUN_KINDS)) & ~wrong)
+        is_vote = kind >= len(RUN_KINDS)
+        votes = np.flatnonzero(is_vote & ~wrong)
         digests, entries, ends = self._digests(votes, at, wrong)
         at[votes] = ends
         more[votes] -= 1
         more[wrong] = 0
-        ends = self._fields(cursors, at, more, np.where(kind >= len(RUN_KINDS), 0, known), wrong)
-        return _Step(number, frames, kind, cursors, digests, entries), ends
-
-    def _kinds(self, at: Cursors, wrong: Mask) -> tuple[NDArray[np.int8], Cursors]:
-        first = self.windows[at].astype(np.uint64)
-        kind = np.full(len(at), -1, np.int8)
-        size = np.ones(len(at), np.int64)
-        for number, name in enumerate((*RUN_KINDS, *VOTE_KINDS)):
-            packed = bytes([0xA0 + len(name)]) + name.encode()
-            same = self._begins(first, packed[:8])
-            if len(packed) > 8 and same.any():
-                rows = np.flatnonzero(same)
-                same[rows] = self._begins(self.windows[at[rows] + 8].astype(np.uint64), packed[8:])
-            kind[same] = number
-            size[same] = len(packed)
-        wrong |= kind < 0
-        return kind, at + size
+        ends = self._fields(cursors, at, more, np.where(is_vote, 0, known), wrong)
+        return cursors, digests, entries, ends
 
     def _begins(self, first: NDArray[np.uint64], text: bytes) -> Mask:
         """Where the 8 bytes begin with `text`."""
