@@ -1,149 +1,202 @@
-"""How fast an audit is: `python bench/audit.py [--records N] [--members M] [--per-frame K]`.
+"""What an audit costs, in CPU: `python -m bench.audit [--parts ...] [--records N,N] [--journals N] [--demo JOURNALS]`.
 
-Writes the journals of a group in which M members order N run records (sends and deliveries, in one view after another),
-audits them, and prints seconds and records a second for each step. The session is warm: a small audit runs before.
+Histories are drawn (`histories.py`): three groups, 30 views, joins, deaths, runs of 1 to 1,000 messages.  Each part
+runs in a process of its own, so that its memory is its own, and counts the CPU of that process, of what it started and
+of Spark's JVM.  Walls are told too; on a busy machine they mean nothing.
+
+- `ingest`: journals to a table, at `--journals` run records
+- `rules`: from a table, at each of `--records`: block digests, the order rules together, all promises, the measures
+- `duckdb`, `python`: the same questions asked of DuckDB on the same files, and of a plain loop over a part of them
+- `skip`: a run missing at the start of a view of a million runs at eight members
+- `demo`: an audit of the journals that `--demo` names, from the start of Python to the JSON
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from pygroups.journal.frames import Record
-from pygroups.journal.writer import JournalWriter
-from pygroups.pipeline import audit as auditing
-from pygroups.pipeline.session import make_session
-from pygroups.pipeline.store import Store
+from bench.common import HOME, Result
+from bench.histories import Shape
+from bench.opinions import duckdb_asks, python_loop
+from bench.written import write_journals, write_tables
 
-RUN_MESSAGES = 20
-
-
-def write_group(root: Path, records: int, members: int, per_frame: int, views: int = 10) -> int:
-    """Journals of about `records` run records; returns how many records were written."""
-    names = [chr(65 + at) for at in range(members)]
-    lives = [f"{name}@{ord(name):016x}" for name in names]
-    journals = [
-        JournalWriter(root, "bench", name, f"{ord(name):016x}", "total", host="here", boot_id="boot") for name in names
-    ]
-    runs = records // (members + 1)
-    written = 0
-    for at, journal in enumerate(journals):
-        batch: list[Record] = [("start", None, {"gauges": {"bound_us": 1_000_000}})]
-        for number, record in enumerate(_story(at, names, lives, runs, views)):
-            batch.append(record)
-            if len(batch) >= per_frame:
-                journal.write(batch, 1_700_000_000_000_000 + number * 10, number * 10)
-                written += len(batch)
-                batch = []
-        journal.write(batch, 1_700_000_000_000_000, 0)
-        written += len(batch)
-        journal.close()
-    return written
+PARTS: Final = ("ingest", "rules", "duckdb", "python", "skip", "demo")
+FREE_BYTES: Final = 80  # on the disk for each run record of a table
+SECONDS: Final = 3_000  # after which a part is given up
+MASTER: Final = "local[2]"
+ORDER: Final = ("total-order", "gap-free-prefix", "fifo", "no-duplication", "integrity", "run-identity")
+LOOP_RECORDS: Final = 1_000_000
+SKIP: Final = Shape(9_000_000, groups=1, views=1, skip=True)  # a million runs: eight deliveries and a send of each
+Measured = dict[str, Any]
 
 
-def _story(me: int, names: list[str], lives: list[str], runs: int, views: int) -> Any:
-    members = len(names)
-    nexts = [1] * members
-    each = max(runs // views, 1)
-    view, position, previous = (0, lives[0]), 0, None
-    for run in range(runs):
-        if run % each == 0:
-            previous, view, position = (view if run else None), (view[0] + 1, lives[0]), 0
-            fields: dict[str, object] = {"members": lives, "transitional": lives if previous else [lives[me]]}
-            if previous:
-                fields |= {"previous_number": previous[0], "previous_creator": previous[1]}
-            yield "view", view, fields
-        origin = run * 7 % members
-        what: dict[str, object] = {
-            "origin": names[origin],
-            "origin_incarnation": lives[origin].partition("@")[2],
-            "first": nexts[origin],
-            "count": RUN_MESSAGES,
-            "bytes": 100 * RUN_MESSAGES,
-            "checksum": run * 0x9E3779B97F4A7C1 % (1 << 63),
-        }
-        nexts[origin] += RUN_MESSAGES
-        if origin == me:
-            yield "send", view, what
-        yield "deliver", view, what | {"stream": lives[0], "seq": run % each, "position": position, "order": run % each}
-        position += RUN_MESSAGES
-    yield "quiet", view, {}
-    yield "stats", view, {"gauges": {"window": 0}}
+@contextmanager
+def timed(into: Measured, name: str, records: int) -> Iterator[None]:
+    """Writes CPU microseconds a record and wall seconds of what is done inside."""
+    from pygroups.pipeline.steps import cpu_seconds
+
+    began, used = time.perf_counter(), cpu_seconds()
+    yield
+    into[f"{name}_us"] = round((cpu_seconds() - used) / records * 1e6, 3)
+    into[f"{name}_s"] = round(time.perf_counter() - began, 1)
 
 
-def processor_seconds() -> float:
-    """Of this process and all below it: Java, and Spark's Python workers."""
-    parents: dict[int, int] = {}
-    used: dict[int, float] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
+def ingest_part(folder: Path, records: int) -> Measured:
+    """Journals of one segment size to a table, with as many workers as cores."""
+    from pygroups.pipeline.ingest import ingest
+
+    told: Measured = {"records": write_journals(Shape(records), folder / "journals")}
+    told["journal_bytes"] = sum(file.stat().st_size for file in (folder / "journals").rglob("*.journal"))
+    with timed(told, "ingest", told["records"]):
+        done = ingest([folder / "journals"], folder / "table")
+    told["rows"] = done.rows  # votes and events too
+    told["table_bytes"] = sum(file.stat().st_size for file in (folder / "table").rglob("*.parquet"))
+    return told
+
+
+def rules_part(table: Path, records: int) -> Measured:
+    """Everything that Spark does, in one session; a JVM compiles what it does first, so the parts are done twice."""
+    from pygroups.pipeline.audit import audit
+    from pygroups.pipeline.ingest import Table
+    from pygroups.pipeline.promises import RULES
+    from pygroups.pipeline.recorded import open_table
+    from pygroups.pipeline.report.gather import findings_of
+    from pygroups.pipeline.session import make_session
+    from pygroups.pipeline.store import Store
+    from pygroups.pipeline.tables import prepare
+    from pygroups.pipeline.verdicts import count
+
+    told: Measured = {"records": records}
+    session = make_session(master=MASTER)
+    for again in ("first", "again"):
+        for name, wanted in (("digests", ORDER[:1]), ("order_rules", ORDER)):
+            rules = [rule for rule in RULES if rule.promise in wanted]
+            with timed(told, f"{name}_{again}", records), tempfile.TemporaryDirectory() as folder:
+                recorded = open_table(session, Table(table), small=False)
+                count(prepare(recorded, rules, Store(session, Path(folder))), rules)
+    with timed(told, "promises", records):
+        result = audit([table], master=MASTER)
+    with timed(told, "measures", records):
+        findings_of(result)
+    told["broken"] = [verdict.promise for verdict in result.verdicts if verdict.verdict == "broken"]
+    told["held"] = len({verdict.promise for verdict in result.verdicts if verdict.verdict == "held"})
+    return told | {"steps": _steps(result), "peak_mb": peak_mb()}
+
+
+def skip_part(table: Path, records: int) -> Measured:
+    """How soon, and in how much memory, the member that lacks the first run of a large view is named."""
+    from pygroups.pipeline.audit import audit
+
+    told: Measured = {"records": records}
+    with timed(told, "audit", records):
+        result = audit([table], master=MASTER)
+    witnesses = [one for verdict in result.verdicts for one in verdict.violations]
+    named = {(witness.promise, witness.member, witness.origin, witness.first) for witness in witnesses}
+    return told | {"named": sorted(map(list, named)), "steps": _steps(result), "peak_mb": peak_mb()}
+
+
+def demo_part(journals: Path, _: int) -> Measured:
+    """A whole audit of small journals, from the start of Python to the JSON."""
+    from pygroups.cli.main import main as command
+    from pygroups.pipeline.steps import cpu_seconds
+
+    began = time.perf_counter()
+    code = command(["audit", str(journals), "--json", "--master", MASTER])
+    return {"code": code, "cpu_s": round(cpu_seconds(), 1), "wall_s": round(time.perf_counter() - began, 1)}
+
+
+def _steps(result: Any) -> Measured:
+    return {step.name: [round(step.cpu_seconds, 1), round(step.seconds, 1)] for step in result.work.steps}
+
+
+def peak_mb() -> dict[str, int]:
+    """The most memory that this process, and Spark's JVM, had so far."""
+    peaks: dict[str, int] = {}
+    for status in Path("/proc").glob("[0-9]*/status"):
         try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+            session = (status.parent / "stat").read_text().rpartition(")")[2].split()[3]
         except OSError:
             continue  # it ended while we looked
-        parents[int(folder.name)] = int(fields[1])
-        used[int(folder.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    ours = {os.getpid()}
-    for _ in range(8):  # generations
-        ours |= {process for process, parent in parents.items() if parent in ours}
-    return sum(used[process] for process in ours)
+        if session == Path("/proc/self/stat").read_text().rpartition(")")[2].split()[3] and "VmHWM" in fields:
+            name = fields["Name"].strip()
+            peaks[name] = max(peaks.get(name, 0), int(fields["VmHWM"].split()[0]) >> 10)
+    return peaks
 
 
-class Timed(Store):
-    """A store that tells how long each table took, and how much of the processors."""
+WORKERS: Final[dict[str, Callable[[Path, int], Measured]]] = {
+    "ingest": ingest_part,
+    "rules": rules_part,
+    "duckdb": duckdb_asks,
+    "python": python_loop,
+    "skip": skip_part,
+    "demo": demo_part,
+}
 
-    seconds: dict[str, float]
-    processor: dict[str, float]
 
-    def keep(self, name: str, frame: Any) -> Any:
-        begin, used = time.perf_counter(), processor_seconds()
-        kept = super().keep(name, frame)
-        self.seconds[name] = round(time.perf_counter() - begin, 2)
-        self.processor[name] = round(processor_seconds() - used, 2)
-        return kept
+def run_part(part: str, path: Path, records: int) -> Measured:
+    """The part in a session of processes of its own; what went wrong if it did."""
+    command = [sys.executable, "-m", "bench.audit", "--worker", part, "--folder", str(path), "--records", str(records)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=HOME, check=False, timeout=SECONDS, start_new_session=True
+        )
+    except subprocess.TimeoutExpired:
+        return {"part": part, "records": records, "gave_up_after_s": SECONDS}
+    if done.returncode:
+        return {"part": part, "records": records, "failed": done.stderr.strip().splitlines()[-1:]}
+    return {"part": part} | json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def measure(call: argparse.Namespace, folder: Path) -> Iterator[Measured]:
+    """The parts that were asked for, one after another; a table is drawn once for all that ask it."""
+    if "ingest" in call.parts:
+        yield run_part("ingest", folder / "ingest", call.journals)
+        shutil.rmtree(folder / "ingest", ignore_errors=True)
+    asking = [part for part in ("rules", "duckdb", "python") if part in call.parts]
+    for records in map(int, call.records.split(",")) if asking else ():
+        if shutil.disk_usage(folder).free < 2 * FREE_BYTES * records:
+            yield {"records": records, "failed": "the disk is too full for such a table"}
+            continue
+        written = write_tables(Shape(records), folder / "table")
+        for part in asking:
+            yield run_part(part, folder / "table", written)
+        shutil.rmtree(folder / "table")
+    if "skip" in call.parts:
+        written = write_tables(SKIP, folder / "skip")
+        yield run_part("skip", folder / "skip", written)
+    if "demo" in call.parts and call.demo is not None:
+        yield run_part("demo", call.demo, 0)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--members", type=int, default=5)
-    parser.add_argument("--per-frame", type=int, default=4)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--records", default="10000000", help="run records of the tables, with commas between")
+    parser.add_argument("--journals", type=int, default=1_000_000, help="run records of the journals to ingest")
+    parser.add_argument("--demo", type=Path, help="a folder of journals, as the demo leaves it")
+    parser.add_argument("--worker", choices=WORKERS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help="where the tables are written")
     call = parser.parse_args()
-    auditing.Store = Timed  # type: ignore[misc]
-    auditing.SMALL_BYTES = -1
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        write_group(root / "warm", 3000, call.members, call.per_frame)
-        begin = time.perf_counter()
-        written = write_group(root / "large", call.records, call.members, call.per_frame)
-        writing = time.perf_counter() - begin
-        make_session(master="local[2]")
-        Timed.seconds, Timed.processor = {}, {}
-        auditing.audit([root / "warm"], master="local[2]")
-        Timed.seconds, Timed.processor = {}, {}
-        begin, used = time.perf_counter(), processor_seconds()
-        result = auditing.audit([root / "large"], master="local[2]")
-        whole, used = time.perf_counter() - begin, processor_seconds() - used
-    assert not result.broken
-    assert result.rows == written
-    steps = Timed.seconds
-    told = {
-        "records": written,
-        "load_average": round(os.getloadavg()[0], 1),
-        "writing_s": round(writing, 1),
-        "ingest_records_per_s": round(written / steps["bronze"]),
-        "rules_s": steps["gold/findings"],
-        "rules_records_per_s": round(written / steps["gold/findings"]),
-        "audit_s": round(whole, 1),
-        "audit_processor_s": round(used, 1),
-        "steps_s": steps,
-        "steps_processor_s": Timed.processor,  # steps that run at the same time count each other
-    }
-    print(json.dumps(told, indent=1))
+    if call.worker:
+        print(json.dumps(WORKERS[call.worker](call.folder, int(call.records))))
+        return
+    call.parts = call.parts.split(",")
+    if unknown := set(call.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    with tempfile.TemporaryDirectory(dir=call.folder) as folder:
+        for measured in measure(call, Path(folder)):
+            Result("audit").write(**measured)
 
 
 if __name__ == "__main__":

@@ -236,6 +236,11 @@ def _compared() -> list[Planted]:
         _one("ragged-ends", c.ragged_ends),
         *(_one(f"state-less-at-both-{at}", lambda g, at=at: c.state_less_at_both(g, at), "state-cut") for at in "AC"),  # type: ignore[misc]
         _one("state-passed-on", c.state_passed_on),
+        *(_one(f"left-lacking-{at}", lambda g, at=at: c.left_settled(g, at, "B"), "agreement") for at in "AC"),  # type: ignore[misc]
+        *(
+            _one(f"left-without-own-{at}", lambda g, at=at: c.left_settled(g, at, at), "agreement self-delivery")  # type: ignore[misc]
+            for at in "AC"
+        ),
         *(
             _one(
                 f"excluded-untold-{profile}",

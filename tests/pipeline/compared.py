@@ -7,7 +7,8 @@ from dataclasses import replace
 from tests.pipeline.histories import History, Run
 from tests.pipeline.planted import closed, opened, others
 
-BLOCK = 4096  # messages, by which the audit compares orders
+BLOCK = 65_536  # messages, by which the audit compares orders
+RUN = 2048  # of them, no more than the window of a sender
 OPENED = 16  # messages that `opened` delivers
 
 
@@ -20,7 +21,10 @@ def everybody(history: History) -> str:
 
 def swapped_at_an_edge(history: History, at: str) -> None:
     """Two runs change places between the last place of a block and the first one of the next."""
-    history.multicast("B", BLOCK - OPENED - 1)
+    for _ in range(BLOCK // RUN // 2 - 1):
+        history.multicast("BD", RUN)
+    history.multicast("B", RUN)
+    history.multicast("D", RUN - OPENED - 1)
     first, second = history.send("B"), history.send("D")
     history.deliver(first, others(history, at))
     history.deliver(second, others(history, at))
@@ -63,12 +67,12 @@ def in_halves(history: History, at: str) -> None:
 
 
 def skipped_at_the_start(history: History, at: str) -> None:
-    """The first run of a view never comes to one; several blocks follow."""
+    """The first run of a view never comes to one; more than a block follows."""
     history.view(everybody(history))
     run = history.send("B", 2)
     history.deliver(run, others(history, at))
-    history.multicast("BD", count=1500)
-    history.multicast("BD", count=1500)
+    for _ in range(BLOCK // RUN // 2):
+        history.multicast("BD", RUN)
     history.multicast("D")
 
 
@@ -186,3 +190,13 @@ def excluded_untold(group: str, profile: str) -> History:
     history.send("B")
     history.exclude("B")
     return closed(history)
+
+
+def left_settled(group: str, at: str, lost: str) -> History:
+    """No journal has a mark; all leave with empty tables.  `lost` is the sender of a last run that `at` lacks."""
+    history = opened(group)
+    history.deliver(history.send(lost), others(history, at))
+    for life in history.alive:
+        life.log("stats", gauges={"window": 0, "queue": 0})
+        life.log("leave", reason="asked")
+    return history

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from pygroups.pipeline import scan
 from pygroups.pipeline.audit import audit
 from pygroups.pipeline.ingest import ingest
 from pygroups.pipeline.promises import RULES
-from tests.pipeline import drawn, second_opinion
+from tests.pipeline import compared, drawn, second_opinion
 from tests.pipeline.catalog import all_planted
 from tests.pipeline.faulty import FAULTS, plant
 from tests.pipeline.second_opinion import PROMISES
@@ -60,6 +61,10 @@ def test_it_shares_nothing_with_the_audit_but_the_tables() -> None:
     tree = ast.parse(Path(second_opinion.__file__).read_text())
     imports = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name for name in imports if name and name.startswith("pygroups")} == {"pygroups.pipeline.ingest"}
+
+
+def test_the_planted_histories_know_the_blocks_of_the_audit() -> None:
+    assert compared.BLOCK == scan.BLOCK
 
 
 def test_it_judges_every_promise_that_the_audit_judges() -> None:

@@ -38,6 +38,11 @@ NOT_BUILT = {
     "excluded-untold-uniform": "the profile uniform is not built",
     "same-number-twice-A": "an application cannot hand in a message under a number of its choice",
     "same-number-twice-C": "an application cannot hand in a message under a number of its choice",
+    **{
+        f"{name}-{at}": "no journal has a mark of quiet, of which a running check is told"
+        for name in ("left-lacking", "left-without-own")
+        for at in "AC"
+    },
     "state-passed-on": "these histories are told as if every state were given before the view it belongs to",
     "excluded-without-a-journal": "a journal is missing, a running check hears everything",
     "marks-elsewhere": "two groups used one folder, a judge hears one group",

@@ -1,63 +1,107 @@
-"""Hunts blind rules of the audit: the planted histories are prepared once, and each rule judges them as it was made."""
+"""Hunts blind rules of the audit: the planted histories are ingested once, and each changed audit judges them anew.
+
+A blind rule names, before the colon of its bug, the promises that are judged with it: those whose rule it changes, or
+those that read the shared aggregate it changes.
+"""
 
 from __future__ import annotations
 
+import importlib
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from pygroups.pipeline.audit import ingest, judge, prepare
-from pygroups.pipeline.findings import Rule
+import pygroups
+from pygroups.pipeline.ingest import Table, ingest
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.session import make_session
-from pygroups.pipeline.store import Store
-from pygroups.pipeline.tables import Tables
-from pygroups.pipeline.verdicts import verdicts_of
+from tests.mutants import gate
 from tests.mutants.checkers.gate import Blind, patched
 from tests.pipeline.catalog import all_planted
 
+PACKAGE: Final = "pygroups.pipeline"
+NOTHING: Final = Blind("unchanged", "", [])
 
-class Prepared:
-    """The tables of all planted histories."""
 
-    def __init__(self, session: SparkSession) -> None:
-        self.planted = {planted.group: planted for planted in all_planted()}
-        with tempfile.TemporaryDirectory() as root:
-            for group, planted in self.planted.items():
-                planted.make(group).save(Path(root))
-            store = Store(session, None, in_memory=False)
-            bronze: DataFrame = ingest(session, [root], store)
-            self.tables: Tables = prepare(bronze, store)
+def promises_of(blind: Blind) -> list[str]:
+    """The promises that are judged: those before the colon, all if there is none."""
+    named, colon, _ = blind.bug.partition(":")
+    return [name.strip() for name in named.split(",")] if colon else [rule.promise for rule in RULES]
 
-    def shown_by(self, rule: Rule) -> str | None:
-        """The first planted history that `rule` judges otherwise than it should, or None."""
-        found = verdicts_of(judge(self.tables, [rule]), self.tables.journals, [rule])
-        for verdict in found:
-            expected = rule.promise in self.planted[verdict.group].breaks
-            if bool(verdict.broken) != expected:
-                return f"{verdict.group} is {verdict.verdict}"
+
+class Planted:
+    """The table of all planted histories, and what each breaks."""
+
+    def __init__(self, folder: Path, session: SparkSession) -> None:
+        self.session, self.table = session, folder / "table"
+        self.breaks = {planted.group: planted.breaks for planted in all_planted()}
+        for planted in all_planted():
+            planted.make(planted.group).save(folder / "journals")
+        ingest([folder / "journals"], self.table)
+
+    def shown_by(self, blind: Blind) -> str | None:
+        """The first planted history that the audit, so changed, judges otherwise than it should, or None."""
+        wanted = promises_of(blind)
+        with changed(blind) as audit:
+            for verdict in self._verdicts(audit, wanted):
+                if verdict.promise in wanted and bool(verdict.broken) != (
+                    verdict.promise in self.breaks[verdict.group]
+                ):
+                    return f"{verdict.group} is {verdict.verdict} by {verdict.promise}"
         return None
 
+    def _verdicts(self, audit: ModuleType, wanted: Sequence[str]) -> list[Any]:
+        recorded = audit.open_table(self.session, Table(self.table), small=True)
+        rules = [rule for rule in audit.RULES if rule.promise in wanted]
+        with tempfile.TemporaryDirectory() as folder:
+            store = audit.Store(self.session, Path(folder), small=True)
+            found: list[Any] = audit.judge(audit.prepare(recorded, rules, store), rules, recorded, store)
+        return found
 
-def rule_of(file: str, text: str) -> Rule:
-    """The rule in the module that `text` is the source of."""
-    module = ModuleType(Path(file).stem)
-    exec(compile(text, file, "exec"), module.__dict__)
-    rule: Rule = module.__dict__["RULE"]
-    return rule
+
+class changed:
+    """The module `audit` of the pipeline with the lines of a blind rule in it; the unchanged one again at the end."""
+
+    def __init__(self, blind: Blind) -> None:
+        self.blind = blind
+
+    def __enter__(self) -> ModuleType:
+        self.folder = Path(tempfile.mkdtemp())
+        copy = self.folder / "pygroups" / "pipeline"
+        shutil.copytree(gate.SOURCE / "pygroups" / "pipeline", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        for name, text in patched(self.blind):
+            (self.folder / name).write_text(text)
+        self.before = {name: module for name, module in sys.modules.items() if name.startswith(PACKAGE)}
+        for name in self.before:
+            del sys.modules[name]
+        package = ModuleType(PACKAGE)
+        package.__path__ = [str(copy)]
+        sys.modules[PACKAGE] = package
+        audit = importlib.import_module(f"{PACKAGE}.audit")
+        assert Path(audit.__file__ or "").is_relative_to(self.folder), f"the audit came from {audit.__file__}"
+        return audit
+
+    def __exit__(self, *_: object) -> None:
+        for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
+            del sys.modules[name]
+        sys.modules.update(self.before)
+        pygroups.pipeline = self.before[PACKAGE]  # type: ignore[attr-defined]
+        shutil.rmtree(self.folder)
 
 
 def hunt_rules(
     blind: Sequence[Blind], session: SparkSession | None = None, *, unchanged: bool = True
 ) -> Iterator[tuple[Blind, str | None]]:
     """Each blind rule with the history that shows it; with `unchanged` the rules as they are have to pass first."""
-    prepared = Prepared(session or make_session(master="local[1]", small=True))
-    for rule in RULES if unchanged else ():
-        if (alarm := prepared.shown_by(rule)) is not None:
-            raise SystemExit(f"the unchanged rule {rule.promise} is wrong already: {alarm}")
-    for one in blind:
-        ((file, text),) = patched(one)
-        yield one, prepared.shown_by(rule_of(file, text))
+    with tempfile.TemporaryDirectory() as folder:
+        planted = Planted(Path(folder), session or make_session(master="local[1]", small=True))
+        if unchanged and (alarm := planted.shown_by(NOTHING)) is not None:
+            raise SystemExit(f"the unchanged rules are wrong already: {alarm}")
+        for one in blind:
+            yield one, planted.shown_by(one)
