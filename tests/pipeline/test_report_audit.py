@@ -12,7 +12,7 @@ from pygroups.pipeline.report.surroundings import diagrams
 from pygroups.pipeline.verdict import AuditResult, Verdict, Violation
 from tests.pipeline.html_page import reaches_out, read
 from tests.pipeline.measure_rows import MS, SECOND, WALL, Diary, table
-from tests.pipeline.report_story import END_US, GROUP, KILLED_US, Story, badly, held
+from tests.pipeline.report_story import END_US, GROUP, KILLED_US, Story, badly, held, well
 
 pytest_plugins = ["tests.pipeline.spark_session"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -163,6 +163,23 @@ def test_groups_are_kept_apart(gathered: Findings) -> None:
 def test_an_audit_without_records_gives_a_report(spark: SparkSession, tmp_path: Path) -> None:
     write_report(tmp_path / "report.html", AuditResult([], [], 0, 0, [], table(spark), spark))
     assert "no promise could be judged" in (tmp_path / "report.html").read_text()
+
+
+def _queries_of(spark: SparkSession, audit: AuditResult) -> int:
+    """How many times the report asks Spark."""
+    bus, store = spark._jsc.sc().listenerBus(), spark._jsparkSession.sharedState().statusStore()
+    bus.waitUntilEmpty()
+    before = store.executionsCount()
+    gather.findings_of(audit)
+    bus.waitUntilEmpty()
+    return int(store.executionsCount() - before)
+
+
+def test_two_queries_fetch_all_measures_and_three_the_diagrams(
+    spark: SparkSession, story: Story, audit: AuditResult
+) -> None:
+    assert _queries_of(spark, well(spark, story)) == 2
+    assert _queries_of(spark, audit) == 5
 
 
 def test_every_group_has_its_part(page: str) -> None:
