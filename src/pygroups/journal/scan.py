@@ -85,20 +85,20 @@ def _read(file: BufferedReader, offset: int, size: int) -> Bytes:
 def _whole_frames(data: Bytes, offset: int) -> tuple[Window | None, int]:
     """The good frames at the beginning of `data`, and where the first that is not good or not whole begins."""
     view, end, at = data.data, len(data) - PADDING, 0
-    head, digest = FRAME_HEAD.unpack_from, xxh32_intdigest
-    begins, stops = [], []
-    while at + FRAME_HEAD_BYTES <= end:
+    head, digest, size = FRAME_HEAD.unpack_from, xxh32_intdigest, FRAME_HEAD_BYTES
+    stops: list[int] = []
+    good = stops.append
+    while True:  # the padding reads as a frame that is longer than the window
         length, checksum = head(view, at)
-        begin = at + FRAME_HEAD_BYTES
-        stop = begin + length
-        if stop > end or length > FRAME_BODY_MAX or digest(view[begin:stop]) != checksum:
+        stop = at + size + length
+        if stop > end or digest(view[at + size : stop]) != checksum:
             break
-        begins.append(begin)
-        stops.append(stop)
+        good(stop)
         at = stop
-    if not begins:
+    if not stops:
         return None, at
-    return Window(offset, data, np.array(begins, np.int64), np.array(stops, np.int64)), at
+    behind = np.array(stops, np.int64)
+    return Window(offset, data, np.append(0, behind[:-1]) + size, behind), at
 
 
 def _needed(data: Bytes, at: int, left: int) -> int:
