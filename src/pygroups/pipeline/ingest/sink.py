@@ -20,6 +20,8 @@ _LAST_DAY: Final = (date(9999, 12, 31) - date(1970, 1, 1)).days
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED: Final = frozenset([*map(chr, range(1, 32)), *"\"#%'*/:=?\\\x7f{[]^"])
 _DICTIONARIES: Final = ("life", "view", "history", "sender", "stream", "peer", "kind", "view_creator")
+_RISING: Final = ("index", "time_us", "mono_us", "first", "seq", "position", "order", "expected")
+"""Columns whose values are near those of the row before: as differences they take half the bytes and no more time."""
 
 
 def escaped(value: str) -> str:
@@ -72,8 +74,14 @@ class Sink:
         path = self._out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         schema = _SCHEMAS[table]
-        dictionaries = [column for column in _DICTIONARIES if column in schema.names]
-        return _Open(name, pq.ParquetWriter(path, schema, compression="snappy", use_dictionary=dictionaries), [])
+        writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="snappy",
+            use_dictionary=[column for column in _DICTIONARIES if column in schema.names],
+            column_encoding={column: "DELTA_BINARY_PACKED" for column in _RISING if column in schema.names},
+        )
+        return _Open(name, writer, [])
 
     def close(self) -> None:
         """Write what is held, and end all files; more can be added afterwards, of another group."""
