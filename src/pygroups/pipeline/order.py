@@ -7,7 +7,7 @@ or before which the classes had different sets. That is linear in the runs of th
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.scan import BLOCK, digest_of
@@ -35,7 +35,7 @@ def compared(tables: "Tables") -> DataFrame:
     members = _members(slots, tables.views)
     classes = _classes(slots, members)
     rows = _rows(tables, slots, classes)
-    found = _accused(_violations(_pairs(rows, classes)))
+    found = _accused(_violations(_pairs(rows, classes), classes))
     named = members.selectExpr("view", "class as accused", "life as member")
     return found.join(named, ["view", "accused"]).drop("accused")
 
@@ -123,30 +123,52 @@ def _rows(tables: "Tables", slots: DataFrame, classes: DataFrame) -> DataFrame:
 
 
 def _pairs(rows: DataFrame, classes: DataFrame) -> DataFrame:
-    """Each run of a class against every other class, if one of the two deviates.
+    """The runs of a class that may be at odds with another class, for each pair of which one deviates.
 
-    `theirs` is its position at the other (null if it lacks the run), `known` the last position here of anything that
+    `theirs` is the position at the other (null if it lacks the run), `known` the last position here of anything that
     both delivered, `passed` the greatest position there of anything delivered here before.
     """
-    columns = ("class", "life", "size", "rank", "is_reference", "deviates")
-    one = classes.selectExpr("group", "history", "view", *(f"{name} as my_{name}" for name in columns))
-    two = classes.selectExpr("view", *(f"{name} as their_{name}" for name in columns))
-    pairs = one.join(two, "view").where("my_class <> their_class and (my_deviates or their_deviates)")
-    pairs = pairs.withColumnsRenamed({"my_class": "mine", "their_class": "their"})
+    one = classes.selectExpr("view", "class as mine", "deviates as my_deviates")
+    two = classes.selectExpr("view", "class as their", "deviates as their_deviates")
+    pairs = one.join(two, "view").where("mine <> their and (my_deviates or their_deviates)").select(*_PAIR)
     theirs = rows.selectExpr("view", "mine as their", *_RUN, "position as theirs")
     both = rows.join(pairs, ["view", "mine"]).join(theirs, ["view", "their", *_RUN], "left")
-    pair = Window.partitionBy(*_PAIR).orderBy("position")
-    return both.withColumns(
-        {
-            "passed": F.max("theirs").over(pair.rowsBetween(Window.unboundedPreceding, -1)),
-            "known": F.max(F.when(F.col("theirs").isNotNull(), F.col("position"))).over(
-                pair.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-            ),
-        }
+    both = both.selectExpr(*_PAIR, *_RUN, "position", "theirs", "theirs - position as moved")
+    kept = both.join(_moves(both), [*_PAIR, "moved"], "left")
+    ends = _moves_of(both).groupBy(*_PAIR).agg(F.max("high").alias("known"))
+    doubtful = kept.join(ends, list(_PAIR)).where("crosses or (moved is null and position < known)")
+    before = "over (partition by view, mine, their order by position rows between unbounded preceding and 1 preceding)"
+    return doubtful.selectExpr(
+        *(*_PAIR, *_RUN, "position", "theirs", "known"),
+        f"max(theirs) {before} as passed",
     )
 
 
-def _violations(pairs: DataFrame) -> DataFrame:
+def _moves_of(both: DataFrame) -> DataFrame:
+    """By how far runs are elsewhere at the other, and between which positions here."""
+    moves = both.where("moved is not null").groupBy(*_PAIR, "moved")
+    return moves.agg(F.min("position").alias("low"), F.max("position").alias("high"))
+
+
+def _moves(both: DataFrame) -> DataFrame:
+    """The moves whose runs may cross runs that moved by another distance.
+
+    What moved by one distance is in order among itself: where one run is lacking all the others moved alike, and none
+    has to be sorted. Two runs cross if the one that comes first here moved further than the distance between the two.
+    """
+    further = (
+        "over (partition by view, mine, their order by moved desc rows between unbounded preceding and 1 preceding)"
+    )
+    nearer = "over (partition by view, mine, their order by moved rows between unbounded preceding and 1 preceding)"
+    met = _moves_of(both).selectExpr(
+        *(*_PAIR, "moved"),
+        f"min(low) {further} < high and max(high + moved) {further} > low + moved as overtaken",
+        f"max(high) {nearer} > low and min(low + moved) {nearer} < high + moved as overtakes",
+    )
+    return met.where("overtaken or overtakes").selectExpr(*_PAIR, "moved", "true as crosses")
+
+
+def _violations(pairs: DataFrame, classes: DataFrame) -> DataFrame:
     """The rows that are not as they should be, each with the class to accuse of it.
 
     Of two classes it is the one that is at odds with the reference too, else the smaller one, else the one that is
@@ -154,12 +176,11 @@ def _violations(pairs: DataFrame) -> DataFrame:
     """
     crossed = "theirs < passed"
     wrong = pairs.where(f"{crossed} or (theirs is null and position < known)")
-    told = wrong.selectExpr(
-        *("group", "history", *_PAIR, *_RUN, "position", "theirs"),
-        *("my_life", "my_size", "my_rank", "their_life", "their_size", "their_rank"),
-        *("my_is_reference", "their_is_reference"),
-        f"if({crossed}, 'crossed', 'lacking') as what",
-    )
+    columns = ("life", "size", "rank", "is_reference")
+    one = classes.selectExpr("group", "history", "view", "class as mine", *(f"{name} as my_{name}" for name in columns))
+    two = classes.selectExpr("view", "class as their", *(f"{name} as their_{name}" for name in columns))
+    told = wrong.join(one, ["view", "mine"]).join(two, ["view", "their"])
+    told = told.selectExpr("*", f"if({crossed}, 'crossed', 'lacking') as what")
     at_odds = "collect_set(case when their_is_reference then mine when my_is_reference then their end)"
     known = told.selectExpr("*", f"{at_odds} over (partition by view, what) as guilty")
     mine = "struct(array_contains(guilty, mine), -my_size, my_rank)"
