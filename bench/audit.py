@@ -71,6 +71,7 @@ def rules_part(table: Path, records: int) -> Measured:
     from pygroups.pipeline.promises import RULES
     from pygroups.pipeline.recorded import open_table
     from pygroups.pipeline.report.gather import findings_of
+    from pygroups.pipeline.scan import blocks_of
     from pygroups.pipeline.session import make_session
     from pygroups.pipeline.store import Store
     from pygroups.pipeline.tables import prepare
@@ -84,6 +85,12 @@ def rules_part(table: Path, records: int) -> Measured:
             with timed(told, f"{name}_{again}", records), tempfile.TemporaryDirectory() as folder:
                 recorded = open_table(session, Table(table), small=False)
                 count(prepare(recorded, rules, Store(session, Path(folder))), rules)
+    with tempfile.TemporaryDirectory() as folder:
+        tables = prepare(open_table(session, Table(table), small=False), [], Store(session, Path(folder)))
+        for again in ("first", "again"):
+            with timed(told, f"blocks_alone_{again}", records):
+                blocks = blocks_of(tables.deliveries, tables.lives, tables.streams, {})
+                blocks.write.format("noop").mode("overwrite").save()
     with timed(told, "promises", records):
         result = audit([table], master=MASTER)
     with timed(told, "measures", records):

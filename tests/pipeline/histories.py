@@ -209,6 +209,11 @@ class History:
         life.log("stop", reason="excluded", gauges={})
         self.alive.remove(life)
 
+    @property
+    def whole(self) -> bool:
+        """Whether every journal that is there has all its records."""
+        return all(life.hole_at is None for life in self.lives)
+
     def settle(self, gauges: dict[str, int] | None = None) -> None:
         """All that are alive reach quiet with empty tables."""
         self.mark("heal")

@@ -30,9 +30,14 @@ SHOWN = 0.7  # of the faults: some break nothing, as the last delivery of one th
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("planted")
-    for history in all_planted():
-        history.make(history.group).save(root)
+    """Those without holes: the audit looks at a sample of the deliveries, and at all of them where one has a hole."""
+    return saved(tmp_path_factory.mktemp("planted"), whole=True)
+
+
+def saved(root: Path, *, whole: bool) -> Path:
+    for history in (planted.make(planted.group) for planted in all_planted()):
+        if history.whole == whole:
+            history.save(root)
     return root
 
 
@@ -49,11 +54,11 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def opinion(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
-    return opinion_of(planted, tmp_path_factory.mktemp("table"))
+    return opinion_of(tmp_path_factory.mktemp("table"), planted, saved(tmp_path_factory.mktemp("holes"), whole=False))
 
 
-def opinion_of(journals: Path, table: Path) -> Verdicts:
-    ingest([journals], table)
+def opinion_of(table: Path, *journals: Path) -> Verdicts:
+    ingest(journals, table)
     return opinion_on(table)
 
 
@@ -80,7 +85,7 @@ def test_a_planted_fault_breaks_what_it_breaks_and_nothing_else(history: object,
 def test_a_fault_in_a_drawn_schedule_is_seen_and_the_rest_is_not_accused(
     faulty: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    found = opinion_of(faulty, tmp_path_factory.mktemp("table"))
+    found = opinion_of(tmp_path_factory.mktemp("table"), faulty)
     broken = Counter(group for (_, group), word in found.items() if word == "broken")
     groups = {group for _, group in found}
     assert len(groups) == SCHEDULES * len(drawn.PROFILES)
@@ -94,7 +99,7 @@ def test_the_audit_comes_to_the_same_verdicts(
     which: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     journals: Path = request.getfixturevalue(which)
-    found = opinion_of(journals, tmp_path_factory.mktemp("table"))
+    found = opinion_of(tmp_path_factory.mktemp("table"), journals)
     words = ["held", "not judged", "broken"]
     audited: Verdicts = {}
     for verdict in audit([journals], master="local[2]").verdicts:

@@ -36,13 +36,17 @@ def promises_of(blind: Blind) -> list[str]:
 
 
 class Planted:
-    """The table of all planted histories, and what each breaks."""
+    """The table of the planted histories whose journals are whole, and what each breaks.
+
+    A journal with a hole makes the audit look at every delivery, and not at a sample.
+    """
 
     def __init__(self, folder: Path, session: SparkSession) -> None:
         self.session, self.table = session, folder / "table"
         self.breaks = {planted.group: planted.breaks for planted in all_planted()}
-        for planted in all_planted():
-            planted.make(planted.group).save(folder / "journals")
+        for history in (planted.make(planted.group) for planted in all_planted()):
+            if history.whole:
+                history.save(folder / "journals")
         ingest([folder / "journals"], self.table)
 
     def shown_by(self, blind: Blind) -> str | None:
