@@ -2,7 +2,7 @@
 
 Every group runs `total` in one view after another.  Every third view a member joins or one dies in the middle of its
 view, by turns; newcomers are given a state.  Every member of a view delivers all runs of it (one that dies: a first
-part), so that nothing is broken, unless `skip` asks for it.  A run has 1 to 1,000 messages, most runs few (median 6,
+part), so that nothing is broken, unless `skip` asks for it.  A run has 1 to 1,000 messages, most runs few (median 5,
 mean 79), so that their borders cross those of the audit's blocks.  A run is sent a few runs before it is
 delivered; everybody votes once in VOTE_RUNS runs.
 
