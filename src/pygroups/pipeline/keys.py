@@ -1,34 +1,18 @@
-"""64-bit keys for members, views and runs: the large tables are joined and grouped by numbers, not by names.
+"""64-bit keys of lives in SQL: the large tables are joined and grouped by numbers, not by names.
 
-Wherever a rule accuses somebody the names themselves are there; two names with one key are less likely than damaged
-memory (about one in a million at ten million names).
+`ingest` writes the same keys (`ingest/keys.py`) and a table of names, in which two names under one key are seen.
 """
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 
-def life_key(member: str = "member", incarnation: str = "incarnation") -> Column:
-    """The key of a life within its group; of a sender with ("origin", "origin_incarnation")."""
-    return F.xxhash64("group", member, incarnation)
+def life_sql(address: str) -> str:
+    """SQL text for the key of a life from its address `name@incarnation`, a column or SQL text; needs `group`."""
+    return f"xxhash64(`group`, split({address}, '@', 2)[0], split({address}, '@', 2)[1])"
 
 
 def life_key_of(address: Column) -> Column:
-    """The same key from an address `name@incarnation`; names contain no `@`."""
+    """The same as a column; names contain no `@`."""
     parts = F.split(address, "@", 2)
     return F.xxhash64("group", parts[0], parts[1])
-
-
-def view_key(number: str = "view_number", creator: str = "view_creator") -> Column:
-    """The key of a view within its group; null where there is none."""
-    return F.when(F.col(number).isNotNull(), F.xxhash64("group", number, creator))
-
-
-def address() -> Column:
-    """The address of who wrote the record."""
-    return F.concat("member", F.lit("@"), "incarnation")
-
-
-def life_sql(address: str) -> str:
-    """SQL text for the key of a life from its address, a column or SQL text."""
-    return f"xxhash64(`group`, split({address}, '@', 2)[0], split({address}, '@', 2)[1])"

@@ -48,7 +48,7 @@ def runs_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole: b
     )
     runs = said.groupBy(*RUN).agg(*(F.expr(text).alias(name) for name, text in _OF_RUN.items()))
     origins = lives.selectExpr("life as sender", "whole as origin_whole")
-    known = runs.join(lives.select("life", "group", "profile"), "life").join(origins, "sender", "left")
+    known = runs.join(lives.select("life", "group", "profile"), "life", "left").join(origins, "sender", "left")
     return known.drop("life")
 
 

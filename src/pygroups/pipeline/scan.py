@@ -92,7 +92,7 @@ def streams_of(records: DataFrame, lives: DataFrame, purges: DataFrame | None, c
         "stop_index is not null as stops",
     )
     origins = lives.selectExpr("life as sender", "whole as origin_whole")
-    return sums.join(members, "life").join(origins, "sender", "left")
+    return sums.join(members, "life", "left").join(origins, "sender", "left")
 
 
 def purges_of(votes: DataFrame) -> DataFrame:
@@ -145,7 +145,7 @@ def blocks_of(deliveries: DataFrame, lives: DataFrame, streams: DataFrame, colum
     )
     deviates = "life <> reference and (expected is null or expected <> digest) as deviates"
     known = compared.selectExpr(*(name for name in compared.columns if name != "expected"), deviates)
-    return known.join(lives.selectExpr("life", "group", "profile", f"{ORDERED} as ordered"), "life")
+    return known.join(lives.selectExpr("life", "group", "profile", f"{ORDERED} as ordered"), "life", "left")
 
 
 def cuts_of(streams: DataFrame) -> DataFrame:

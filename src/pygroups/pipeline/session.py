@@ -28,6 +28,7 @@ _SETTINGS: Final = {
     "spark.sql.autoBroadcastJoinThreshold": "32m",
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+    "spark.sql.python.filterPushdown.enabled": "true",
 }
 _LOCAL_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
@@ -61,7 +62,6 @@ def make_session(*, master: str | None = None, remote: str | None = None, small:
     try:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
-        from pyspark.find_spark_home import _find_spark_home
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NoSpark(f"the audit needs Spark ({error}): pip install 'pygroups[spark]'") from error
@@ -69,12 +69,12 @@ def make_session(*, master: str | None = None, remote: str | None = None, small:
     builder = SparkSession.builder.appName("pygroups")
     settings = dict(_SETTINGS)
     if remote is None:
-        program = check_java()
+        check_java()
         local = is_local(master)
         settings |= _local_settings(small) if local else {}
         java = [f"-Dlog4j2.configurationFile={_QUIET_LOGGING}"]
         if local and small:
-            java += [_SMALL_JAVA, *archive_options(program, Path(_find_spark_home()))]
+            java += [_SMALL_JAVA, *archive_options()]
         settings["spark.driver.extraJavaOptions"] = " ".join(java)
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -140,8 +140,8 @@ def _first_line(text: str) -> str:
     return telling[0] if telling else "no reason given"
 
 
-def check_java() -> Path:
-    """The Java that Spark will run on. Raises NoSpark, with what to install, if there is none that Spark 4 can use."""
+def check_java() -> None:
+    """Raises NoSpark, with what to install, if there is none that Spark 4 can use."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if java is None:
@@ -153,7 +153,6 @@ def check_java() -> Path:
     major = _major_version(text)
     if major is not None and major < JAVA_NEEDED:
         raise NoSpark(f"the audit needs Java {JAVA_NEEDED} or newer, and {java} is Java {major}: install a newer one")
-    return Path(java)
 
 
 def _major_version(text: str) -> int | None:

@@ -46,20 +46,10 @@ def reached(tables: Tables) -> DataFrame:
     sent = origins(tables).withColumnRenamed("life", "sender")
     members = tables.lives.where(_SETTLED).selectExpr("life", "linked as with")
     marks = heard(tables).where("not late").groupBy("life", "sender").agg(F.max("last").alias("heard"))
-    met = tables.gathered(marks.join(members, "life")).join(sent.select("sender", "linked", "sent"), "sender")
-    met = (
-        tables.gathered(met)
-        .where("linked = with and heard >= sent")
-        .groupBy("sender")
-        .agg(F.count("life").alias("all_heard"))
-    )
-    return sent.join(met, "sender", "left").selectExpr(
-        "`group`",
-        "profile",
-        "cast(null as bigint) as history",
-        "sender",
-        "members",
-        "coalesce(all_heard, 0) as all_heard",
+    met = sent.join(tables.gathered(marks.join(members, "life")), "sender", "left")
+    return met.groupBy("group", "profile", "sender", "members").agg(
+        F.expr("cast(null as bigint)").alias("history"),
+        F.expr("count_if(linked = with and heard >= sent)").alias("all_heard"),
     )
 
 

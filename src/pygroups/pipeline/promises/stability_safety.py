@@ -6,20 +6,23 @@ from pyspark.sql import functions as F
 from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule
 from pygroups.pipeline.keys import life_key_of
 from pygroups.pipeline.scan import DIGEST, merged
-from pygroups.pipeline.sets import COHORT, EXTRA, compared, told, uneven
+from pygroups.pipeline.sets import COHORT, EXTRA, told, uneven
 from pygroups.pipeline.tables import Tables
 
 
 def cohorts(tables: Tables) -> DataFrame:
     """One row per stream of a view of which something was purged, and for each member of it that cannot be judged."""
-    members = _members(tables)
-    columns = (*COHORT, "profile", "members", "messages", "differs", "missing", "partial")
-    judged = compared(members.where("whole")).selectExpr(*columns[:-2], "0 as missing", "0 as partial")
-    unknown = members.where("whole is null or not whole").groupBy(*COHORT, "profile")
-    skipped = unknown.agg(
-        F.expr("count_if(whole is null)").alias("missing"), F.expr("count_if(not whole)").alias("partial")
+    return (
+        _members(tables)
+        .groupBy(*COHORT, "profile")
+        .agg(
+            F.expr("count_if(whole)").alias("members"),
+            F.expr("sum(if(whole, messages, 0L))").alias("messages"),
+            F.expr("min(if(whole, digest, null)) <> max(if(whole, digest, null))").alias("differs"),
+            F.expr("count_if(whole is null)").alias("missing"),
+            F.expr("count_if(not whole)").alias("partial"),
+        )
     )
-    return judged.unionByName(skipped.selectExpr("*", "0L as members", "0L as messages", "false as differs"))
 
 
 def _members(tables: Tables) -> DataFrame:
@@ -34,7 +37,7 @@ def _members(tables: Tables) -> DataFrame:
     purged = delivered.groupBy("view", "next").agg(F.max("below").alias("below"))
     sums = merged("stable_") | {"messages": "sum(stable_messages)"}
     had = delivered.groupBy("view", "life", "next").agg(*(F.expr(text).alias(name) for name, text in sums.items()))
-    known = members.join(purged, "view").join(had, ["view", "life", "next"], "left")
+    known = tables.gathered(members.join(purged, "view")).join(had, ["view", "life", "next"], "left")
     known = known.join(tables.lives.select("life", "whole"), "life", "left")
     digest = ", ".join(f"coalesce(stable_{name}, 0L)" for name in DIGEST)
     return known.selectExpr(

@@ -1,0 +1,72 @@
+"""What Spark is given to do: a clean history's audit stays within a budget, no Python runs in it, nothing is hinted.
+
+The figures are those of Spark's event log: SQL executions, stages that ran, and the JSON of the largest plan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.pipeline.planted import clean
+
+SOURCE: Final = Path(__file__).parents[2] / "src" / "pygroups" / "pipeline"
+EXECUTIONS, STAGES, PLAN_BYTES = 12, 60, 150_000
+_PYTHON: Final = re.compile(r"Python|Pandas|InArrow|ArrowEval|BatchScan")
+_TO_THE_DRIVER: Final = re.compile(r"\.(collect|toArrow|toPandas|toLocalIterator|take|head|first)\(\)")
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The event log of one audit in a process of its own."""
+    root = tmp_path_factory.mktemp("audit")
+    (root / "log").mkdir()
+    clean("good").save(root / "journals")
+    told = {"enabled": "true", "dir": f"file:{root}/log", "compress": "false", "rolling.enabled": "false"}
+    settings = [f"--conf spark.eventLog.{name}={value}" for name, value in told.items()]
+    environment = os.environ | {"PYSPARK_SUBMIT_ARGS": " ".join([*settings, "pyspark-shell"])}
+    command = [sys.executable, "-m", "pygroups", "audit", str(root / "journals"), "--master", "local[2]", "--strict"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
+    (log,) = (root / "log").iterdir()
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_audit_of_a_clean_history_stays_within_its_budget(events: list[dict[str, Any]]) -> None:
+    starts = [event for event in events if event["Event"].endswith("SQLExecutionStart")]
+    stages = [event for event in events if event["Event"] == "SparkListenerStageCompleted"]
+    plans = [json.dumps(event["sparkPlanInfo"], separators=(",", ":")) for event in starts]
+    assert 0 < len(starts) <= EXECUTIONS
+    assert 0 < len(stages) <= STAGES
+    assert 0 < max(map(len, plans)) <= PLAN_BYTES, "the one query that counts for all rules"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_no_python_runs_in_the_audit_of_a_clean_history(events: list[dict[str, Any]]) -> None:
+    plans = [event["physicalPlanDescription"] for event in events if "physicalPlanDescription" in event]
+    assert plans and not [plan for plan in plans if _PYTHON.search(plan)]
+
+
+def test_no_join_is_hinted() -> None:
+    """A hint overrides what Spark knows of sizes: one on a table that grows with a history ends in the driver."""
+    assert _found(re.compile(r"broadcast\(|\.hint\(")) == set()
+
+
+def test_rows_come_to_this_process_for_verdicts_and_report_alone() -> None:
+    """On a cluster also manifest, names and members of views, which are few (`recorded.py`)."""
+    assert {name.partition("/")[0] for name in _found(_TO_THE_DRIVER)} == {"recorded.py", "report", "verdicts.py"}
+
+
+def _found(pattern: re.Pattern[str]) -> set[str]:
+    files = [file for file in SOURCE.rglob("*.py") if pattern.search(file.read_text())]
+    return {str(file.relative_to(SOURCE)) for file in files}
