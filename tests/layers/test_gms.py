@@ -249,6 +249,32 @@ def test_who_is_next_in_rank_and_accused_by_its_leader_asks_whether_the_leader_i
     assert told(gms) == [], "B asks"
 
 
+def test_what_a_joiner_hears_of_suspicions_before_it_has_the_view_waits_for_it() -> None:
+    """Others have the view that B is let into, and suspect C; they say so once.  D is in no view with B."""
+    env = Env(B, 0, random.Random(1), Config())
+    env.contact = "b"
+    gms = Gms(env)
+    gms.down_event(events.Join())
+    gms.up(Run(A, B, (Accuse(VIEW.id, {B: False}),)))
+    gms.up(Run(A, B, (Accuse(VIEW.id, {C: True}),)))
+    gms.up(Run(D, B, (Accuse(VIEW.id, {A: True}),)))
+    for number in range(2 * MEMBERS_MAX):
+        gms.up(Run(Address("E", f"{number:016x}"), B, (Accuse(VIEW.id, {A: True}),)))
+    assert len(gms.later) == MEMBERS_MAX, "strangers take no memory"
+    gms.up(Run(A, B, (Install(Proposal(VIEW.id, Ballot(1, A), VIEW, (A,), {}, {}, True), {}),)))
+    assert gms.suspicions.accusations == {A: {C: True}}
+    assert gms.later == {}
+
+
+def test_a_ready_that_was_left_unanswered_in_one_view_does_not_count_in_the_next() -> None:
+    gms = member_of_three(B)
+    gms.suspicions.left_unanswered(C, 2)
+    assert C in gms.suspicions
+    view = View(Ballot(8, A), (A, B, C), ("a", "b", "c"))
+    gms.install(Proposal(view.id, VIEW.id, view, (A, B, C), {A: 0}, {A: A}, True), None)
+    assert C not in gms.suspicions and not gms.suspicions.unanswered
+
+
 def test_an_exclusion_is_taken_from_members_of_the_view_alone() -> None:
     gms = member_of_three(C)
     next_view = View(Ballot(8, A), (A, B), ("a", "b"))

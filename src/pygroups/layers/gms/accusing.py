@@ -1,4 +1,4 @@
-"""Accusations: whom this member suspects is told to the whole view, and what others tell is noted for who asks.
+"""Accusations: whom this member suspects is told to the whole view, and what others tell is kept for whoever asks.
 
 Nobody is left out because of what is told here: see verification.py.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pygroups.core.address import Address
+from pygroups.core.limits import MEMBERS_MAX
 
 from .heads import Accuse
 from .joining import Phase
@@ -49,7 +50,9 @@ class Accusing:
 
     def on_accuse(self, src: Address, head: Accuse) -> None:
         gms = self.gms
-        if gms.view is None or not gms.knows(src):
+        if gms.view is None:
+            self._before_the_first_view(src, head)
+        elif not gms.knows(src):
             self.env.drop("suspicion of a stranger")
         elif head.view == gms.view.id:
             accused = {m: proven for m, proven in head.suspects.items() if m in gms.view.members and m != src}
@@ -59,3 +62,11 @@ class Accusing:
             gms.later[src, Accuse] = head
         else:
             self.env.drop("suspicion in another view")
+
+    def _before_the_first_view(self, src: Address, head: Accuse) -> None:
+        """Joiners get the view last: others may be in it, and suspect somebody, for a while.  They say it once."""
+        later = self.gms.later
+        if (src, Accuse) in later or len(later) < MEMBERS_MAX:
+            later[src, Accuse] = head
+        else:
+            self.env.drop("too many suspicions before the first view")

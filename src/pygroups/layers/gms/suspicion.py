@@ -101,7 +101,6 @@ class Suspicions(Container[Address]):
         return {member: proven for member, proven in accused.items() if before.get(member) not in (proven, True)}
 
     def keep(self, members: Container[Address]) -> None:
-        """A new view: forget those that are not in it, and what members said in the old one."""
+        """A new view: forget those that are not in it, and what members said or left unanswered in the old one."""
         self.absent = {member: why for member, why in self.absent.items() if member in members}
-        self.unanswered = {member: times for member, times in self.unanswered.items() if member in members}
-        self.apart, self.accusations = {}, {}
+        self.unanswered, self.apart, self.accusations = {}, {}, {}
