@@ -22,6 +22,7 @@ from .heads import (
     Collect,
     CollectAck,
     Elsewhere,
+    Fetches,
     Install,
     InstallAck,
     Low,
@@ -278,6 +279,14 @@ class Leader:
         attempt.accepted[src], attempt.since = None, self.env.now
         if all(member in attempt.accepted for member in attempt.proposal.transitional):
             self._decided(attempt, attempt.proposal)
+
+    def on_fetches(self, src: Address, head: Fetches) -> None:
+        """It gets what it misses, and would get no more by another attempt."""
+        attempt = self.attempt
+        if attempt is None or attempt.proposal is None or head.ballot != attempt.ballot:
+            return
+        if src in attempt.asked and src not in attempt.accepted:
+            attempt.since = self.env.now
 
     def _decided(self, attempt: Attempt, proposal: Proposal) -> None:
         self.attempt, self.failures = None, 0

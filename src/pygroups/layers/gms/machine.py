@@ -125,6 +125,8 @@ class Gms(Layer):
     def down_event(self, event: Event) -> None:
         if isinstance(event, events.Bound):
             self.part.stopped(event)
+        elif isinstance(event, events.Fetching):
+            self.part.fetching()
         elif isinstance(event, events.Fetched):
             self.part.fetched(event.ballot)
         elif isinstance(event, events.Installed):
@@ -358,6 +360,7 @@ _HANDLERS: dict[type, Any] = {
     heads.Low: lambda gms, src, head: gms.leader.on_low(head),
     heads.Propose: lambda gms, src, head: gms.part.on_propose(src, head),
     heads.Accept: lambda gms, src, head: gms.leader.on_accept(src, head),
+    heads.Fetches: lambda gms, src, head: gms.leader.on_fetches(src, head),
     Install: Gms.on_install,
     InstallAck: lambda gms, src, head: gms.leader.on_install_ack(src, head),
     Done: Gms.on_done,
