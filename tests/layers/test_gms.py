@@ -231,6 +231,34 @@ def test_a_leader_that_is_told_of_a_proof_looks_itself_and_asks_ready() -> None:
     assert gms.env.counters["drop suspicion of a stranger"] == 1
 
 
+def test_a_leader_that_says_that_most_do_not_hear_it_is_replaced_until_it_takes_that_back() -> None:
+    gms = member_of_three(B)
+    gms.up(Run(A, B, (Accuse(VIEW.id, {A: False}),)))
+    (ready, *_) = [head for _, head in told(gms) if isinstance(head, Ready)]
+    gms.up(Run(A, B, (ReadyRsp(ready.ballot, VIEW.id, None, False),)))
+    assert A in gms.suspicions and gms.leader.attempt is not None, "an answer takes nothing back"
+    gms.up(Run(A, B, (Accuse(VIEW.id, {}),)))
+    assert A not in gms.suspicions and gms.leader.attempt is None
+
+
+def test_a_leader_gives_way_after_two_questions_that_most_of_its_accusers_left_unanswered() -> None:
+    gms = member_of_three(A)
+    for accuser in (B, C):
+        gms.up(Run(accuser, A, (Accuse(VIEW.id, {A: False}),)))
+    said: list[dict[Address, bool]] = []
+    for _ in range(5):
+        gms.env.now = gms.wake
+        gms.timer()
+        unanswered = gms.env.counters.get("Ready left unanswered by most", 0)
+        said = [head.suspects for dest, head in told(gms) if dest == B and isinstance(head, Accuse)]
+        if said:
+            break
+    assert said == [{A: False}] and unanswered == 2
+    gms.env.now += gms.env.config.batch
+    gms.up(Run(B, A, (Accuse(VIEW.id, {}),)))
+    assert [head.suspects for dest, head in told(gms) if dest == B and isinstance(head, Accuse)] == [{}]
+
+
 def test_who_is_next_in_rank_looks_after_a_leader_that_others_take_for_dead_and_asks_nothing() -> None:
     gms = member_of_three(B)
     gms.up(Run(C, B, (Accuse(VIEW.id, {A: True}),)))

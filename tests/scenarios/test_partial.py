@@ -86,6 +86,33 @@ def test_a_leader_that_nobody_hears_does_not_go_on_alone(profile: str) -> None:
 
 
 @BOTH
+def test_a_leader_that_only_the_next_in_rank_hears_gives_way(profile: str) -> None:
+    """C, D and E do not hear A, which leads, and say so; B hears it, and it hears everybody.  The fault stays."""
+    with scenario("A B C D E", profile=profile, **QUICK) as group:
+        group["C"].sends(500, every=0.01)
+        group.cut("A", "C D E", way="out")
+        agree(group, "B C D E", within=3)
+        assert group["A"].counters["unheard leader gives way"] == 1
+        group.after(5)
+        assert not any(group[name].member.blocked for name in "BCDE")
+        assert group["C"].landed == 500
+
+
+@BOTH
+def test_a_leader_that_is_heard_again_leads_again(profile: str) -> None:
+    """A gave way; before the others have answered B, they hear A again, and nothing has to change."""
+    with scenario("A B C D E", profile=profile, **QUICK) as group:
+        slow = group.delay("ReadyRsp", dest="B", by=0.35)
+        group.cut("A", "C D E", way="out")
+        group.until(lambda: group["A"].counters["unheard leader gives way"] == 1, within=3)
+        group.mend("A", "C D E")
+        group.after(1)
+        slow.stop()
+        group.settles(20)
+        assert group["E"].views == [("A", "B", "C", "D", "E")]
+
+
+@BOTH
 @pytest.mark.parametrize("hangs", ["A", "B", "D"])
 def test_a_member_that_hangs_while_another_dies_delays_the_next_view_by_less_than_a_second(
     profile: str, hangs: str

@@ -55,7 +55,7 @@ class Accusing:
         elif not gms.knows(src):
             self.env.drop("suspicion of a stranger")
         elif head.view == gms.view.id:
-            accused = {m: proven for m, proven in head.suspects.items() if m in gms.view.members and m != src}
+            accused = {m: proven for m, proven in head.suspects.items() if m in gms.view.members}
             for member, proven in gms.suspicions.accuse(src, accused).items():
                 gms.leader.verification.on_accused(member, proven=proven)
         elif gms.part.has_accepted(head.view):

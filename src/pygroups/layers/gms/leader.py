@@ -87,6 +87,7 @@ class Leader:
         """Go on with whatever is under way, or begin what is due.  Called after everything that may change it."""
         gms = self.gms
         assert gms.view is not None
+        self._is_heard_again()
         self.verification.question_the_leader()
         leads = decide.leader(gms.view, gms.suspicions) == self.env.me
         kept = gms.elsewhere.kept
@@ -112,6 +113,23 @@ class Leader:
                 self._start()
             elif due is not None:
                 gms.wake_at(due)
+
+    def most_are_deaf(self) -> None:
+        """Most leave Ready unanswered.  If they say that they do not hear this member, the next in rank has to lead,
+        which may hear it well and would never know."""
+        gms = self.gms
+        assert gms.view is not None
+        if gms.suspicions.is_unheard(self.env.me, gms.view.members):
+            self.env.count("unheard leader gives way")
+            gms.suspicions.gives_way(self.env.me)
+            gms.accusing.tell()
+
+    def _is_heard_again(self) -> None:
+        gms, me = self.gms, self.env.me
+        assert gms.view is not None
+        if me in gms.suspicions and not gms.suspicions.is_unheard(me, gms.view.members):
+            gms.suspicions.heard(me)
+            gms.accusing.tell()
 
     def next_ballot(self) -> Ballot:
         assert self.gms.view is not None
