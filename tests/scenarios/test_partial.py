@@ -145,6 +145,20 @@ def test_a_leader_that_hangs_after_it_has_answered_delays_the_next_view_by_less_
 
 
 @BOTH
+def test_the_first_two_that_hang_while_another_dies_delay_the_next_view_by_less_than_a_second(profile: str) -> None:
+    """A leads, B is next in rank; D asks both."""
+    with scenario("A B C D E", profile=profile) as group:
+        group.after(2)
+        group.pause("A")
+        group.pause("B")
+        group.crash("C")
+        agree(group, "D E", within=1)
+        group.resume("A")
+        group.resume("B")
+        group.settles()
+
+
+@BOTH
 def test_a_member_that_stands_still_while_somebody_joins_is_not_put_out(profile: str) -> None:
     """For less than the heartbeat time-out: the join waits, and nobody goes."""
     with scenario("A B C", profile=profile) as group:

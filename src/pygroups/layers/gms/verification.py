@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .machine import Gms
 
 
-NOTHING: tuple[dict[Address, bool], bool] = ({}, False)  # is the matter
+NOTHING: tuple[dict[Address, bool], bool, tuple[Address, ...]] = ({}, False, ())  # is the matter
 AGAIN = 4  # the leader is asked again when so large a part of `ready_timeout` has passed since its answer
 
 
@@ -30,7 +30,7 @@ class Verification:
         self.gms = gms
         self.env = gms.env
         self.due = NEVER  # somebody is accused, and may answer for itself: when whoever leads asks
-        self.question: RollCall | None = None  # Ready to the member that leads, by the one that is next
+        self.question: RollCall | None = None  # Ready to those ranked before, of which the first leads
         self.questioned = NOTHING  # what was the matter when it last asked that
         self.ask_at = NEVER  # when it asks that again
         self.pairs: dict[tuple[Address, Address], int] = {}  # who cannot reach each other, and since when
@@ -49,31 +49,31 @@ class Verification:
     def question_the_leader(self) -> None:
         """Who is next in rank asks the leader when somebody here is suspected, for the leader may hang; and when the
         leader suspects this member, for it may be deaf.  Two unanswered Ready, and the next one leads.  It asks again
-        while that lasts, for the leader may hang after it has answered."""
+        while that lasts, for the leader may hang after it has answered.  Those ranked below ask all before them, each
+        a moment later and as much more seldom: several may hang."""
         gms, view = self.gms, self.gms.view
         assert view is not None
-        first = decide.leader(view, gms.suspicions)
-        if self.question is not None and (self.question.members != (first,) or self.question.is_complete()):
+        before = decide.before(view, gms.suspicions, self.env.me)
+        if self.question is not None and (self.question.members != before or self.question.is_complete()):
             self.question = None
-            first = decide.leader(view, gms.suspicions)
-        if self.question is not None or first is None or first == self.env.me:
-            return
-        if decide.leader_without(view, gms.suspicions, first) != self.env.me:
-            self.questioned, self.ask_at = NOTHING, NEVER
-        elif self._is_to_ask(first):
-            self.question = RollCall(gms, gms.leader.next_ballot(), (first,), ())
+            before = decide.before(view, gms.suspicions, self.env.me)
+        if self.question is None and before and self._is_to_ask(before):
+            self.question = RollCall(gms, gms.leader.next_ballot(), before, ())
             self.question.is_complete()
 
-    def _is_to_ask(self, first: Address) -> bool:
+    def _is_to_ask(self, before: tuple[Address, ...]) -> bool:
         """At once when what this member finds is news; a moment after each answer while that lasts; and seldom while
         only others suspect somebody, which the leader looks into by itself."""
         suspicions, now, ready_timeout = self.gms.suspicions, self.env.now, self.env.config.ready_timeout
-        matter = (suspicions.own(), self.env.me in suspicions.accusations.get(first, ()))
-        news, self.questioned = matter != self.questioned, matter
-        if any(matter):
-            self.ask_at = now if news else min(self.ask_at, now + ready_timeout // AGAIN)
-        else:
-            self.ask_at = min(self.ask_at, now + ready_timeout) if suspicions.accusations else NEVER
+        moment = ready_timeout // AGAIN
+        matter = (suspicions.own(), self.env.me in suspicions.accusations.get(before[0], ()))
+        news, self.questioned = (*matter, before) != self.questioned, (*matter, before)
+        if news and any(matter):
+            self.ask_at = now + (len(before) - 1) * moment
+        elif not any(matter) and not suspicions.accusations:
+            self.ask_at = NEVER
+        elif self.ask_at == NEVER:
+            self.ask_at = now + len(before) * (moment if any(matter) else ready_timeout)
         if now < self.ask_at:
             self.gms.wake_at(self.ask_at)
             return False
