@@ -119,7 +119,8 @@ class Leader:
         which may hear it well and would never know."""
         gms = self.gms
         assert gms.view is not None
-        if gms.suspicions.is_unheard(self.env.me, gms.view.members):
+        leads = decide.leader(gms.view, gms.suspicions) == self.env.me  # who does not may only ask those before it
+        if leads and gms.suspicions.is_unheard(self.env.me, gms.view.members):
             self.env.count("unheard leader gives way")
             gms.suspicions.gives_way(self.env.me)
             gms.accusing.tell()
