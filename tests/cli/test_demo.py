@@ -16,12 +16,13 @@ import pytest
 from rich.console import Console
 
 from pygroups.cli.demo import director
-from pygroups.cli.demo.director import Plan, direct
+from pygroups.cli.demo.director import direct
 from pygroups.cli.demo.feeds import Feed, bundled_feeds, input_feeds, payload_of, record_in
+from pygroups.cli.demo.narrator import Narrator
 from pygroups.cli.demo.outcome import Kill, Outcome
 from pygroups.cli.demo.place import Place
+from pygroups.cli.demo.plan import Plan
 from pygroups.cli.demo.replica import Replica, digest_of, rows_of, what_is_wrong
-from pygroups.cli.demo.story import Story
 from pygroups.core.errors import UsageError
 from pygroups.journal.frames import Frame, walk
 
@@ -230,9 +231,9 @@ def test_all_is_well_only_if_everything_is(change: dict[str, Any], ok: bool) -> 
 
 def test_the_verdicts_are_told_and_which_promises_no_rule_judges(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(1.0, 9, {}, {}, {}, None, {"fifo": {"verdict": "held", "judged": 1234, "skipped": 0}}, ["causal"])
-    story = Story.__new__(Story)  # without its bars
-    story.began, story.console = 0.0, Console(highlight=False, soft_wrap=True)
-    story.audited(outcome, Path("report.html"))
+    narrator = Narrator.__new__(Narrator)  # without its bars
+    narrator.began, narrator.console = 0.0, Console(highlight=False, soft_wrap=True)
+    narrator.audited(outcome, Path("report.html"))
     told = capsys.readouterr().out
     assert "fifo                   held       1,234 facts judged" in told
     assert "not judged, as no rule is there yet: causal" in told

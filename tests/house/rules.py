@@ -24,13 +24,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "sim": ("core", "layers", "wire", "journal"),
     "drivers": ("core", "layers", "wire", "journal.schema", "journal.writer"),
     "pipeline": ("journal",),
-    "pipeline.sweep": ("journal", "pipeline", "sim"),
-    "pipeline.sink": ("journal", "pipeline", "channel"),
     "channel": ("core", "layers", "wire", "drivers", "journal", "_version"),
-    "blocks": ("core", "channel"),
     "testing": ("core", "journal", "sim", "drivers", "channel", "_version"),
     "cli": ANYTHING,
-    "": ("core", "channel", "blocks", "_version"),
+    "": ("core", "channel", "_version"),
     "__main__": ("cli",),
     "_version": (),
     "pyspark_pygroups": ("pipeline",),
@@ -142,6 +139,26 @@ def cycles(root: Path) -> list[str]:
     except graphlib.CycleError as error:
         return ["rooms import each other: " + " <- ".join(room or "pygroups" for room in error.args[1])]
     return []
+
+
+MAPS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
+_ROW = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
+
+
+def maps(root: Path) -> list[str]:
+    """Rooms that a map lists and that are not there, and rooms that are there and that a map leaves out."""
+    package = root / "src" / "pygroups"
+    there = {folder.name for folder in package.glob("*") if (folder / "__init__.py").is_file()}
+    drawn = {file: set(_ROW.findall((root / file).read_text())) for file in MAPS if (root / file).is_file()}
+    offences = []
+    for file, rooms in sorted(drawn.items()):
+        offences += [f"{file}: there is no room {room}" for room in sorted(rooms - there)]
+        offences += [f"{file}: the room {room} is missing" for room in sorted(there - rooms)]
+    for room in MAY_IMPORT:
+        places = (package / room, package / f"{room}.py", root / "src" / room, root / "src" / f"{room}.py")
+        if not any(place.exists() for place in places):
+            offences.append(f"MAY_IMPORT: there is no room {room}")
+    return offences
 
 
 def the_world(root: Path) -> list[str]:

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 RULES = (
     rules.import_directions,
     rules.cycles,
+    rules.maps,
     rules.the_world,
     rules.unsafe,
     rules.for_tests,
@@ -27,12 +28,8 @@ LONG_FUNCTION = "def long():\n" + "    x = 1\n" * rules.FUNCTION_LINES
 FULL_FUNCTION = "def full():\n" + "    x = 1\n" * (rules.FUNCTION_LINES - 1)
 CORE, LAYER, WIRE = "src/pygroups/core/run.py", "src/pygroups/layers/nakack.py", "src/pygroups/wire/frame.py"
 DRIVER, JOURNAL, SIM = "src/pygroups/drivers/pump.py", "src/pygroups/journal/schema.py", "src/pygroups/sim/network.py"
-PIPELINE, SWEEP, SINK = (
-    "src/pygroups/pipeline/ingest.py",
-    "src/pygroups/pipeline/sweep.py",
-    "src/pygroups/pipeline/sink.py",
-)
-CHANNEL, BLOCKS, CLI = "src/pygroups/channel.py", "src/pygroups/blocks/lock.py", "src/pygroups/cli/join.py"
+PIPELINE, TESTING = "src/pygroups/pipeline/ingest.py", "src/pygroups/testing/group.py"
+CHANNEL, CLI = "src/pygroups/channel/channel.py", "src/pygroups/cli/join.py"
 NOTE, TEXT = "docs/layers/nakack.md", "tests/layers/text/nakack/01.txt"
 
 PLANTED: list[tuple[Rule, str, str, str]] = [
@@ -46,10 +43,8 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
     (rules.import_directions, JOURNAL, "import pygroups.core.run", "journal may not import core.run"),
     (rules.import_directions, SIM, "from pygroups.drivers import pump", "sim may not import drivers.pump"),
     (rules.import_directions, PIPELINE, "from pygroups.sim import network", "pipeline may not import sim.network"),
-    (rules.import_directions, SWEEP, "from pygroups import channel", "pipeline.sweep may not import channel"),
-    (rules.import_directions, SINK, "from pygroups.sim import network", "pipeline.sink may not import sim.network"),
-    (rules.import_directions, CHANNEL, "from .blocks import lock", "channel may not import blocks.lock"),
-    (rules.import_directions, BLOCKS, "from ..cli import join", "blocks may not import cli.join"),
+    (rules.import_directions, CHANNEL, "from ..sim import network", "channel may not import sim.network"),
+    (rules.import_directions, TESTING, "from ..cli import join", "testing may not import cli.join"),
     (rules.import_directions, "src/pygroups/helpers.py", "", "pygroups.helpers stands in no room"),
     (
         rules.import_directions,
@@ -77,8 +72,7 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
 ALLOWED: list[tuple[Rule, str, str]] = [
     (rules.import_directions, LAYER, "from pygroups.core.run import Run\nfrom . import stable\nimport msgspec"),
     (rules.import_directions, DRIVER, "from pygroups.journal import writer\nfrom pygroups.journal.schema import KINDS"),
-    (rules.import_directions, SWEEP, "from pygroups.sim import network\nfrom .ingest import read"),
-    (rules.import_directions, SINK, "from pygroups.channel import Channel"),
+    (rules.import_directions, TESTING, "from pygroups.sim import network\nfrom .group import read"),
     (
         rules.import_directions,
         CLI,
@@ -97,7 +91,7 @@ ALLOWED: list[tuple[Rule, str, str]] = [
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """An empty house with all the modules of the cases above, so that what they import exists."""
-    for file in (CORE, LAYER, WIRE, DRIVER, JOURNAL, SIM, PIPELINE, SWEEP, SINK, CHANNEL, BLOCKS, CLI):
+    for file in (CORE, LAYER, WIRE, DRIVER, JOURNAL, SIM, PIPELINE, TESTING, CHANNEL, CLI):
         plant(tmp_path, file, "")
     plant(tmp_path, ".gitignore", "# names\n.venv\n")
     return tmp_path
@@ -129,12 +123,21 @@ def test_what_is_allowed_passes(tree: Path, rule: Rule, file: str, text: str) ->
 
 
 def test_rooms_that_import_each_other_are_named(tree: Path) -> None:
-    plant(tree, CLI, "from pygroups.blocks import lock")
+    plant(tree, CLI, "from pygroups.testing import group")
     assert rules.cycles(tree) == []
-    plant(tree, BLOCKS, "from pygroups.sim import network")
+    plant(tree, TESTING, "from pygroups.sim import network")
     plant(tree, SIM, "from pygroups.cli import join")
     (found,) = rules.cycles(tree)
-    assert {"blocks", "cli", "sim"} <= set(found.replace(" <- ", " ").split())
+    assert {"testing", "cli", "sim"} <= set(found.replace(" <- ", " ").split())
+
+
+def test_a_map_that_differs_from_the_folders_is_named(tree: Path) -> None:
+    plant(tree, "src/pygroups/core/__init__.py", "")
+    plant(tree, "src/pygroups/wire/__init__.py", "")
+    plant(tree, "CONTRIBUTING.md", "| folder |\n|---|\n| `core/` | words |\n| `blocks/` | locks |\n")
+    found = [offence for offence in rules.maps(tree) if offence.startswith("CONTRIBUTING")]
+    assert found == ["CONTRIBUTING.md: there is no room blocks", "CONTRIBUTING.md: the room wire is missing"]
+    assert "MAY_IMPORT: there is no room pytest_pygroups" in rules.maps(tree)
 
 
 def test_the_table_covers_each_room_and_the_rules_read_the_real_tree() -> None:

@@ -231,6 +231,34 @@ def test_a_leader_that_is_told_of_a_proof_looks_itself_and_asks_ready() -> None:
     assert gms.env.counters["drop suspicion of a stranger"] == 1
 
 
+def test_a_leader_that_says_that_most_do_not_hear_it_is_replaced_until_it_takes_that_back() -> None:
+    gms = member_of_three(B)
+    gms.up(Run(A, B, (Accuse(VIEW.id, {A: False}),)))
+    (ready, *_) = [head for _, head in told(gms) if isinstance(head, Ready)]
+    gms.up(Run(A, B, (ReadyRsp(ready.ballot, VIEW.id, None, False),)))
+    assert A in gms.suspicions and gms.leader.attempt is not None, "an answer takes nothing back"
+    gms.up(Run(A, B, (Accuse(VIEW.id, {}),)))
+    assert A not in gms.suspicions and gms.leader.attempt is None
+
+
+def test_a_leader_gives_way_after_two_questions_that_most_of_its_accusers_left_unanswered() -> None:
+    gms = member_of_three(A)
+    for accuser in (B, C):
+        gms.up(Run(accuser, A, (Accuse(VIEW.id, {A: False}),)))
+    said: list[dict[Address, bool]] = []
+    for _ in range(5):
+        gms.env.now = gms.wake
+        gms.timer()
+        unanswered = gms.env.counters.get("Ready left unanswered by most", 0)
+        said = [head.suspects for dest, head in told(gms) if dest == B and isinstance(head, Accuse)]
+        if said:
+            break
+    assert said == [{A: False}] and unanswered == 2
+    gms.env.now += gms.env.config.batch
+    gms.up(Run(B, A, (Accuse(VIEW.id, {}),)))
+    assert [head.suspects for dest, head in told(gms) if dest == B and isinstance(head, Accuse)] == [{}]
+
+
 def test_who_is_next_in_rank_looks_after_a_leader_that_others_take_for_dead_and_asks_nothing() -> None:
     gms = member_of_three(B)
     gms.up(Run(C, B, (Accuse(VIEW.id, {A: True}),)))
@@ -247,6 +275,32 @@ def test_who_is_next_in_rank_and_accused_by_its_leader_asks_whether_the_leader_i
     gms = member_of_three(C)
     gms.up(Run(A, C, (Accuse(VIEW.id, {B: False, C: False}),)))
     assert told(gms) == [], "B asks"
+
+
+def test_what_a_joiner_hears_of_suspicions_before_it_has_the_view_waits_for_it() -> None:
+    """Others have the view that B is let into, and suspect C; they say so once.  D is in no view with B."""
+    env = Env(B, 0, random.Random(1), Config())
+    env.contact = "b"
+    gms = Gms(env)
+    gms.down_event(events.Join())
+    gms.up(Run(A, B, (Accuse(VIEW.id, {B: False}),)))
+    gms.up(Run(A, B, (Accuse(VIEW.id, {C: True}),)))
+    gms.up(Run(D, B, (Accuse(VIEW.id, {A: True}),)))
+    for number in range(2 * MEMBERS_MAX):
+        gms.up(Run(Address("E", f"{number:016x}"), B, (Accuse(VIEW.id, {A: True}),)))
+    assert len(gms.later) == MEMBERS_MAX, "strangers take no memory"
+    gms.up(Run(A, B, (Install(Proposal(VIEW.id, Ballot(1, A), VIEW, (A,), {}, {}, True), {}),)))
+    assert gms.suspicions.accusations == {A: {C: True}}
+    assert gms.later == {}
+
+
+def test_a_ready_that_was_left_unanswered_in_one_view_does_not_count_in_the_next() -> None:
+    gms = member_of_three(B)
+    gms.suspicions.left_unanswered(C, 2)
+    assert C in gms.suspicions
+    view = View(Ballot(8, A), (A, B, C), ("a", "b", "c"))
+    gms.install(Proposal(view.id, VIEW.id, view, (A, B, C), {A: 0}, {A: A}, True), None)
+    assert C not in gms.suspicions and not gms.suspicions.unanswered
 
 
 def test_an_exclusion_is_taken_from_members_of_the_view_alone() -> None:

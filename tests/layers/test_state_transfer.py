@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from pygroups.core import events
+from pygroups.core import events, stack
 from pygroups.core.address import Address
 from pygroups.core.events import (
     Event,
@@ -15,9 +17,11 @@ from pygroups.core.events import (
     StateFailed,
     StateTaken,
     StateWanted,
+    ViewWanted,
 )
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
+from pygroups.core.stack import Outlet
 from pygroups.core.standing import Standing, Waits
 from pygroups.core.view import Ballot, View
 from pygroups.layers._providers import Providers, providers
@@ -233,12 +237,102 @@ def test_5_nobody_has_a_state_so_the_first_begins_with_none() -> None:
     group.view(1, "A")
     group.view(2, "ABC")
     group.view(3, "BC")
+    assert group.heard("B", StateArrived) == [], "C may have got A's state after it was asked"
+    assert group.layer("B").standing == Waits(None, group.at["B"].id)
+    group.view(4, "BC")
     (gone,) = (e for e in group.heard("B", StateArrived) if isinstance(e, StateArrived))
     assert gone.none and gone.last
-    assert wanted(group, "B") == [(3, ("C",))]
+    assert wanted(group, "B") == [(4, ("C",))]
     group.give("B", "C", b"nothing much")
     group.settle()
     assert group.holds("B") == group.holds("C") == {}
+
+
+def test_5_the_only_one_who_waits_begins_at_once() -> None:
+    group = Group("A", "B", "C")
+    group.view(1, "A")
+    group.view(2, "AB")
+    group.view(3, "BC")
+    assert [e.view.number for e in group.heard("B", StateArrived) if isinstance(e, StateArrived)] == [3]
+
+
+def late_state(group: Group, refused: str = "") -> dict[Address, Standing]:
+    """A gives C its state after B and C were asked how they stand; returns what they said."""
+    group.view(1, "A")
+    group.view(2, "ABC")
+    group.settle()
+    for joiner in refused:
+        failed = StateFailed(group.at["A"].id, group.member(joiner).address, "it raised")
+        group.member("A").stack.asked(failed, 0)
+        group.end_turn("A")
+        group.settle()
+    asked = {group.member(name).address: group.layer(name).standing for name in "ABC"}
+    group.give("A", "C", b"state")
+    packets, group.talk.flight = group.talk.flight, []
+    for packet in [packet for packet in packets if packet.dest == "C"]:
+        group.member("C").stack.receive(packet.frame, 0)
+        group.end_turn("C")
+    return asked
+
+
+def test_5_who_got_a_state_after_it_was_asked_gives_it_in_the_next_view() -> None:
+    """A dies; its last part comes to C when B and C have said that they wait for it."""
+    group = Group("A", "B", "C")
+    asked = late_state(group)
+    late, group.talk.flight = group.talk.flight, []
+    group.view(3, "BC", standings=asked)
+    assert group.heard("B", StateArrived) == [] and wanted(group, "C") == []
+    group.view(4, "BC")
+    group.talk.flight += [packet for packet in late if packet.dest == "B"]
+    group.settle()
+    assert wanted(group, "C") == [(4, ("B",))]
+    group.give("C", "B", b"of view 4")
+    group.settle()
+    assert arrived(group, "B") == [(4, b"of view 4", True)]
+    assert group.holds("B") == group.holds("C") == {}
+
+
+@pytest.fixture
+def wishes(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each member asked for another view."""
+    counted: Counter[str] = Counter()
+
+    class Noting(Outlet):
+        def down_event(self, event: Event) -> None:
+            counted[self.env.me.name] += isinstance(event, ViewWanted)
+            super().down_event(event)
+
+    monkeypatch.setattr(stack, "Outlet", Noting)
+    return counted
+
+
+def test_5_who_waits_for_a_view_wants_it_as_soon_as_somebody_has_a_state(wishes: Counter[str]) -> None:
+    """A gives B none, and goes on giving C its state: views in between name nobody for B, and it asks for no more."""
+    group = Group("A", "B", "C")
+    asked = late_state(group, refused="B")
+    told = [packet for packet in group.talk.flight if packet.dest == "B"]
+    group.talk.flight = []
+    waits = asked[group.member("B").address]
+    assert isinstance(waits, Waits) and waits.failed == (group.member("A").address,)
+    assert wishes["B"] == 1, "A refused"
+    group.view(3, "ABC", standings=asked)
+    first = Waits(None, group.at["B"].id, waits.failed)
+    assert group.layer("B").standing == first
+    assert wishes["B"] == 2, "C may have it"
+    asked[group.member("B").address] = first
+    group.view(4, "ABC", standings=asked)
+    assert group.layer("B").standing == first and wishes["B"] == 2, "C had not got it when that view began"
+    group.member("B").stack.advance(group.member("B").env.config.state_timeout)
+    group.end_turn("B")
+    assert wishes["B"] == 3, "now and then, for whatever happens to C"
+    assert "state that did not come in time" not in group.member("B").env.counters
+    group.talk.flight = told
+    group.settle()
+    assert wishes["B"] == 4, "C says that it has it"
+    group.view(5, "ABC", standings=asked)
+    assert wishes["B"] == 5, "C said so behind its answer to Collect"
+    group.view(6, "ABC")
+    assert wanted(group, "A") == [(2, ("B", "C"))] and wanted(group, "C") == [(6, ("B",))]
 
 
 def test_a_part_from_somebody_who_was_not_asked_is_dropped() -> None:
@@ -275,6 +369,7 @@ def test_7_everybody_finds_the_same_provider_whoever_has_heard_of_the_state() ->
     group = Group("A", "B", "D")
     group.view(1, "A")
     group.view(2, "ABD")
+    group.settle()
     group.give("A", "B", b"state")
     for packet in [packet for packet in group.talk.flight if packet.dest == "B"]:
         group.talk.flight.remove(packet)
@@ -307,6 +402,7 @@ def test_8_who_had_its_state_after_it_was_asked_tells_the_joiners_too() -> None:
 
 # -- who gives to whom, as a table
 
+Z = Address("Z", "0" * 16)  # who has gone
 ONE, TWO = Ballot(1, Address("A", "1" * 16)), Ballot(2, Address("A", "1" * 16))
 A, B, C, D = (Address(name, f"{number:016x}") for number, name in enumerate("ABCD", 1))
 
@@ -319,9 +415,27 @@ A, B, C, D = (Address(name, f"{number:016x}") for number, name in enumerate("ABC
         ({A: True, B: True, C: Waits(B, ONE)}, Providers({C: Waits(B, ONE), D: Waits(A, TWO)})),
         ({A: True, B: True, C: Waits(A, ONE, (A,))}, Providers({C: Waits(B, TWO, (A,)), D: Waits(A, TWO)})),
         ({A: True, B: True, C: Waits(B, ONE, (A, B))}, Providers({D: Waits(A, TWO)}, None, (C,))),
-        ({A: True, B: False, C: Waits(A, ONE, (A,)), D: Waits(A, ONE, (A,))}, Providers({}, None, (C, D))),
+        ({A: True, B: False, C: Waits(A, ONE, (A,)), D: False}, Providers({}, None, (C,))),
+        (
+            {A: True, B: False, C: Waits(A, ONE, (A,)), D: Waits(A, ONE, (A,))},
+            Providers({C: Waits(None, TWO, (A,)), D: Waits(None, TWO, (A,))}),
+        ),
+        ({A: True, B: False, C: Waits(None, ONE, (A,)), D: Waits(None, ONE, (A,))}, Providers({}, None, (C, D))),
+        (
+            {A: True, B: False, C: Waits(None, ONE), D: Waits(None, ONE)},
+            Providers({C: Waits(A, TWO), D: Waits(A, TWO)}),
+        ),
         ({A: False, B: False}, Providers({D: Waits(C, TWO)}, C)),
-        ({A: False, B: False, C: Waits(A, ONE, (A,)), D: Waits(A, ONE)}, Providers({D: Waits(A, ONE)}, C)),
+        ({A: False, B: False, C: Waits(A, ONE, (A,))}, Providers({D: Waits(C, TWO)}, C)),
+        (
+            {A: False, B: False, C: Waits(A, ONE, (A,)), D: Waits(A, ONE)},
+            Providers({C: Waits(None, TWO, (A,)), D: Waits(A, ONE)}),
+        ),
+        (
+            {A: False, B: False, C: Waits(None, ONE), D: Waits(Z, ONE)},
+            Providers({C: Waits(None, ONE), D: Waits(None, TWO)}),
+        ),
+        ({A: False, B: False, C: Waits(Z, ONE), D: Waits(None, ONE)}, Providers({D: Waits(C, TWO)}, C)),
         ({A: True, B: True, C: True, D: False}, Providers({})),
     ],
 )

@@ -66,6 +66,16 @@ def test_what_is_hidden_has_a_pair_and_at_most_two_have_none() -> None:
     assert len([mutant.name for mutant in hidden if not mutant.pair]) <= gate.UNPAIRED_MAX
 
 
+def test_no_two_bugs_share_a_number() -> None:
+    """But a bug and its kin, whose names begin with its name: M4 and M4-kept."""
+    names = sorted([*(mutant.name for mutant in BUGS), *results.not_planted()], key=len)
+    first: dict[str, str] = {}
+    for name in names:
+        assert name.startswith(first.setdefault(name.partition("-")[0], name)), (
+            f"{name} and {first[name.partition('-')[0]]}"
+        )
+
+
 # -- the results
 
 

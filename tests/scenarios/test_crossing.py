@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.core.limits import MILLISECOND
+from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.sim import scenario
 from pygroups.sim.schedule import Weather
 from tests.scenarios.common import BOTH, QUICK
@@ -40,7 +40,7 @@ def test_fetched_for_a_view_that_does_not_come(profile: str) -> None:
         install.stop()
         group.again(next(hit for hit in install.hits if hit.dest == group["E"].address))
         group.after(0.05)
-        assert group["B"].view == group["E"].view == ("B", "E")
+        assert group["B"].view == group["E"].view == ("B", "C", "E")
         assert group["E"].drops["run beyond the cut"] == 1
         votes.stop()
         group.mend("B", "C D")
@@ -78,7 +78,7 @@ def test_collected_and_installed_in_one_turn(profile: str) -> None:
 def test_asked_by_one_who_is_ahead(profile: str) -> None:
     """D has accepted the view that B is in, and lacks its installation; B, which is stuck there, asks it for help.  D
     is on its way and not elsewhere: it gets the view, and stays when A leaves."""
-    with scenario("A B C D E", profile=profile, **SLOW) as group:
+    with scenario("A B C D E", profile=profile, **SLOW | {"ready_timeout": SECOND}) as group:
         lost = group.drop("Install", src="A", dest="D")
         group.crash("E")
         group.until(lambda: lost.hits, within=5)

@@ -7,6 +7,9 @@ import random
 import pytest
 
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.run import Run
+from pygroups.layers import nakack
+from pygroups.sim.scenario_frames import Hit
 from pygroups.sim.scenarios import Group, scenario
 from pygroups.sim.schedule import Weather
 from tests.scenarios.common import BOTH
@@ -189,6 +192,37 @@ def test_a_fetch_that_is_held_up_is_no_storm(profile: str, how: str) -> None:
         group.after(0.5)
         assert 20 < len(again.hits) <= 64
         assert len(asked.hits) <= 60
+
+
+@BOTH
+def test_a_fetch_that_goes_on_is_not_given_up(profile: str) -> None:
+    """B fetches a hundred runs, over a link that lets one pass each 15 ms: that takes far longer than `flush_timeout`,
+    and the view comes in its first attempt."""
+    sender = "C" if profile == "fifo" else "A"
+    passing: dict[int, None] = {}
+    with scenario("A B C", profile=profile, flush_timeout=200 * MILLISECOND, window=8 << 20) as group:
+        lost = [group.drop("nakack.Data", src=sender, dest="B"), group.drop("HighestSeq", "Vote", "StabilityMsg")]
+        group[sender].sends(100, size=60_000)
+        group.start("D")
+        proposed = group.watch("Propose", dest="B")
+        group.until(lambda: bool(proposed.hits), within=5, step=0.0001)
+        lost[0].stop()
+
+        def passes_later(run: Run) -> bool:
+            head = next(head for head in run.heads if isinstance(head, nakack.Data))
+            if head.seq not in passing:
+                passing[head.seq] = None
+                hit = Hit(0, run.src, group["B"].address, run)
+                group.later(0.015 * len(passing), group.again, hit)
+            return True
+
+        slow = group.drop("nakack.Data", dest="B", where=passes_later)
+        told, before = group.watch("Fetches", src="B", first=True), group.now
+        group.until(lambda: group["B"].view == ("A", "B", "C", "D"), within=20)
+        assert group.now > before + 1.2 and len(passing) > 90
+        assert group["A"].counters.get("flush restarted", 0) == 0
+        assert len(told.hits) <= 1 + (group.now - before) / 0.05
+        slow.stop()
 
 
 def test_a_fetch_goes_to_another_holder() -> None:

@@ -71,19 +71,45 @@ def test_a_member_that_gets_no_installation_of_its_leader_holds_up_no_joiner(pro
 
 @BOTH
 def test_a_leader_that_nobody_hears_does_not_go_on_alone(profile: str) -> None:
-    """A hears the others, and they do not hear A.  What C and D answer to B is lost, so that B's view change does not
-    come soon; A has nobody's answer and waits, instead of taking all others for gone."""
+    """A hears the others, and they do not hear A.  What C and D answer to B comes late, so that B's view change does
+    not come soon; A has nobody's answer and waits, instead of taking all others for gone."""
     with scenario("A B C D", profile=profile, **QUICK) as group:
         formed = len(group["A"].views)
-        answers = group.drop("CollectAck", src="C D")
+        group.delay("CollectAck", "Accept", src="C D", dest="B", by=0.35)
         group.cut("A", way="out")
-        group.until(lambda: group["B"].counters.get("flush restarted", 0) > 0, within=20)
-        group.after(2)
+        agree(group, "B C D", within=3)
         assert group["A"].view == ("A", "B", "C", "D")
-        answers.stop()
+        assert group["A"].counters["Ready left unanswered by most"] > 1
         group.heal()
         group.settles(30)
         assert ("A",) not in group["A"].views[formed:]
+
+
+@BOTH
+def test_a_leader_that_only_the_next_in_rank_hears_gives_way(profile: str) -> None:
+    """C, D and E do not hear A, which leads, and say so; B hears it, and it hears everybody.  The fault stays."""
+    with scenario("A B C D E", profile=profile, **QUICK) as group:
+        group["C"].sends(500, every=0.01)
+        group.cut("A", "C D E", way="out")
+        agree(group, "B C D E", within=3)
+        assert group["A"].counters["unheard leader gives way"] == 1
+        group.after(5)
+        assert not any(group[name].member.blocked for name in "BCDE")
+        assert group["C"].landed == 500
+
+
+@BOTH
+def test_a_leader_that_is_heard_again_leads_again(profile: str) -> None:
+    """A gave way; before the others have answered B, they hear A again, and nothing has to change."""
+    with scenario("A B C D E", profile=profile, **QUICK) as group:
+        slow = group.delay("ReadyRsp", dest="B", by=0.35)
+        group.cut("A", "C D E", way="out")
+        group.until(lambda: group["A"].counters["unheard leader gives way"] == 1, within=3)
+        group.mend("A", "C D E")
+        group.after(1)
+        slow.stop()
+        group.settles(20)
+        assert group["E"].views == [("A", "B", "C", "D", "E")]
 
 
 @BOTH
@@ -98,6 +124,37 @@ def test_a_member_that_hangs_while_another_dies_delays_the_next_view_by_less_tha
         group.crash("C")
         agree(group, " ".join(name for name in "ABD" if name != hangs), within=1)
         group.resume(hangs)
+        group.settles()
+
+
+@BOTH
+@pytest.mark.parametrize("said", ["Ready", "Collect", "Propose"])
+def test_a_leader_that_hangs_after_it_has_answered_delays_the_next_view_by_less_than_a_second(
+    profile: str, said: str
+) -> None:
+    """C dies, A tells B that it is there, begins the view change, and stands still at once."""
+    with scenario("A B C D", profile=profile) as group:
+        group.after(2)
+        answered, began = group.watch("ReadyRsp", src="A", dest="B"), group.watch(said, src="A", dest="D")
+        group.crash("C")
+        group.until(lambda: began.hits and answered.hits, within=0.1, step=0.0001)
+        group.pause("A")
+        agree(group, "B D", within=1)
+        group.resume("A")
+        group.settles()
+
+
+@BOTH
+def test_the_first_two_that_hang_while_another_dies_delay_the_next_view_by_less_than_a_second(profile: str) -> None:
+    """A leads, B is next in rank; D asks both."""
+    with scenario("A B C D E", profile=profile) as group:
+        group.after(2)
+        group.pause("A")
+        group.pause("B")
+        group.crash("C")
+        agree(group, "D E", within=1)
+        group.resume("A")
+        group.resume("B")
         group.settles()
 
 

@@ -123,3 +123,41 @@ def test_marks_of_former_members_are_bounded(profile: str) -> None:
             for layer in group[name].member.stack.layers:
                 for kept in ("marks", "received", "origins"):
                     assert len(getattr(layer, kept, {})) <= 3 + 3
+
+
+@BOTH
+def test_a_state_that_comes_after_its_owner_was_asked_is_not_lost(profile: str) -> None:
+    """A hangs; what it gave to C comes when B and C have said that they wait for it.  B does not begin with none: C
+    gives its state in the next view."""
+    with scenario("A", profile=profile, **QUICKLY) as group:
+        group["A"].sends(5)
+        lost = group.drop("StateData", src="A")
+        group.start("B C")
+        group.until(lambda: group["B"].view == group["C"].view == ("A", "B", "C"), within=1)
+        group.until(lambda: {hit.dest.name for hit in lost.hits} == {"B", "C"}, within=1)
+        group.after(0.1)
+        group.pause("A")
+        asked = group.watch("CollectAck", src="C", dest="B")
+        group.delay("Accept", src="C", dest="B", by=0.05)
+        group.until(lambda: len(asked.hits) > 0, within=3)
+        for part in [hit for hit in lost.hits if hit.dest.name == "C"]:
+            group.again(part)
+        group.until(lambda: group["C"].view == ("B", "C"), within=1)
+        assert group["B"].member.state.waits and not group["C"].member.state.waits
+        group.until(lambda: not group["B"].member.state.waits, within=1.5)
+        assert group["B"].counters["state lost"] == 0 and group["C"].counters["state from another"] == 1
+        lost.stop()
+        group.crash("A")
+
+
+@BOTH
+def test_the_first_of_those_who_wait_begins_when_nobody_has_a_state_after_all(profile: str) -> None:
+    """A crashes before anything of its state has come: B begins with none, two views later, and gives that to C."""
+    with scenario("A", profile=profile, **QUICKLY) as group:
+        lost = group.drop("StateData", src="A")
+        group.start("B C")
+        group.until(lambda: len(lost.hits) > 1, within=1)
+        group.crash("A")
+        group.until(lambda: has_state(group, "B") and has_state(group, "C"), within=2)
+        assert group["B"].counters["state lost"] == 1 and group["B"].counters["state in doubt"] == 1
+        assert len(group["B"].views) == 3

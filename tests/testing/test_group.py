@@ -83,7 +83,7 @@ def test_a_program_that_opens_its_own_channels_needs_no_change() -> None:
     assert Group().run(program) == ["member-1", "member-2"]
 
 
-def test_on_any_other_loop_a_channel_has_its_real_machine(tmp_path: Path) -> None:
+def test_on_any_other_loop_a_channel_has_the_real_platform(tmp_path: Path) -> None:
     async def program() -> str:
         async with Channel("orders", name="A", discovery=f"dir:{tmp_path}") as channel:
             return channel._member.network.contact  # type: ignore[attr-defined, no-any-return]
@@ -304,7 +304,7 @@ def test_more_than_a_window_goes_through(profile: str) -> None:
                 await asyncio.gather(*[channel.send(bytes(20_000)) for channel in (a, b, c)])
             await group.settled(one=True)
             assert [len(reader.payloads) for reader in readers] == [240, 240]
-            ((_, judge),) = group._machine.rooms.values()
+            ((_, judge),) = group._platform.rooms.values()
             assert judge.facts["window-bound"] == 240
         await asyncio.gather(*[reader.task for reader in readers])
 
@@ -341,7 +341,7 @@ def test_what_only_the_journal_says_is_judged_too() -> None:
                 await b.send(b"%d" % number, until="stable")
             await group.settled()
         await asyncio.gather(*[reader.task for reader in readers])
-        ((_, judge),) = group._machine.rooms.values()
+        ((_, judge),) = group._platform.rooms.values()
         assert judge.facts["unicast-fifo"] >= 5
         assert judge.facts["stability-safety"] >= 10
 
@@ -452,7 +452,7 @@ def test_bad_weather_is_survived(weather: dict[str, float]) -> None:
                 await asyncio.sleep(0.01)
             group.heal()
             await group.settled()
-            assert sum(group._machine.weather.counters.values()) > 10
+            assert sum(group._platform.weather.counters.values()) > 10
         await asyncio.gather(*[reader.task for reader in readers])
 
     run(story)

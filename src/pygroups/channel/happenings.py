@@ -16,7 +16,7 @@ class Happening(msgspec.Struct, frozen=True):
 class Message(Happening, frozen=True, gc=False):
     """A message was delivered.
 
-    `number` counts what `sender` sent to everyone in its life, from 1, or what it sent to this member alone.
+    `number` counts what `sender` sent to everyone in its life, from 1, or rises with what it sent to this member alone.
     `position` is the message's place in the view, from 0, the same at every member in profile `total`; None if it was
     sent to this member alone.
     """

@@ -29,7 +29,7 @@ class Options(NamedTuple):
 
     group: str
     profile: Profile
-    name: str | None  # without one, the machine has one that nobody else has
+    name: str | None  # without one, the platform makes one that no other member has
     bind: str
     advertise: str | None
     insecure: bool
@@ -161,7 +161,7 @@ def default_name() -> str:
 
 
 def boot_id() -> str:
-    """Which life of the machine this is: monotonic clocks compare within one only."""
+    """An id of the boot of this machine: monotonic clocks compare within one only."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:  # another system, or no descriptor is left

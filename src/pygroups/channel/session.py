@@ -22,9 +22,9 @@ from pygroups.wire.codec import Codec
 from .happenings import JournalLost, Left, Slow, View, translated
 from .inbox import Inbox, NoInbox, Raised
 from .log import Log
-from .machine import machine
 from .options import Options
 from .outbox import Outbox
+from .platform import platform_of_the_loop
 from .states import States
 from .watchdog import Watchdog
 
@@ -41,7 +41,7 @@ class Session:
     def __init__(self, options: Options) -> None:
         loop = asyncio.get_running_loop()
         self.options = options
-        self.machine = here = machine()
+        self.platform = here = platform_of_the_loop()
         self.me = me = here.address(options)
         self.view: View | None = None
         self.leaving = False
@@ -82,7 +82,7 @@ class Session:
         here.ready(self)
 
     def _stack(self, *, journaling: bool) -> Stack:
-        options, here = self.options, self.machine
+        options, here = self.options, self.platform
         env = Env(self.me, here.clock.now(), here.chance(self.me), options.config, journaling=journaling)
         env.archiving = options.journal_payloads
         return build_stack(options.profile, env, lambda heads: Codec(options.group, heads))

@@ -18,7 +18,7 @@ from pygroups.core.errors import ChannelClosed, Excluded, NotSent, Unknown
 
 if TYPE_CHECKING:
     from pygroups import Address, Channel, Happening
-    from pygroups.cli.join import Wishes
+    from pygroups.cli.join_options import JoinOptions
 
 LAST_WORDS_SECONDS = 5.0
 """How long the events that were not printed yet may take when the member has left, if nobody reads them."""
@@ -30,16 +30,16 @@ class Shell:
     Where a terminal stands for both, a person types and reads: events are sentences, and Ctrl-D leaves.
     """
 
-    def __init__(self, channel: Channel, wish: Wishes) -> None:
+    def __init__(self, channel: Channel, options: JoinOptions) -> None:
         self.channel = channel
-        self.wish = wish
+        self.options = options
         self.failed = False
         self.left_out = False  # the group goes on without this member
         self.last = 0  # the number of the last message to everyone
         self.joined = False
         self.stop = asyncio.Event()
         self.typed = _is_terminal(sys.stdin) and _in_foreground()
-        self.for_people = _is_terminal(sys.stdout) and not wish.json
+        self.for_people = _is_terminal(sys.stdout) and not options.json
 
     async def run(self) -> int:
         """Be a member until asked to stop; the exit code."""
@@ -66,8 +66,8 @@ class Shell:
         """Until the first of: it has left, its input is over and that is the end, it was asked to stop."""
         printing = asyncio.create_task(self._print_events())
         ends = {printing, asyncio.create_task(self._feed()), asyncio.create_task(self._stopped())}
-        if self.wish.stats is not None:
-            ends.add(asyncio.create_task(self._print_stats(self.wish.stats)))
+        if self.options.stats is not None:
+            ends.add(asyncio.create_task(self._print_stats(self.options.stats)))
         try:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             await self.channel.leave()
@@ -89,22 +89,22 @@ class Shell:
         if self.typed or not (sys.stdin is None or sys.stdin.isatty()):
             async for lines in lines_of(sys.stdin.fileno(), self.channel.stats()["payload_max"]):
                 await self._send(lines)
-        if self.wish.leave_at_eof and self.last:
+        if self.options.leave_at_eof and self.last:
             try:
-                await self.channel.wait(self.last, until="stable", timeout=self.wish.timeout)
+                await self.channel.wait(self.last, until="stable", timeout=self.options.timeout)
             except Unknown as error:
                 self._failed(str(error))
-        if not (self.wish.leave_at_eof or self.typed):
+        if not (self.options.leave_at_eof or self.typed):
             await self.stop.wait()
 
     async def _send(self, lines: list[bytes]) -> None:
-        if self.wish.to is None:
+        if self.options.to is None:
             numbers = await self.channel.send_many(lines)
             self.last = numbers[-1]
             return
         for line in lines:
             try:
-                await self.channel.send(line, to=self._member_named(self.wish.to))
+                await self.channel.send(line, to=self._member_named(self.options.to))
             except NotSent as error:
                 if not self.typed:
                     raise
@@ -132,7 +132,7 @@ class Shell:
                 if sentence := trouble(event):
                     self.left_out = isinstance(event, Left)
                     self._failed(sentence)
-            if not self.wish.quiet:
+            if not self.options.quiet:
                 await self._print(b"".join([show(event) for event in events]))
 
     def _how_to_show(self) -> Callable[[Happening], bytes]:

@@ -230,6 +230,10 @@ class Served(Event):
     high: int
 
 
+class Fetching(Event):
+    """Down, the layer with streams to gms: a part of what the flush wants has come, and more is awaited."""
+
+
 class Fetched(Event):
     """Down, flush to gms: everything up to the cut of `ballot` is held here."""
 

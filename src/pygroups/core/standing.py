@@ -13,10 +13,11 @@ from .view import ViewId
 
 
 class Waits(msgspec.Struct, frozen=True, array_like=True):
-    """A member that has no state yet: `provider` gives it the one of the start of `view`.  `failed`: those who have a
-    state and did not give it to this member; among them perhaps `provider`, until the next view names another."""
+    """A member that has no state yet: `provider` gives it the one of the start of `view`.  None: nobody gives it one in
+    `view`, and a later view shows whether anybody has one.  `failed`: those who have a state and did not give it to
+    this member; among them perhaps `provider`, until the next view names another."""
 
-    provider: Address
+    provider: Address | None
     view: ViewId
     failed: Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)] = ()
 

@@ -77,6 +77,7 @@ class Top(Layer):
         "stable",
         "stopped",
         "unicasts",
+        "unused",
     )
 
     def __init__(self, env: Env, flight_ends: str = "here") -> None:
@@ -87,6 +88,7 @@ class Top(Layer):
         self.run_limit = env.config.run_bytes + ENTRY_BYTES  # of the payloads of a run, each with its length
         self.open = OpenRun(1, [], 0)  # multicasts
         self.unicasts: dict[Address, ToOne] = {}  # by receiver, also former members: numbers go on
+        self.unused = 1  # no receiver that was forgotten was ever sent this number, or one above it
         self.flight: list[Run] = []  # own multicasts on their way, oldest first
         self.cut_bytes = 0  # of all own multicasts so far
         self.freed_bytes = 0  # of those that left the window
@@ -123,7 +125,7 @@ class Top(Layer):
     def _to_one(self, to: Address) -> ToOne:
         opened = self.unicasts.get(to)
         if opened is None:
-            opened = self.unicasts[to] = ToOne(1, [], 0)
+            opened = self.unicasts[to] = ToOne(self.unused, [], 0)  # it may have been forgotten: no number twice
         return opened
 
     def room(self, to: Address | None = None) -> int:
@@ -317,11 +319,11 @@ class Top(Layer):
         self._forget_outsiders(event.view.members)
 
     def _forget_outsiders(self, members: tuple[Address, ...]) -> None:
-        """Those who are in no view with this member keep their numbers as long as UNICAST2 would know them."""
+        """Receivers outside of the view are forgotten above a limit.  One that comes again is given higher numbers."""
         if len(self.unicasts) > self.env.config.unicast_peers_max:
             outside = [to for to, opened in self.unicasts.items() if to not in members and not opened.payloads]
             for to in outside[: len(self.unicasts) - self.env.config.unicast_peers_max]:
-                del self.unicasts[to]
+                self.unused = max(self.unused, self.unicasts.pop(to).first)
 
     def gauges(self) -> dict[str, int]:
         unsent = len(self.open.payloads) + sum(len(opened.payloads) for opened in self.unicasts.values())

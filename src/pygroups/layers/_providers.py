@@ -5,7 +5,7 @@ Note: docs/layers/state_transfer.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pygroups.core.address import Address
@@ -22,10 +22,14 @@ class Providers(NamedTuple):
 
 
 def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Address, Standing]) -> Providers:
-    """Whoever gave a state and is still here goes on, unless it failed; else the first that has one and did not."""
+    """Whoever gave a state and is still here goes on, unless it failed; else the first that has one and did not.
+
+    Each member said how it stands when it was asked; who waited for a state then may have it by now.  Nobody begins
+    with none as long as there is another such member: the next view shows whether it has one.
+    """
     holders = [member for member in members if standings.get(member) is True]
     needy = [member for member in members if not isinstance(standings.get(member), bool)]
-    if needy and not holders:
+    if needy and not holders and not _may_have_one(needy[1:], standings):
         begins = needy.pop(0)
         return Providers({m: _goes_on(standings.get(m), members) or Waits(begins, view) for m in needy}, begins)
     waits: dict[Address, Waits] = {}
@@ -39,9 +43,17 @@ def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Addre
             waits[member] = kept
         elif able is not None:
             waits[member] = Waits(able, view, failed)
+        elif not holders or _may_have_one([other for other in needy if other != member], standings):
+            waits[member] = _waits_on(standing) or Waits(None, view, failed)
         else:
             without.append(member)
     return Providers(waits, None, tuple(without))
+
+
+def _may_have_one(members: Iterable[Address], standings: Mapping[Address, Standing]) -> bool:
+    """Whether the state that one of these waited for may have come since it was asked."""
+    waiting = [standings.get(member) for member in members]
+    return any(isinstance(standing, Waits) and standing.provider is not None for standing in waiting)
 
 
 def _goes_on(standing: Standing | None, members: Sequence[Address]) -> Waits | None:
@@ -49,3 +61,8 @@ def _goes_on(standing: Standing | None, members: Sequence[Address]) -> Waits | N
     if isinstance(standing, Waits) and standing.provider in members and standing.provider not in standing.failed:
         return standing
     return None
+
+
+def _waits_on(standing: Standing | None) -> Waits | None:
+    """What it waits for, if that is a later view."""
+    return standing if isinstance(standing, Waits) and standing.provider is None else None

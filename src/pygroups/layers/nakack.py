@@ -17,6 +17,7 @@ from pygroups.core.events import (
     Event,
     Excluded,
     Fetch,
+    Fetching,
     Held,
     HeldQuery,
     NewView,
@@ -209,6 +210,8 @@ class Nakack(Layer):
         now = self.env.now
         stream.ripe, stream.horizon = stream.horizon, stream.seen
         if stream.fetch is not None:
+            if stream.progressed:
+                self.below.append(Fetching())
             if not stream.progressed and now >= stream.again_at:  # else the answer is on its way
                 self._ask(name, stream, stream.next)
         elif now >= stream.again_at:

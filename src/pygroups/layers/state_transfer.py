@@ -212,23 +212,31 @@ class StateTransfer(Layer):
         """Nothing came for so long."""
         self.wake = NEVER
         waits = self.stateless.get(self.env.me)
-        if waits is not None:
+        if waits is None:
+            return
+        if waits.provider is None:
+            self._want_another_view()
+        else:
             self.env.count("state that did not come in time")
-            self._turn_away(waits)
+            self._turn_away(waits.provider)
 
     def _on_refused(self, provider: Address, head: StateRefused) -> None:
-        waits = self.stateless.get(self.env.me)
-        if waits is None or not self._awaits(provider, head.view):
-            self.env.drop("refusal of a state that nobody waits for")
+        if self._awaits(provider, head.view):
+            self._turn_away(provider)
         else:
-            self._turn_away(waits)
+            self.env.drop("refusal of a state that nobody waits for")
 
-    def _turn_away(self, waits: Waits) -> None:
-        """`waits.provider` does not give its state: the next view names another one.  If it comes before that, it is
-        taken all the same."""
-        self.failed[waits.provider] = None
-        self.stateless[self.env.me] = Waits(waits.provider, waits.view, tuple(self.failed))
-        self._stands(self.stateless[self.env.me])
+    def _turn_away(self, provider: Address) -> None:
+        """`provider` does not give its state: the next view names another one.  If it comes before that, it is taken
+        all the same."""
+        self.failed[provider] = None
+        waits = Waits(provider, self.stateless[self.env.me].view, tuple(self.failed))
+        self.stateless[self.env.me] = waits
+        self._stands(waits)
+        self._want_another_view()
+
+    def _want_another_view(self) -> None:
+        """It names another provider, or shows who has a state."""
         self.below.append(ViewWanted())
         self._wait_for_provider()  # for that view
 
@@ -246,6 +254,9 @@ class StateTransfer(Layer):
         waits = self.stateless.pop(member, None)
         if waits is not None and (member, waits.view) in self.given:
             self._ends(member, waits.view)
+        own = self.stateless.get(self.env.me)
+        if own is not None and own.provider is None:
+            self._want_another_view()  # in which that member gives its state
 
     # -- membership
 
@@ -289,11 +300,20 @@ class StateTransfer(Layer):
             self._done(event.joined, keeps=self.env.keeps_state)  # it had its state before, and after it was asked
         elif waits is None:
             self.wake = NEVER
+        elif waits.provider is None:
+            self._begin_to_wait_for_a_view(event, _which(waits) != _which(before))
         elif waits.provider in self.failed and waits.provider not in waits.failed:
-            self._turn_away(waits)  # it failed after this member was asked
+            self._turn_away(waits.provider)  # it failed after this member was asked
         elif _which(waits) != _which(before):
             self._wait_for_provider()
             self.tell(waits.provider, StateBegin(waits.view))  # not sooner: parts would come before the view
+
+    def _begin_to_wait_for_a_view(self, event: NewView, is_new: bool) -> None:
+        """Some may have a state, though nobody had one when asked."""
+        if is_new:
+            self.env.count("state in doubt")
+        if is_new or any(isinstance(event.standings.get(member), Waits) for member in self.done):
+            self._want_another_view()
 
     def _provide(self, event: NewView) -> Providers:
         """Who gives a state to whom from this view on."""
@@ -323,6 +343,6 @@ class StateTransfer(Layer):
         return {"stateless": len(self.stateless), "given": len(self.given)}
 
 
-def _which(waits: Waits | None) -> tuple[Address, ViewId] | None:
-    """Whose state of which view it is."""
+def _which(waits: Waits | None) -> tuple[Address | None, ViewId] | None:
+    """Whose state of which view it is; nobody's, if that is not known."""
     return None if waits is None else (waits.provider, waits.view)

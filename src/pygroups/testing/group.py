@@ -21,7 +21,7 @@ from pygroups.sim.schedule import Weather
 
 from .errors import Crashed, Unsettled
 from .loop import PROCESS
-from .machine import MemoryMachine
+from .platform import MemoryPlatform
 from .story import Story
 from .watch import Watch
 
@@ -45,7 +45,7 @@ class Group:
         self.seed = seed
         self.limit = limit
         self.broken: Broken | None = None  # the first promise that did not hold
-        self._machine = MemoryMachine(seed, self._failed)
+        self._platform = MemoryPlatform(seed, self._failed)
         self._story: Story | None = None
 
     # -- running a test
@@ -77,7 +77,7 @@ class Group:
     @property
     def now(self) -> float:
         """Seconds of virtual time since the test began."""
-        return self._machine.background.time / SECOND
+        return self._platform.background.time / SECOND
 
     # -- members
 
@@ -109,13 +109,13 @@ class Group:
         it reads and ChannelClosed when it sends.  A name is a process's, or a member's."""
         story = self._running()
         for name in names:
-            victims = [watch for watch in self._machine.living() if name in (watch.me.name, watch.process)]
+            victims = [watch for watch in self._platform.living() if name in (watch.me.name, watch.process)]
             processes = dict.fromkeys([watch.process for watch in victims if watch.process])
             if name in story.processes:
                 processes.setdefault(name)
             if not victims and not processes:
                 raise UsageError(f"there is no process and no member {name!r} to crash: {self._who_lives()}")
-            for watch in self._machine.living():
+            for watch in self._platform.living():
                 if watch in victims or watch.process in processes:
                     self._crash(watch)
             story.cancel_tasks_of(processes)
@@ -135,13 +135,13 @@ class Group:
         if any(isinstance(side, str) for side in sides) or not parts:
             raise UsageError("partition() takes lists of names: group.partition(['A'], ['B', 'C'])")
         if len(parts) == 1:
-            known = dict.fromkeys([address.name for address in self._machine.watches])
+            known = dict.fromkeys([address.name for address in self._platform.watches])
             parts.append(tuple([name for name in known if name not in parts[0]]))
-        self._machine.disturb()
+        self._platform.disturb()
         for ours, theirs in combinations(parts, 2):
             both = [(one, other) for one in ours for other in theirs]
-            self._machine.weather.cut([*both, *[(other, one) for one, other in both]])
-        named = [watch.me for watch in self._machine.living() if any(watch.me.name in part for part in parts)]
+            self._platform.weather.cut([*both, *[(other, one) for one, other in both]])
+        named = [watch.me for watch in self._platform.living() if any(watch.me.name in part for part in parts)]
         self._mark("fault", reason="partition", members=tuple(named))
 
     def loss(self, share: float) -> None:
@@ -154,14 +154,14 @@ class Group:
         for name, share in shares.items():
             if name not in SHARES or not 0 <= share <= 1:
                 raise UsageError(f"weather {name}={share!r}: give shares from 0 to 1 of {', '.join(SHARES)}")
-        self._machine.disturb()
-        self._machine.weather.set_weather(Weather(**shares))  # type: ignore[arg-type]
+        self._platform.disturb()
+        self._platform.weather.set_weather(Weather(**shares))  # type: ignore[arg-type]
         self._mark("fault", reason="weather")
 
     def heal(self) -> None:
         """All cuts are mended and the weather is good again.  Who has crashed stays dead."""
-        self._machine.weather.mend_all()
-        self._machine.weather.set_weather(CALM)
+        self._platform.weather.mend_all()
+        self._platform.weather.set_weather(CALM)
         self._mark("heal")
 
     # -- looking
@@ -171,7 +171,7 @@ class Group:
 
         One view in the list means that no two members are apart.  A member that has not joined yet is in none.
         """
-        return [tuple([member.name for member in view.members]) for view in self._machine.views(group)]
+        return [tuple([member.name for member in view.members]) for view in self._platform.views(group)]
 
     async def settled(self, within: float | None = None, *, one: bool = False) -> None:
         """Wait until all groups are at rest, and have been for a second: each member is in a view with exactly the
@@ -181,13 +181,13 @@ class Group:
         must be in one view; `views()` tells who is in which.  Unread messages do not matter.  `within`: seconds of
         virtual time; by default, what the members' timeouts allow for.  Raises Unsettled.
         """
-        begin = self._machine.background.time
+        begin = self._platform.background.time
         allowed = self._bound() if within is None else round(within * SECOND)
         calm_since: int | None = None
         while True:
-            now = self._machine.background.time
+            now = self._platform.background.time
             try:
-                self._machine.at_rest(one=one)
+                self._platform.at_rest(one=one)
             except Broken as missing:
                 calm_since = None
                 if now - begin > allowed:
@@ -200,10 +200,10 @@ class Group:
 
     def _unsettled(self, waited: int, missing: Broken) -> Unsettled:
         lines = [f"the group is not at rest after {waited / SECOND:g} s: {missing}"]
-        return Unsettled("\n  ".join([*lines, *map(str, self._machine.living())]))
+        return Unsettled("\n  ".join([*lines, *map(str, self._platform.living())]))
 
     def _bound(self) -> int:
-        configs = [watch.session.options.config for watch in self._machine.living()]
+        configs = [watch.session.options.config for watch in self._platform.living()]
         return 2 * max([liveness_bound(config) for config in configs], default=SECOND)
 
     def check(self) -> None:
@@ -213,7 +213,7 @@ class Group:
 
     def journal(self, folder: str | Path) -> Path:
         """Save the journals of all members there, for `pygroups audit`; the folder."""
-        for journal in self._machine.journals:
+        for journal in self._platform.journals:
             journal.save(Path(folder))
         return Path(folder)
 
@@ -227,7 +227,7 @@ class Group:
 
     def _prepared(self) -> Story:
         if self._story is None:
-            self._story = Story(self._machine, round(self.limit * SECOND))
+            self._story = Story(self._platform, round(self.limit * SECOND))
         return self._story
 
     def _running(self) -> Story:
@@ -243,11 +243,11 @@ class Group:
 
     def _mark(self, kind: str, **fields: object) -> None:
         """A line in the journals of all who live."""
-        for watch in self._machine.living():
+        for watch in self._platform.living():
             watch.session.member.record(kind, dict(fields))
 
     def _who_lives(self) -> str:
-        names: list[Address] = [watch.me for watch in self._machine.living()]
+        names: list[Address] = [watch.me for watch in self._platform.living()]
         return "there is " + (", ".join([address.name for address in names]) or "nobody")
 
 

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Container, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
-from pygroups.channel.machine import MACHINE
+from pygroups.channel.platform import PLATFORM
 from pygroups.core.limits import SECOND
 from pygroups.drivers.member import liveness_bound
 from pygroups.sim.promises.broken import Broken
 
 from .errors import Crashed, Hang, LeftOpen
 from .loop import VirtualLoop, unseen
-from .machine import MemoryMachine
+from .platform import MemoryPlatform
 from .waiting import canceled_at, sentence
 
 OURS: Final = "pygroups "  # how the names of our own tasks begin
@@ -23,13 +23,13 @@ Result = TypeVar("Result")
 
 
 class Story:
-    """Plays one coroutine on `machine`."""
+    """Plays one coroutine on `platform`."""
 
-    def __init__(self, machine: MemoryMachine, limit: int) -> None:
-        self.machine = machine
-        self.loop = VirtualLoop(machine.background, limit, self._stuck)
+    def __init__(self, platform: MemoryPlatform, limit: int) -> None:
+        self.platform = platform
+        self.loop = VirtualLoop(platform.background, limit, self._stuck)
         self.loop.patience = self._patience
-        setattr(self.loop, MACHINE, machine)
+        setattr(self.loop, PLATFORM, platform)
         self.begun = False
         self.running = False
         self.processes: dict[str, None] = {}  # that the test started
@@ -113,13 +113,13 @@ class Story:
         loop = self.loop
         waiting = [sentence(task) for task in loop.tasks if not _ours(task)]
         fallen = [f"task {task.get_name()!r} has failed: {error!r}" for task, error in self._failures()]
-        channels = [str(watch) for watch in self.machine.living()]
+        channels = [str(watch) for watch in self.platform.living()]
         head = f"the test hangs after {loop.time():.3f} s of virtual time: {why}"
         return "\n  ".join([head, *waiting, *fallen, *channels])
 
     def _patience(self) -> int:
         """How long to wait for what members do by themselves: they give up whom they wait for."""
-        configs = [watch.session.options.config for watch in self.machine.living()]
+        configs = [watch.session.options.config for watch in self.platform.living()]
         longest = [2 * liveness_bound(one) + one.stable_suspend_max + one.state_timeout for one in configs]
         return max(longest, default=SECOND)
 
@@ -168,7 +168,7 @@ class Story:
         for task in others:
             task.cancel()
         await self._ended(others)
-        for watch in self.machine.living():
+        for watch in self.platform.living():
             if well:
                 who, group = watch.me.name, watch.session.options.group
                 self._warn([f"channel {who} of group {group!r} was open at the end of the test"])
@@ -182,7 +182,7 @@ class Story:
         """Nothing waits for those that were canceled, and go on."""
         if stubborn:
             self._stubborn = Hang("\n  ".join(["tasks go on although they were canceled:", *map(sentence, stubborn)]))
-            self.loop.limit = self.machine.background.time
+            self.loop.limit = self.platform.background.time
 
     def _others(self, processes: Container[str] | None = None) -> list[asyncio.Task[Any]]:
         """The tasks of the test that are not done; those of `processes` alone, if these are given."""

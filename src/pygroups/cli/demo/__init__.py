@@ -45,8 +45,9 @@ def demo(
     no_audit
         Leave the audit out, which needs Spark.
     """
-    from pygroups.cli.demo.director import Plan, direct
+    from pygroups.cli.demo.director import direct
     from pygroups.cli.demo.feeds import bundled_feeds, input_feeds
+    from pygroups.cli.demo.plan import Plan
 
     if not 1 <= members <= MEMBERS_MAX:
         raise UsageError(f"--members {members} is not from 1 to {MEMBERS_MAX}")

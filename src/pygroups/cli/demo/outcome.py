@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import msgspec
-
-from pygroups.cli.extras import check_spark
-from pygroups.core.errors import UsageError
-
-from .place import Place
-
-if TYPE_CHECKING:
-    from .director import Plan
-    from .story import Story
-
-WITHOUT_AUDIT: Final = "--no-audit leaves the audit out"
 
 
 @dataclass
@@ -66,61 +55,20 @@ class Outcome:
         """Whether everything held that was to be shown."""
         return self.identical and self.complete and not self.broken and (self.kill is None or self.kill.all_had_lines)
 
-
-def judge(outcome: Outcome, plan: Plan, place: Place, story: Story) -> None:
-    """Tell what the replicas hold; have the journals audited, and the report written."""
-    story.compared(outcome)
-    if plan.audit:
-        outcome.verdicts, outcome.unjudged = _audited(place, story)
-        story.audited(outcome, place.report)
-
-
-def check_audit() -> None:
-    """UsageError, before anything is started, when the audit at the end could not run."""
-    check_spark(f"; {WITHOUT_AUDIT}")
-    from pygroups.pipeline.session import NoSpark, check_java
-
-    try:
-        check_java()
-    except NoSpark as error:
-        raise UsageError(f"{error}; {WITHOUT_AUDIT}") from error
-
-
-def _audited(place: Place, story: Story) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    from pygroups.journal.reader import NotAJournal
-    from pygroups.pipeline.audit import audit
-    from pygroups.pipeline.report import write_report
-    from pygroups.pipeline.session import NoSpark
-
-    try:
-        result = audit([place.group_journals], progress=story.step)
-        story.step("writing the report")
-        write_report(place.report, result)
-    except (NotAJournal, NoSpark) as error:
-        raise UsageError(f"{error}; {WITHOUT_AUDIT}") from error
-    result.session.stop()
-    verdicts = {
-        verdict.promise: {"verdict": verdict.verdict, "judged": verdict.judged, "skipped": verdict.skipped}
-        for verdict in result.summary()
-    }
-    return verdicts, result.unjudged
-
-
-def write_outcome(outcome: Outcome, plan: Plan, place: Place, story: Story) -> None:
-    """demo.json: counts, digests and verdicts, for a program to read."""
-    content = {
-        "ok": outcome.ok,
-        "seed": plan.seed,
-        "seconds": round(outcome.seconds, 3),
-        "records": outcome.records,
-        "counts": outcome.held,
-        "digests": outcome.digests,
-        "identical": outcome.identical,
-        "complete": outcome.complete,
-        "gap_ms": None if outcome.kill is None else outcome.kill.gap_ms,
-        "kill": None if outcome.kill is None else asdict(outcome.kill),
-        "verdicts": outcome.verdicts,
-        "unjudged": outcome.unjudged,
-    }
-    place.result.write_bytes(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
-    story.last_word(outcome, place.result)
+    def as_json(self, seed: int) -> bytes:
+        """demo.json: counts, digests and verdicts, for a program to read."""
+        content = {
+            "ok": self.ok,
+            "seed": seed,
+            "seconds": round(self.seconds, 3),
+            "records": self.records,
+            "counts": self.held,
+            "digests": self.digests,
+            "identical": self.identical,
+            "complete": self.complete,
+            "gap_ms": None if self.kill is None else self.kill.gap_ms,
+            "kill": None if self.kill is None else asdict(self.kill),
+            "verdicts": self.verdicts,
+            "unjudged": self.unjudged,
+        }
+        return msgspec.json.format(msgspec.json.encode(content)) + b"\n"

@@ -22,9 +22,14 @@ def leader_without(view: View, suspects: Container[Address], member: Address) ->
     return next((m for m in view.members if m != member and m not in suspects), None)
 
 
+def before(view: View, suspects: Container[Address], me: Address) -> tuple[Address, ...]:
+    """The members that stand before `me` and are not suspected: the first of them leads."""
+    return tuple(member for member in view.members[: view.members.index(me)] if member not in suspects)
+
+
 def rank(view: View, suspects: Container[Address], me: Address) -> int:
     """How many members that are not suspected stand before `me`."""
-    return sum(1 for member in view.members[: view.members.index(me)] if member not in suspects)
+    return len(before(view, suspects, me))
 
 
 def left_out(pairs: Sequence[tuple[Address, Address]], members: Sequence[Address]) -> list[Address]:

@@ -106,6 +106,12 @@ class Accept(msgspec.Struct, array_like=True, tag=39):
     ballot: Ballot
 
 
+class Fetches(msgspec.Struct, array_like=True, tag=48):
+    """Member to leader while Accept is awaited: what it misses is coming, and takes a while."""
+
+    ballot: Ballot
+
+
 class Install(msgspec.Struct, array_like=True, tag=40):
     """Whoever has the installation to whoever lacks it: this is decided."""
 
@@ -170,6 +176,7 @@ HEADS = (
     Low,
     Propose,
     Accept,
+    Fetches,
     Install,
     InstallAck,
     Done,

@@ -22,6 +22,7 @@ from .heads import (
     Collect,
     CollectAck,
     Elsewhere,
+    Fetches,
     Install,
     InstallAck,
     Low,
@@ -86,6 +87,7 @@ class Leader:
         """Go on with whatever is under way, or begin what is due.  Called after everything that may change it."""
         gms = self.gms
         assert gms.view is not None
+        self._is_heard_again()
         self.verification.question_the_leader()
         leads = decide.leader(gms.view, gms.suspicions) == self.env.me
         kept = gms.elsewhere.kept
@@ -111,6 +113,24 @@ class Leader:
                 self._start()
             elif due is not None:
                 gms.wake_at(due)
+
+    def most_are_deaf(self) -> None:
+        """Most leave Ready unanswered.  If they say that they do not hear this member, the next in rank has to lead,
+        which may hear it well and would never know."""
+        gms = self.gms
+        assert gms.view is not None
+        leads = decide.leader(gms.view, gms.suspicions) == self.env.me  # who does not may only ask those before it
+        if leads and gms.suspicions.is_unheard(self.env.me, gms.view.members):
+            self.env.count("unheard leader gives way")
+            gms.suspicions.gives_way(self.env.me)
+            gms.accusing.tell()
+
+    def _is_heard_again(self) -> None:
+        gms, me = self.gms, self.env.me
+        assert gms.view is not None
+        if me in gms.suspicions and not gms.suspicions.is_unheard(me, gms.view.members):
+            gms.suspicions.heard(me)
+            gms.accusing.tell()
 
     def next_ballot(self) -> Ballot:
         assert self.gms.view is not None
@@ -278,6 +298,14 @@ class Leader:
         attempt.accepted[src], attempt.since = None, self.env.now
         if all(member in attempt.accepted for member in attempt.proposal.transitional):
             self._decided(attempt, attempt.proposal)
+
+    def on_fetches(self, src: Address, head: Fetches) -> None:
+        """It gets what it misses, and would get no more by another attempt."""
+        attempt = self.attempt
+        if attempt is None or attempt.proposal is None or head.ballot != attempt.ballot:
+            return
+        if src in attempt.asked and src not in attempt.accepted:
+            attempt.since = self.env.now
 
     def _decided(self, attempt: Attempt, proposal: Proposal) -> None:
         self.attempt, self.failures = None, 0

@@ -5,7 +5,8 @@ This file is the member: it joins, leaves and installs what was decided.  The re
 participant.py    what the member answers to whoever leads
 leader.py         what it does when it leads, with roll.py (who is there), admission.py (joins, leaves, names) and
                   handover.py (a decided view on its way)
-suspicion.py      whom it takes for gone, and why; verification.py finds out what members say of each other
+suspicion.py      whom it takes for gone, and why; accusing.py tells the others; verification.py finds out what members
+                  say of each other
 joining.py        how it comes into a group, or founds one
 elsewhere.py      what it says to those that are in another view
 decide.py         the decisions, as pure functions
@@ -25,10 +26,10 @@ from pygroups.core.standing import Standing
 from pygroups.core.view import Ballot, View
 
 from . import decide, heads
+from .accusing import Accusing
 from .elsewhere import Whereabouts
 from .heads import (
     HEADS,
-    Accuse,
     Done,
     Excluded,
     Install,
@@ -49,8 +50,7 @@ class Gms(Layer):
     """Views, agreed on; see the module."""
 
     __slots__ = (
-        "accused",
-        "accused_at",
+        "accusing",
         "elsewhere",
         "highest",
         "inbox",
@@ -79,13 +79,12 @@ class Gms(Layer):
         self.primary = True  # a hint, see View.primary
         self.standing: Standing = True  # to the group's state; told by state_transfer, where there is one
         self.suspicions = Suspicions()
-        self.accused: dict[Address, bool] = {}  # whom this member has told the others that it suspects
-        self.accused_at = -env.config.batch  # when it told them last
         self.leaving = False
         self.view_wanted = False  # the state here needs another provider
         self.highest = 0  # of all ballots and views heard of
         self.inbox: list[tuple[Address, object]] = []  # what this member tells itself, and what has waited for a view
         self.later: dict[tuple[Address, type], object] = {}  # of a view that is decided and not installed here yet
+        self.accusing = Accusing(self)
         self.joining = Joining(self)
         self.elsewhere = Whereabouts(self)
         self.part = Participant(self)
@@ -126,6 +125,8 @@ class Gms(Layer):
     def down_event(self, event: Event) -> None:
         if isinstance(event, events.Bound):
             self.part.stopped(event)
+        elif isinstance(event, events.Fetching):
+            self.part.fetching()
         elif isinstance(event, events.Fetched):
             self.part.fetched(event.ballot)
         elif isinstance(event, events.Installed):
@@ -153,7 +154,7 @@ class Gms(Layer):
             self.joining.ask_for_members()
         elif self.phase is Phase.MEMBER and self.part.bound is not None and self.leader.attempt is None:
             self.part.complain()
-        self._tell_suspicions()
+        self.accusing.tell()
         self._work()
 
     def tell(self, dest: Address | None, head: object) -> None:
@@ -296,7 +297,8 @@ class Gms(Layer):
         # What was still to be stopped and fetched for was the old view.
         self.above = [item for item in self.above if not isinstance(item, events.FetchTo | events.Stop)]
         self.suspicions.keep(view.members)
-        self.accused, self.accused_at, self.view_wanted = {}, -self.env.config.batch, False
+        self.view_wanted = False
+        self.accusing.installed()
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
         self.elsewhere.entered(old, view)
         self.below += [events.Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
@@ -331,37 +333,8 @@ class Gms(Layer):
 
     def _suspicions_changed(self) -> None:
         if self.phase is Phase.MEMBER:
-            self._tell_suspicions()
+            self.accusing.tell()
             self._ask_the_leader()
-
-    def _tell_suspicions(self) -> None:
-        """Tell the view whom this member suspects, if that is news: the first change at once, what follows gathered,
-        for half of a large group may fall silent within some milliseconds."""
-        if self.phase is not Phase.MEMBER:
-            return
-        assert self.view is not None
-        own = {member: proven for member, proven in self.suspicions.own().items() if member in self.view.members}
-        if own == self.accused:
-            return
-        if self.env.now < self.accused_at + self.env.config.batch:
-            self.wake_at(self.accused_at + self.env.config.batch)
-            return
-        self.accused, self.accused_at = own, self.env.now
-        for member in self.view.members:
-            if member != self.env.me:
-                self.tell(member, Accuse(self.view.id, own))
-
-    def on_accuse(self, src: Address, head: Accuse) -> None:
-        if self.view is None or not self.knows(src):
-            self.env.drop("suspicion of a stranger")
-        elif head.view == self.view.id:
-            accused = {m: proven for m, proven in head.suspects.items() if m in self.view.members and m != src}
-            for member, proven in self.suspicions.accuse(src, accused).items():
-                self.leader.verification.on_accused(member, proven=proven)
-        elif self.part.has_accepted(head.view):
-            self.later[src, Accuse] = head
-        else:
-            self.env.drop("suspicion in another view")
 
     def gauges(self) -> dict[str, int]:
         if self.phase is Phase.GONE:
@@ -379,7 +352,7 @@ _HANDLERS: dict[type, Any] = {
     heads.Refuse: lambda gms, src, head: gms.joining.on_refuse(head),
     LeaveReq: Gms.on_request,
     ViewReq: Gms.on_request,
-    Accuse: Gms.on_accuse,
+    heads.Accuse: lambda gms, src, head: gms.accusing.on_accuse(src, head),
     heads.Ready: lambda gms, src, head: gms.part.on_ready(src, head),
     heads.ReadyRsp: lambda gms, src, head: gms.view is not None and gms.leader.on_ready_rsp(src, head),
     heads.Collect: lambda gms, src, head: gms.part.on_collect(src, head),
@@ -387,6 +360,7 @@ _HANDLERS: dict[type, Any] = {
     heads.Low: lambda gms, src, head: gms.leader.on_low(head),
     heads.Propose: lambda gms, src, head: gms.part.on_propose(src, head),
     heads.Accept: lambda gms, src, head: gms.leader.on_accept(src, head),
+    heads.Fetches: lambda gms, src, head: gms.leader.on_fetches(src, head),
     Install: Gms.on_install,
     InstallAck: lambda gms, src, head: gms.leader.on_install_ack(src, head),
     Done: Gms.on_done,

@@ -13,7 +13,7 @@ from pygroups.core.events import Bound, FetchTo, Positions, Stop
 from pygroups.core.view import Ballot, ViewId
 
 from . import decide
-from .heads import Accept, Collect, CollectAck, Low, Proposal, Propose, Ready, ReadyRsp, Stuck
+from .heads import Accept, Collect, CollectAck, Fetches, Low, Proposal, Propose, Ready, ReadyRsp, Stuck
 
 if TYPE_CHECKING:
     from .machine import Gms
@@ -33,6 +33,7 @@ class Participant:
             Address, Ballot
         ] = {}  # up to the cut of the last one of each leader everything is held here
         self.complaints = 0  # in a row
+        self.fetches_at = 0  # when this member began to fetch, or told its leader last that it still does
 
     def reset(self) -> None:
         """A view was installed: ballot and proposal are forgotten."""
@@ -95,6 +96,7 @@ class Participant:
             self._speaks_of_another_view(src, head, proposal.old)
         elif self._may_lead(src, proposal.ballot) and proposal.ballot == self.bound:
             self.heard_leader()
+            self.fetches_at = self.env.now
             if decide.makes_sense(proposal, gms.view, self.env.me, self.held):
                 self.proposal = proposal
                 if any(self.held.get(stream, 0) < end for stream, end in proposal.cut.items()):
@@ -109,6 +111,15 @@ class Participant:
             self.accepted[ballot.leader] = ballot
             self.record("accepted", self.proposal)
             self.gms.tell(ballot.leader, Accept(ballot))
+
+    def fetching(self) -> None:
+        """A part of what is missing has come: a leader whose patience would end sooner is told so."""
+        now = self.env.now
+        if self.bound is None or self.proposal is None or self.has_accepted(self.bound):
+            return
+        if now >= self.fetches_at + self.env.config.flush_timeout // 4:
+            self.fetches_at = now
+            self.gms.tell(self.bound.leader, Fetches(self.bound))
 
     def _may_lead(self, src: Address, ballot: Ballot) -> bool:
         """Whether `src` is a member of this view and its ballot is none that this member has left behind."""

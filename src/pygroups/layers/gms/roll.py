@@ -14,6 +14,7 @@ from pygroups.core.address import Address
 from pygroups.core.view import Ballot
 
 from .heads import Ready, ReadyRsp
+from .suspicion import UNANSWERED_MAX
 
 if TYPE_CHECKING:
     from .machine import Gms
@@ -98,6 +99,8 @@ class RollCall:
         if 2 * len(missing) > len(here):
             self.env.count("Ready left unanswered by most")
             self.unheard += 1
+            if self.unheard >= UNANSWERED_MAX:
+                self.gms.leader.most_are_deaf()
             return
         for member in missing:
             self.env.count("Ready left unanswered")

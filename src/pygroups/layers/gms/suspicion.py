@@ -1,6 +1,6 @@
 """Suspicions: which members this member takes for gone, for which reason, and what the members say about each other.
 
-A suspicion has one of four origins, and each is taken back by something else:
+A suspicion has one of five origins, and each is taken back by something else:
 
 | origin | taken back by |
 |---|---|
@@ -8,6 +8,7 @@ A suspicion has one of four origins, and each is taken back by something else:
 | it left two Ready in a row unanswered, whatever else is heard of it | it answers a Ready |
 | it and another member cannot reach each other (`apart`) | it answers a Ready; judged anew after that |
 | it is in another view for good (ELSEWHERE) | nothing |
+| it leads, and says of itself that most do not hear it (UNHEARD) | it says so no more |
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Absence(Enum):
     SILENT = "silent"
     ENDED = "ended"
     ELSEWHERE = "elsewhere"
+    UNHEARD = "unheard"  # this member itself
 
 
 class Suspicions(Container[Address]):
@@ -42,7 +44,8 @@ class Suspicions(Container[Address]):
     def __contains__(self, member: object) -> bool:
         assert isinstance(member, Address)
         unanswering = self.unanswered.get(member, 0) >= UNANSWERED_MAX
-        return unanswering or member in self.absent or member in self.apart
+        gives_way = member in self.accusations.get(member, ())
+        return unanswering or gives_way or member in self.absent or member in self.apart
 
     def may_be_forgotten(self, member: Address) -> bool:
         """Whether it never asks for the installation of this view any more."""
@@ -57,8 +60,15 @@ class Suspicions(Container[Address]):
         ended = self.absent.get(member) is Absence.ENDED
         return ended and not any(member in accused for accused in self.accusations.values())
 
+    def is_unheard(self, member: Address, members: Iterable[Address]) -> bool:
+        """Whether most of `members` that are not suspected themselves say that they do not hear `member`."""
+        here = [other for other in members if other == member or other not in self]
+        deaf = [other for other in here if other != member and member in self.accusations.get(other, ())]
+        return 2 * len(deaf) > len(here)
+
     def own(self) -> dict[Address, bool]:
-        """Whom this member suspects by its own evidence, and whether with a proof; this is told to the others."""
+        """Whom this member suspects by its own evidence, and whether with a proof; this is told to the others.  It is
+        among them if it leads and most do not hear it."""
         return {m: why is Absence.ENDED for m, why in self.absent.items() if why is not Absence.ELSEWHERE}
 
     def pairs(self, members: Iterable[Address]) -> Iterator[tuple[Address, Address]]:
@@ -78,6 +88,10 @@ class Suspicions(Container[Address]):
 
     def elsewhere(self, member: Address) -> None:
         self.absent[member] = Absence.ELSEWHERE
+
+    def gives_way(self, me: Address) -> None:
+        """This member leads, and most do not hear it: another one has to."""
+        self.absent[me] = Absence.UNHEARD
 
     def heard(self, member: Address) -> None:
         """Something was heard of this incarnation: it is neither silent nor has it ended."""
@@ -101,7 +115,6 @@ class Suspicions(Container[Address]):
         return {member: proven for member, proven in accused.items() if before.get(member) not in (proven, True)}
 
     def keep(self, members: Container[Address]) -> None:
-        """A new view: forget those that are not in it, and what members said in the old one."""
-        self.absent = {member: why for member, why in self.absent.items() if member in members}
-        self.unanswered = {member: times for member, times in self.unanswered.items() if member in members}
-        self.apart, self.accusations = {}, {}
+        """A new view: forget those that are not in it, and what members said or left unanswered in the old one."""
+        self.absent = {m: why for m, why in self.absent.items() if m in members and why is not Absence.UNHEARD}
+        self.unanswered, self.apart, self.accusations = {}, {}, {}

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .machine import Gms
 
 
-NOTHING: tuple[dict[Address, bool], bool] = ({}, False)  # is the matter
+NOTHING: tuple[dict[Address, bool], bool, tuple[Address, ...]] = ({}, False, ())  # is the matter
+AGAIN = 4  # the leader is asked again when so large a part of `ready_timeout` has passed since its answer
 
 
 class Verification:
@@ -29,8 +30,9 @@ class Verification:
         self.gms = gms
         self.env = gms.env
         self.due = NEVER  # somebody is accused, and may answer for itself: when whoever leads asks
-        self.question: RollCall | None = None  # Ready to the member that leads, by the one that is next
+        self.question: RollCall | None = None  # Ready to those ranked before, of which the first leads
         self.questioned = NOTHING  # what was the matter when it last asked that
+        self.ask_at = NEVER  # when it asks that again
         self.pairs: dict[tuple[Address, Address], int] = {}  # who cannot reach each other, and since when
 
     def on_accused(self, member: Address, *, proven: bool) -> None:
@@ -46,21 +48,37 @@ class Verification:
 
     def question_the_leader(self) -> None:
         """Who is next in rank asks the leader when somebody here is suspected, for the leader may hang; and when the
-        leader suspects this member, for it may be deaf.  Two unanswered Ready, and the next one leads."""
+        leader suspects this member, for it may be deaf.  Two unanswered Ready, and the next one leads.  It asks again
+        while that lasts, for the leader may hang after it has answered.  Those ranked below ask all before them, each
+        a moment later and as much more seldom: several may hang."""
         gms, view = self.gms, self.gms.view
         assert view is not None
-        first = decide.leader(view, gms.suspicions)
-        if self.question is not None and (self.question.members != (first,) or self.question.is_complete()):
+        before = decide.before(view, gms.suspicions, self.env.me)
+        if self.question is not None and (self.question.members != before or self.question.is_complete()):
             self.question = None
-            first = decide.leader(view, gms.suspicions)
-        if self.question is not None or first is None or first == self.env.me:
-            return
-        matter = (gms.suspicions.own(), self.env.me in gms.suspicions.accusations.get(first, ()))
-        if matter != self.questioned:
-            self.questioned = matter
-            if any(matter) and decide.leader_without(view, gms.suspicions, first) == self.env.me:
-                self.question = RollCall(gms, gms.leader.next_ballot(), (first,), ())
-                self.question.is_complete()
+            before = decide.before(view, gms.suspicions, self.env.me)
+        if self.question is None and before and self._is_to_ask(before):
+            self.question = RollCall(gms, gms.leader.next_ballot(), before, ())
+            self.question.is_complete()
+
+    def _is_to_ask(self, before: tuple[Address, ...]) -> bool:
+        """At once when what this member finds is news; a moment after each answer while that lasts; and seldom while
+        only others suspect somebody, which the leader looks into by itself."""
+        suspicions, now, ready_timeout = self.gms.suspicions, self.env.now, self.env.config.ready_timeout
+        moment = ready_timeout // AGAIN
+        matter = (suspicions.own(), self.env.me in suspicions.accusations.get(before[0], ()))
+        news, self.questioned = (*matter, before) != self.questioned, (*matter, before)
+        if news and any(matter):
+            self.ask_at = now + (len(before) - 1) * moment
+        elif not any(matter) and not suspicions.accusations:
+            self.ask_at = NEVER
+        elif self.ask_at == NEVER:
+            self.ask_at = now + len(before) * (moment if any(matter) else ready_timeout)
+        if now < self.ask_at:
+            self.gms.wake_at(self.ask_at)
+            return False
+        self.ask_at = NEVER
+        return True
 
     def leave_out_pairs(self) -> None:
         """Of two members that answer the leader, and of which one has suspected the other for a heartbeat, one goes."""
@@ -80,5 +98,5 @@ class Verification:
         """A new view: what members said in the old one is over; who could not reach each other may still not."""
         view = self.gms.view
         assert view is not None
-        self.due, self.question, self.questioned = NEVER, None, NOTHING
+        self.due, self.question, self.questioned, self.ask_at = NEVER, None, NOTHING, NEVER
         self.pairs = {pair: since for pair, since in self.pairs.items() if all(m in view.members for m in pair)}

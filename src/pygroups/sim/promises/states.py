@@ -26,7 +26,6 @@ class States(Check):
         self.refusing: dict[Address, None] = {}  # who has one, and was asked for it in vain
         self.seen: dict[Address, None] = {}  # who has had a view; others have no state yet
         self.members: dict[ViewId, tuple[Address, ...]] = {}
-        self.last: dict[Address, tuple[Address, ...]] = {}  # of whom the last view of each consists
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -34,7 +33,7 @@ class States(Check):
 
     def viewed(self, view: Viewed) -> None:
         self.seen[view.member] = None
-        self.members[view.id] = self.last[view.member] = view.members
+        self.members[view.id] = view.members
         if view.digest is None:
             return
         if view.member not in self.stateless:
@@ -49,7 +48,7 @@ class States(Check):
     def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         self.judged += 1
         held = self.messages.next.get(member, {})
-        if not self._agree(digest, held, self.last.get(member, ())):
+        if not self._agree(digest, held, (member,)):  # who is outside the view that comes is not known here yet
             detail = f"the state holds {_text(digest)}, its provider had delivered {_text(held)}"
             self.broken("state-cut", detail, member=member, view=view)
         self.given[member, view] = (_without_ones(digest), data)

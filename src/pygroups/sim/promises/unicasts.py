@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pygroups.core.address import Address
 
 from .facts import Check, OnConnection, Rest, UnicastDelivery
@@ -16,7 +18,7 @@ class Unicasts(Check):
     promises = ("unicast-once", "unicast-reported")
 
     def __init__(self) -> None:
-        self.sent: dict[Pair, list[bytes]] = {}  # from number 1
+        self.sent: dict[Pair, dict[int, bytes]] = {}  # by number, in the order sent
         self.next: dict[Pair, int] = {}  # the number after the highest one delivered
         self.missing: dict[Pair, dict[int, None]] = {}  # below it, what was not delivered
         self.reported: dict[Pair, dict[int, None]] = {}
@@ -30,17 +32,19 @@ class Unicasts(Check):
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
         if to is None:
             return
-        payloads = self.sent.setdefault((member, to), [])
-        payloads.append(payload)
-        if number != len(payloads):
-            detail = f"message number {len(payloads)} to one member was given the number {number}"
+        payloads = self.sent.setdefault((member, to), {})
+        last = next(reversed(payloads), 0)
+        if number <= last:
+            detail = f"a message to one member was given the number {number}, and one before it {last}"
             self.broken("integrity", detail, member=member, other=to, message=(member, number))
+        payloads[number] = payload
 
     def received(self, delivery: UnicastDelivery) -> None:
         pair, low = (delivery.origin, delivery.to), delivery.first
         high = low + delivery.count
         self.judged += 1
-        sent, payloads = self.sent.get(pair, [])[max(low, 1) - 1 : high - 1], unpacked(delivery.body)
+        known, payloads = self.sent.get(pair, {}), unpacked(delivery.body)
+        sent = [known[number] for number in range(low, high) if number in known]
         if payloads != sent:
             self._broken("integrity", "its origin did not send that", pair, low)
             if len(sent) == delivery.count:
@@ -53,7 +57,7 @@ class Unicasts(Check):
             self._broken("unicast-once", "it is delivered again", pair, again[0])
         for number in range(low, high):
             missing.pop(number, None)
-        missing.update(dict.fromkeys(range(expected, low)))
+        missing.update(dict.fromkeys([number for number in range(expected, low) if number in known]))
         self.next[pair] = max(expected, high)
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
@@ -69,12 +73,12 @@ class Unicasts(Check):
         for pair, payloads in self.sent.items():
             if pair[0] in told:
                 self.reports += len(payloads)
-                self._check_all(pair, len(payloads))
+                self._check_all(pair, payloads)
 
-    def _check_all(self, pair: Pair, count: int) -> None:
+    def _check_all(self, pair: Pair, payloads: Mapping[int, bytes]) -> None:
         """Each message is delivered or reported."""
-        reported = self.reported.get(pair, {})
-        open_ones = [*self.missing.get(pair, {}), *range(self.next.get(pair, 1), count + 1)]
+        reported, next_number = self.reported.get(pair, {}), self.next.get(pair, 1)
+        open_ones = [*self.missing.get(pair, {}), *[number for number in payloads if number >= next_number]]
         for number in open_ones:
             if number not in reported:
                 self._broken("unicast-reported", "neither delivered nor reported", pair, number)

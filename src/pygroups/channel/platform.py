@@ -1,6 +1,6 @@
-"""What a session has of the machine it runs on: a name, chance, clocks, a network, other members, a journal.
+"""What a session gets from its surroundings: a name, randomness, clocks, a network, discovery, a journal.
 
-An event loop may bring another machine, as the one of pygroups.testing does: what runs on it has no other.
+An event loop may carry a platform of its own, as the loop of pygroups.testing does.  All sessions on that loop use it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import random
 import secrets
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from pygroups._version import __version__
 from pygroups.core.address import INCARNATION_DIGITS, Address
@@ -24,10 +24,8 @@ from pygroups.journal.writer import JournalError, JournalWriter
 
 from .options import Options, boot_id, default_name
 
-if TYPE_CHECKING:
-    from .session import Session
-
-MACHINE: Final = "pygroups_machine"  # the attribute of an event loop that brings its own
+SessionType = TypeVar("SessionType", contravariant=True)
+PLATFORM: Final = "pygroups_platform"  # the attribute of an event loop that carries a platform
 
 
 class Connections(Network, Protocol):
@@ -53,7 +51,7 @@ class Meeting(Discovery, Protocol):
     def open(self, contact: str) -> None: ...
 
 
-class Machine(Protocol):
+class Platform(Protocol[SessionType]):
     """What a session needs of where it runs."""
 
     clock: Clock
@@ -70,12 +68,12 @@ class Machine(Protocol):
     def journal(self, me: Address, options: Options) -> Journal | None:
         """The journal of this life, if there is to be one; UsageError when it cannot be had."""
 
-    def ready(self, session: Session) -> None:
+    def ready(self, session: SessionType) -> None:
         """The session is put together, and has not joined."""
 
 
-class ThisMachine:
-    """The real one: TCP, a folder, the kernel's chance and clocks."""
+class LocalPlatform:
+    """The real platform: TCP, a folder for discovery, the kernel's randomness and clocks."""
 
     clock: Clock = CLOCK
 
@@ -98,16 +96,16 @@ class ThisMachine:
     def journal(self, me: Address, options: Options) -> Journal | None:
         return journal_on_disk(me, options, socket.gethostname(), boot_id())
 
-    def ready(self, session: Session) -> None:
+    def ready(self, session: object) -> None:
         """There is nothing to add."""
 
 
-THIS_MACHINE: Final = ThisMachine()
+LOCAL: Final = LocalPlatform()
 
 
-def machine() -> Machine:
-    """The machine of the running event loop."""
-    found: Machine = getattr(asyncio.get_running_loop(), MACHINE, THIS_MACHINE)
+def platform_of_the_loop() -> Platform[Any]:
+    """The platform of the running event loop."""
+    found: Platform[Any] = getattr(asyncio.get_running_loop(), PLATFORM, LOCAL)
     return found
 
 

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
@@ -14,12 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from .feeds import Feed
 from .messages import Joined
 from .outcome import Kill, Outcome
+from .plan import Plan
+from .process import MemberProcess
 
-if TYPE_CHECKING:
-    from .director import Hand, Plan
 
-
-class Story:
+class Narrator:
     """Sentences with the time since the beginning; bars for the members, if somebody watches."""
 
     def __init__(self, plan: Plan) -> None:
@@ -57,21 +55,21 @@ class Story:
             self.bar_of[name] = self.bars.add_task(f"{name} {what}"[:28], total=None)
         self.tell("each sends its feed, and writes everybody's records into a SQLite table of its own")
 
-    def progressed(self, hand: Hand) -> None:
+    def progressed(self, member: MemberProcess) -> None:
         """A member has sent more."""
-        if hand.name not in self.bar_of:
+        if member.name not in self.bar_of:
             return  # not all have found each other yet
-        total = sum(hand.progress.totals.values())
-        self.bars.update(self.bar_of[hand.name], total=total, completed=hand.sent)
+        total = sum(member.progress.totals.values())
+        self.bars.update(self.bar_of[member.name], total=total, completed=member.sent)
 
-    def killed(self, victim: Hand, kill: Kill, others: Sequence[Hand]) -> None:
+    def killed(self, victim: MemberProcess, kill: Kill, others: Sequence[MemberProcess]) -> None:
         """The sequencer was killed, and the others have gone on."""
         total = sum(victim.progress.totals.values())
         self.tell(
             f"kill -9 of {victim.name}, the sequencer: {kill.sent:,} of its {total:,} records were sent, "
             f"{kill.runs} runs on the wire were not acknowledged by everybody"
         )
-        names = ", ".join(hand.name for hand in others)
+        names = ", ".join(member.name for member in others)
         gap = (
             "nobody else sends"
             if kill.gap_ms is None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.channel_world import Group, in_a_group, until
+from tests.channel.world import Group, in_a_group, until
 
 WAITS_FOR_TWO = """
 import asyncio, sys

@@ -1,4 +1,4 @@
-"""The machine that channels in memory run on: see channel/machine.py for what it stands in the place of."""
+"""The platform of channels in memory: see channel/platform.py for what a platform is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 from pygroups._version import __version__
 from pygroups.channel.happenings import View
-from pygroups.channel.machine import Connections, Meeting, journal_on_disk
 from pygroups.channel.options import Options
+from pygroups.channel.platform import Connections, Meeting, journal_on_disk
 from pygroups.channel.session import Session
 from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.layer import Random
@@ -30,7 +30,7 @@ from .watch import Watch, WatchedRecorder, WatchedTop
 HOST: Final = "memory"
 
 
-class MemoryMachine:
+class MemoryPlatform:
     """All processes of one test run on it.  What chance says comes from `seed`."""
 
     def __init__(self, seed: int, failed: Callable[[BaseException], None]) -> None:

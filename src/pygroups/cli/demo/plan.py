@@ -1,0 +1,24 @@
+"""What the user asked of the demo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from .feeds import Feed
+
+
+class Plan(NamedTuple):
+    """What the user asked for."""
+
+    feeds: Sequence[Feed]
+    out: Path
+    members: int
+    seed: int
+    kill: bool
+    audit: bool
+
+    def names(self) -> list[str]:
+        """The members' names: A, B, C ..."""
+        return [chr(ord("A") + number) for number in range(self.members)]
