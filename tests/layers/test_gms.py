@@ -18,6 +18,7 @@ from pygroups.layers.gms import decide
 from pygroups.layers.gms.heads import (
     Accuse,
     Collect,
+    Done,
     Elsewhere,
     Excluded,
     Install,
@@ -188,6 +189,17 @@ def member_of_three(name: Address) -> Gms:
     told(gms)
     gms.above = []
     return gms
+
+
+def test_a_joiner_that_asks_again_gets_the_installation_from_those_who_came_with_it() -> None:
+    """A, which was to tell B, may be gone; once all have the installation, nobody has to keep it."""
+    gms = member_of_three(C)
+    gms.up(Run(B, C, (Join(B, "b", ""),)))
+    ((to, install),) = told(gms)
+    assert to == B and isinstance(install, Install) and install.proposal.view == VIEW and install.digest is not None
+    gms.up(Run(A, C, (Done(VIEW.id),)))
+    gms.up(Run(B, C, (Join(B, "b", ""),)))
+    assert [(dest, type(head)) for dest, head in told(gms)] == [(A, Join)]
 
 
 def test_a_request_to_leave_is_handed_on_once_by_a_member_that_does_not_lead() -> None:

@@ -141,7 +141,7 @@ class FlowControl(Layer):
     def on_read_req(self, req: ReadReq, sender: Address) -> None:
         asked = self.asked.get(sender)
         if asked is None:
-            if len(self.asked) >= self.env.config.unicast_peers_max:
+            if sender not in self.members and self._outsiders_asked() >= self.env.config.unicast_peers_max:
                 self.env.drop("too many who ask what was read")
                 return
             asked = self.asked[sender] = deque()
@@ -149,6 +149,9 @@ class FlowControl(Layer):
             asked.pop()  # the later one says it too
         asked.append(req.below)
         self._answer(sender)
+
+    def _outsiders_asked(self) -> int:
+        return len([asker for asker in self.asked if asker not in self.members])
 
     def _answer(self, sender: Address) -> None:
         asked, read = self.asked.get(sender), self.read.get(sender, 1)
@@ -177,10 +180,13 @@ class FlowControl(Layer):
     def _consumed(self, sender: Address, mark: int) -> None:
         if sender == self.env.me:
             self.on_read(Read(mark), sender)
-        elif sender in self.members or len(self.read) < self.env.config.unicast_peers_max:
+        elif sender in self.members or self._outsiders_read() < self.env.config.unicast_peers_max:
             # Who sent it may be in a view that is not installed here yet, and this member may read nothing more of it.
             self.read[sender] = max(mark, self.read.get(sender, 1))
             self._answer(sender)
+
+    def _outsiders_read(self) -> int:
+        return len([sender for sender in self.read if sender not in self.members])
 
     def up_event(self, event: Event) -> None:
         self.above.append(event)
