@@ -13,6 +13,7 @@ from pygroups.cli.audit import in_words
 from pygroups.cli.main import main
 from pygroups.journal.writer import segment_path
 from pygroups.pipeline import session as sessions
+from pygroups.pipeline.store import Store
 from pygroups.pipeline.verdict import Verdict, Violation, summarize
 from tests.pipeline.planted import clean, closed, opened, repeated
 from tests.pipeline.spark_session import spark
@@ -100,6 +101,21 @@ def test_a_wrong_call_is_one_line_and_code_2(
     assert main(["audit", *(argument.format(tmp=tmp_path) for argument in arguments)]) == 2
     told = capsys.readouterr()
     assert told.out == "" and told.err.count("\n") == 1 and sentence in told.err
+
+
+def test_a_place_that_cannot_be_written_is_one_line_and_code_2(
+    journals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pygroups.pipeline.audit.make_session", lambda **how: None)
+    (tmp_path / "file").write_bytes(b"")
+    assert main(["audit", str(journals / "good"), "--out", str(tmp_path / "file" / "out")]) == 2
+    assert capsys.readouterr().err == f"pygroups: {tmp_path}/file/out: Not a directory\n"
+
+
+@pytest.mark.timeout(400)
+def test_a_path_is_no_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, tmp_path / "out [1] {a} 19:00")
+    assert store.keep("silver/ids", spark.range(3)).count() == 3
 
 
 def test_a_missing_java_is_one_clear_sentence(

@@ -106,6 +106,10 @@ def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, c
                     _write_report(report, result)
     except (NotAJournal, NotATable, NotTheSame, NamesCollide, NoSpark) as error:
         raise UsageError(str(error)) from error
+    except OSError as error:
+        if error.filename is None:  # no file that the user named: a fault of ours
+            raise
+        raise UsageError(f"{error.filename}: {error.strerror}") from error
     return result
 
 

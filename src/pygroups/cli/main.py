@@ -60,16 +60,18 @@ without this member, or a line was not sent. Exit code 2: the call was wrong, or
     ),
     "audit": Command(
         "pygroups.cli.audit:audit",
-        "Check every promise over journals, with Spark; write a report.",
+        "Check every promise over journals, or over a table of them, with Spark; write a report.",
         "pygroups audit journal/",
         """\
 a report for a browser, and the tables as Parquet:
   pygroups audit journal/ --report report.html --out tables/
 for a program:
-  pygroups audit journal/ --json""",
+  pygroups audit journal/ --json
+a table that pygroups ingest made:
+  pygroups audit table/""",
         """\
 Exit code 0: no promise was broken. Exit code 1: a promise was broken, or, with --strict, could not be judged. Exit \
-code 2: there is no journal in that folder, or Spark cannot run.""",
+code 2: there is no journal and no table in that folder, it cannot be read or written, or Spark cannot run.""",
     ),
     "ingest": Command(
         "pygroups.cli.ingest:ingest",

@@ -18,6 +18,7 @@ from pygroups.pipeline.ingest import Table, layout
 from pygroups.pipeline.linked import linked_of
 from pygroups.pipeline.schemas import EVENTS, RUNS, VOTES
 from pygroups.pipeline.source import GroupsDataSource, read
+from pygroups.pipeline.store import literally
 from pygroups.pipeline.tables import Gathered, Recorded
 from pygroups.pipeline.writers import writers_of
 
@@ -41,8 +42,9 @@ class NamesCollide(ValueError):
 def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
     """The history in a table. With `small` each of its tables is one partition, so that nothing has to be exchanged.
 
-    Raises NamesCollide.
+    Raises NamesCollide, and NotATable for a table that has lost files.
     """
+    table.check()
 
     def gathered(frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if small else frame
@@ -50,7 +52,8 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
     def parquet(folder: str, files: list[str], schema: StructType) -> DataFrame:
         if not files:
             return session.createDataFrame([], schema)
-        return session.read.schema(schema).option("basePath", str(table.path / folder)).parquet(*files)
+        reader = literally(session).schema(schema).option("basePath", str(table.path / folder))
+        return reader.parquet(*files)
 
     views = layout.EVENTS.empty_table().select(_MEMBERS)
     if table.events_files:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
 
@@ -31,5 +31,10 @@ class Store:
         if self.lasting and by:
             writer = frame.repartition(*(F.col(c) for c in by)).write.mode("overwrite").partitionBy(*by)
         writer.parquet(path)
-        kept = self._session.read.schema(frame.schema).parquet(path)
+        kept = literally(self._session).schema(frame.schema).parquet(path)
         return kept.coalesce(1) if self._small else kept
+
+
+def literally(session: SparkSession) -> DataFrameReader:
+    """A reader that takes paths as they are: in a folder `runs [old]` no character is a pattern."""
+    return session.read.option("__globPaths__", "false")

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from xxhash import xxh64_intdigest
 
 from pygroups.pipeline.ingest.expected import Numbering
-from pygroups.pipeline.ingest.table import Table
+from pygroups.pipeline.ingest.table import Table, read_rows
 
 _PRINT_BYTES: Final = 4096
 _SEGMENT: Final = pa.struct(
@@ -75,7 +74,7 @@ def known_to(table: Table) -> dict[int, LifeState]:
     """The lives in a table, by their keys."""
     lives: dict[int, LifeState] = {}
     for file in table.carried_files:
-        for row in pq.read_table(file, schema=CARRIED).to_pylist():
+        for row in read_rows(file, CARRIED).to_pylist():
             state = lives.setdefault(row["life"], LifeState())
             state.next_index = row["next_index"]
             state.numbering = Numbering(given=row["given"], next=dict(row["next"]))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pygroups.pipeline.ingest.layout import FORMAT, MANIFEST, TABLE_FILE, format_of, is_table
@@ -62,15 +63,32 @@ class Table:
         return sorted(set(self.manifest()["group"].to_pylist()))
 
     def manifest(self) -> pa.Table:
-        """All rows of the manifest, the oldest commit first."""
+        """All rows of the manifest, the oldest commit first. Raises NotATable if one of its files is damaged."""
         return self._manifest
 
     @cached_property
     def _manifest(self) -> pa.Table:
-        parts = [pq.read_table(self.path / "manifest" / f"{name}.parquet", schema=MANIFEST) for name in self.commits]
+        parts = [read_rows(self.path / "manifest" / f"{name}.parquet", MANIFEST) for name in self.commits]
         return pa.concat_tables(parts) if parts else MANIFEST.empty_table()
+
+    def check(self) -> None:
+        """Raises NotATable if a file of rows that the manifest names is not there: verdicts would be wrong."""
+        there = {*self.runs_files, *self.events_files, *self.votes_files}
+        named = pc.unique(pc.list_flatten(self.manifest()["files"])).to_pylist()
+        missing = sorted(name for name in named if str(self.path / name) not in there)
+        if missing:
+            more = f", and {len(missing) - 1} more are missing" if len(missing) > 1 else ""
+            raise NotATable(f"{self.path} is not whole: {missing[0]} is missing{more}; ingest its journals anew")
 
     def _files(self, folder: str) -> list[str]:
         commits = set(self.commits)
         found = (self.path / ".").glob(f"{folder}/*.parquet")
         return sorted(str(file) for file in found if file.name.partition("-")[0] in commits)
+
+
+def read_rows(file: Path | str, schema: pa.Schema) -> pa.Table:
+    """The rows of one file of a table. Raises NotATable if it is damaged, as a loss of power may leave it."""
+    try:
+        return pq.read_table(file, schema=schema)
+    except pa.ArrowInvalid as error:
+        raise NotATable(f"{file} is damaged ({str(error).partition('.')[0]}): ingest the journals anew") from error
