@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pygroups.journal.reader import find_segments, read_segments
+from pygroups.journal.frames import Header, encode_frame, segment_beginning
+from pygroups.journal.reader import Quarantine, find_segments, read_segments
+from pygroups.journal.schema import PREAMBLE
 from pygroups.journal.writer import segment_path
 from pygroups.pipeline.ingest import NotATable, NotTheSame, Table, ingest
 from pygroups.pipeline.ingest.keys import history_key, key_of, life_key, view_key
@@ -169,6 +171,24 @@ def test_a_torn_end_that_nobody_goes_on_with_is_told_once(tmp_path: Path) -> Non
         (2, place.offset, None),
         (3, None, 1),
     ]
+
+
+def test_a_header_twice_before_a_torn_end_is_damage(tmp_path: Path) -> None:
+    """As after a copy that was put together wrongly: its last frame has no number to go on from."""
+    journal = life_of(tmp_path / "j")
+    journal.write([("start", None, {})], NOON_US, 1)
+    path = segment_path(journal.folder, 0)
+    data = path.read_bytes()
+    frame = encode_frame([("stop", None, {})], 1, NOON_US, 2)
+    header = segment_beginning(Header("orders", "A", "3f2c", "total", "", "here", "boot", []))[len(PREAMBLE) :]
+    for following in (b"", data):
+        path.write_bytes(data + header + frame[:-3])
+        if following:
+            segment_path(journal.folder, 1).write_bytes(following)
+        places = [place.reason[:26] for place in ingest([tmp_path / "j"], tmp_path / f"t{len(following)}").damaged]
+        told = [part for part in read_segments(find_segments([tmp_path / "j"])) if isinstance(part, Quarantine)]
+        assert places == [part.reason[:26] for part in told]
+        assert places[0] == "not a record that is known"
 
 
 def test_damage_stands_in_the_manifest(tmp_path: Path) -> None:
@@ -350,4 +370,26 @@ def test_a_table_of_another_format_is_refused(tmp_path: Path) -> None:
     grown(tmp_path)
     (tmp_path / "t" / "table.json").write_text('{"format": 2}')
     with pytest.raises(NotATable, match="is a table of format 2, and only 1 is known"):
+        ingest([tmp_path / "j"], tmp_path / "t")
+
+
+def test_a_table_that_has_lost_rows_is_not_judged(tmp_path: Path) -> None:
+    journal = life_of(tmp_path / "j")
+    journal.write([("start", None, {}), ("send", None, run("A", 1))], NOON_US, 1)
+    ingest([tmp_path / "j"], tmp_path / "t")
+    Table(tmp_path / "t").check()
+    (file,) = map(Path, Table(tmp_path / "t").runs_files)
+    file.unlink()
+    with pytest.raises(NotATable, match=r"is not whole: runs/group=orders/day=\S+\.parquet is missing; ingest"):
+        Table(tmp_path / "t").check()
+
+
+@pytest.mark.parametrize("folder", ["manifest", "carried"])
+def test_a_damaged_file_of_a_table_is_refused_in_a_sentence(tmp_path: Path, folder: str) -> None:
+    life_of(tmp_path / "j").write([("start", None, {})], NOON_US, 1)
+    ingest([tmp_path / "j"], tmp_path / "t")
+    (file,) = (tmp_path / "t" / folder).glob("*.parquet")
+    file.write_bytes(b"")
+    with pytest.raises(NotATable, match=r"\.parquet is damaged \(.*\): ingest the journals anew"):
+        Table(tmp_path / "t").manifest()
         ingest([tmp_path / "j"], tmp_path / "t")

@@ -209,7 +209,8 @@ class _RangeReader:
             return False
         if self.segment.following is None:
             return True
-        expected = self.last.records[-1][INDEX_AT] + 1 if self.last and self.last.records else None
+        last = index_of(self.last.records[-1]) if self.last and self.last.records else None
+        expected = None if last is None else last + 1
         first = first_index(self.segment.following)
         return first is not None and (expected is None or first == expected)
 
@@ -249,9 +250,14 @@ def first_index(path: str) -> int | None:
     """The number of the first record in a segment; None if it has none that can be read."""
     for part in walk(Path(path).read_bytes()):
         if isinstance(part, Frame) and part.records:
-            index: int = part.records[0][INDEX_AT]
-            return index
+            return index_of(part.records[0])
     return None
+
+
+def index_of(record: Any) -> int | None:
+    """The number of a record; None for what is none, such as a header in the middle of a segment."""
+    index = record[INDEX_AT] if isinstance(record, list) and len(record) > INDEX_AT else None
+    return index if isinstance(index, int) else None
 
 
 def batch_of(

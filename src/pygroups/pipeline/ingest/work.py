@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pygroups.journal.columns import FREQUENT, Decoded, read_columns
 from pygroups.journal.frames import Damage, Header
+from pygroups.journal.reader import index_of
 from pygroups.pipeline.ingest.known import SegmentState, fingerprint
 from pygroups.pipeline.ingest.names import Keys
 from pygroups.pipeline.ingest.plan import LifeParts, Part, goes_on
@@ -150,7 +151,8 @@ class _Life:
     def _expected(self, part: Part, last: list[Any] | None) -> int | None:
         """The number with which the next segment has to begin; None if nobody knows."""
         if last is not None:
-            return last[-1][1] + 1 if last else None
+            index = index_of(last[-1]) if last else None
+            return None if index is None else index + 1
         return self.state.next_index if part.begin else None
 
     def _count(self, window: Decoded, found: _Range) -> None:
