@@ -261,3 +261,25 @@ def test_a_lost_frame_is_repaired_within_four_periods(profile: str, last: bool) 
                 lost.stop()
                 continue
             group.until(lambda: len(group[receiver].delivered) == count + 2 - last, within=0.08)  # noqa: B023
+
+
+def carries_a_multicast(run: Run) -> bool:
+    return any(isinstance(head, nakack.Data) for head in run.heads)
+
+
+@pytest.mark.xfail(strict=True, reason="who asks again is answered again, behind the answer that still waits")
+@BOTH
+def test_what_waits_in_the_lane_to_who_asks_is_not_put_into_it_again(profile: str) -> None:
+    """C lacks 130 runs, and eight of ten runs to it are lost: A puts each of them into its lane to C about once."""
+    chance = random.Random(1)
+    with scenario("A B C", profile=profile, run_bytes=4 << 10, heartbeat_timeout=60 * SECOND) as group:
+        lost = group.drop("nakack.Data", "HighestSeq", src="A", dest="C")
+        group["A"].sends(130, size=3_500)
+        group.after(0.05)
+        lost.stop()
+        answers = group.watch("unicast2.Data", src="A", dest="C", first=True, where=carries_a_multicast)
+        thin = group.drop(dest="C", where=lambda run: chance.random() < 0.8)
+        group.until(lambda: len(group["C"].delivered) >= 129, within=60)
+        thin.stop()
+        group.settles(within=200)
+        assert 120 < len(answers.hits) < 200
