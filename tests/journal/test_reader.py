@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -197,3 +198,23 @@ def test_no_damage_stops_the_reader(tmp_path: Path, seed: int) -> None:
     assert len(rows) <= 30
     assert {row["index"] for row in rows} <= set(range(30))
     assert len(rows) >= 26 or damage or seed % 4 == 0
+
+
+def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("orders/A@3f2c", "orders/B@3f2c", "lost+found/none"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "000000.journal").write_bytes(b"")
+    scan = os.scandir
+
+    def scandir(path: Path) -> Any:
+        if Path(path).name in closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    closed = {"lost+found"}
+    assert len(find_segments([tmp_path])) == 2
+    for name in ("B@3f2c", "orders", tmp_path.name):
+        closed = {name}
+        with pytest.raises(PermissionError):
+            find_segments([tmp_path])

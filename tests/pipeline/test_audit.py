@@ -113,6 +113,16 @@ def test_a_place_that_cannot_be_written_is_one_line_and_code_2(
 
 
 @pytest.mark.timeout(400)
+def test_nothing_to_judge_is_not_all_well(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "orders" / "A@3f2c").mkdir(parents=True)
+    (tmp_path / "orders" / "A@3f2c" / "000000.journal").write_bytes(b"")  # the member has just begun
+    assert main(["audit", str(tmp_path), "--strict", "--master", "local[2]"]) == 2
+    assert capsys.readouterr().err == "pygroups: there is no record yet: nothing can be judged\n"
+
+
+@pytest.mark.timeout(400)
 def test_a_path_is_no_pattern(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, tmp_path / "out [1] {a} 19:00")
     assert store.keep("silver/ids", spark.range(3)).count() == 3

@@ -393,3 +393,16 @@ def test_a_damaged_file_of_a_table_is_refused_in_a_sentence(tmp_path: Path, fold
     with pytest.raises(NotATable, match=r"\.parquet is damaged \(.*\): ingest the journals anew"):
         Table(tmp_path / "t").manifest()
         ingest([tmp_path / "j"], tmp_path / "t")
+
+
+def test_a_manifest_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    life_of(tmp_path / "j").write([("start", None, {})], NOON_US, 1)
+    ingest([tmp_path / "j"], tmp_path / "t")
+
+    def denied(path: Path) -> list[str]:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.scandir", denied)
+    monkeypatch.setattr("os.listdir", denied)
+    with pytest.raises(PermissionError):
+        Table(tmp_path / "t")

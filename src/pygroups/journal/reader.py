@@ -1,5 +1,6 @@
 """Reads journals into Arrow record batches, tolerant of damage: what cannot be read is told, the rest goes on."""
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ _ARROW: Final[dict[str, pa.DataType]] = {
 TYPES: Final = {name: _ARROW[ddl] for name, ddl in COLUMNS.items()}
 SCHEMA: Final = pa.schema(list(TYPES.items()))
 _IDENTITY: Final = ("group", "member", "incarnation", "profile", "host")
+_GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LIFE: Final = re.compile(r"([A-Za-z0-9._-]{1,64})@([0-9a-f]{1,32})")
 MISFITS: Final = (pa.ArrowException, TypeError, ValueError, AttributeError, OverflowError)
 HISTORY_AT: Final = len(PREFIX) + FIELDS["view"].index("history")  # in a view record
@@ -88,7 +90,10 @@ class Quarantine:
 
 
 def find_segments(paths: Iterable[str | Path]) -> list[Segment]:
-    """All segments in folders of journals, groups or lives, each once. Raises NotAJournal for a path without any."""
+    """All segments in folders of journals, groups or lives, each once.
+
+    Raises NotAJournal for a path without any, OSError for a folder that cannot be read.
+    """
     lives: dict[Path, None] = {}
     for path in paths:
         lives.update(dict.fromkeys(folder.resolve() for folder in _lives_in(Path(path))))
@@ -98,12 +103,30 @@ def find_segments(paths: Iterable[str | Path]) -> list[Segment]:
 def _lives_in(path: Path) -> list[Path]:
     if not path.is_dir():
         raise NotAJournal(f"{path} is no folder: give a journal folder, a group's folder in it, or one life's folder")
-    for pattern in (f"*{SEGMENT_SUFFIX}", f"*@*/*{SEGMENT_SUFFIX}", f"*/*@*/*{SEGMENT_SUFFIX}"):
-        found = {file.parent for file in path.glob(pattern)}
-        lives = sorted(folder for folder in found if _LIFE.fullmatch(folder.resolve().name))
+    level = [path]
+    for depth in range(3):
+        if depth:
+            level = [folder for above in level for folder in _folders_in(above)]
+        lives = [folder for folder in level if _LIFE.fullmatch(folder.resolve().name) and _has_segment(folder)]
         if lives:
-            return lives
+            return sorted(lives)
     raise NotAJournal(f"{path} holds no journal: give a journal folder, a group's folder in it, or one life's folder")
+
+
+def _folders_in(path: Path) -> list[Path]:
+    """Raises OSError for a folder that may hold journals and cannot be read: they would be missed silently."""
+    try:
+        with os.scandir(path) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir()]
+    except PermissionError:
+        if _GROUP.fullmatch(path.resolve().name) or not path.name:
+            raise
+        return []  # as the `lost+found` of a disk
+
+
+def _has_segment(folder: Path) -> bool:
+    with os.scandir(folder) as entries:
+        return any(entry.name.endswith(SEGMENT_SUFFIX) for entry in entries)
 
 
 def _segments_of(folder: Path) -> list[Segment]:

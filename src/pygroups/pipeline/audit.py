@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pygroups.journal.reader import find_segments
+from pygroups.journal.reader import NotAJournal, find_segments
 from pygroups.pipeline.findings import Rule
 from pygroups.pipeline.ingest import NotATable, Table, ingest
 from pygroups.pipeline.ingest.layout import is_table
@@ -46,8 +46,9 @@ def audit(
     made of it (`silver`, `gold`) as Parquet; without it they go to a temporary folder that ends with the process. A
     table that is there already grows by what is new, and all of it is judged. `progress` is told each step.
 
-    Raises NotAJournal for a path without journals, NotATable for a table of another format, NamesCollide for two names
-    under one key, NoSpark if Spark or Java is missing.
+    Raises NotAJournal for paths without a journal or without any record, NotATable for a table of another format or one
+    that has lost files, NamesCollide for two names under one key, NoSpark if Spark or Java is missing, OSError for what
+    cannot be read or written.
     """
     steps = Steps(progress)
     folders = [Path(path).resolve() for path in paths]
@@ -70,6 +71,8 @@ def audit(
 def _judged(
     session: SparkSession, recorded: Recorded, manifest: pa.Table, store: Store, steps: Steps, skipped: int
 ) -> AuditResult:
+    if not any(manifest["rows"].to_pylist()) and manifest["damage"].null_count == manifest.num_rows:
+        raise NotAJournal("there is no record yet: nothing can be judged")
     rules = with_occasion(recorded, RULES)
     with steps("preparing the tables"):
         tables = prepare(recorded, rules, store)

@@ -1,5 +1,6 @@
 """A table of histories on disk: which of its files count. A commit exists when its manifest file exists."""
 
+import os
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -30,7 +31,7 @@ class Table:
             raise NotATable(f"{self.path} is no table of journals: it has no {TABLE_FILE}")
         if format_of(self.path) != FORMAT:
             raise NotATable(f"{self.path} is a table of format {format_of(self.path)}, and only {FORMAT} is known")
-        self.commits = sorted(file.stem for file in (self.path / "manifest").glob("[0-9]*.parquet"))
+        self.commits = _commits_in(self.path / "manifest")
 
     @property
     def runs_files(self) -> list[str]:
@@ -84,6 +85,12 @@ class Table:
         commits = set(self.commits)
         found = (self.path / ".").glob(f"{folder}/*.parquet")
         return sorted(str(file) for file in found if file.name.partition("-")[0] in commits)
+
+
+def _commits_in(folder: Path) -> list[str]:
+    """Sorted; none if the folder is not made yet. Raises OSError if it cannot be read."""
+    names = os.listdir(folder) if folder.exists() else []
+    return sorted(name.removesuffix(".parquet") for name in names if name[0].isdigit() and name.endswith(".parquet"))
 
 
 def read_rows(file: Path | str, schema: pa.Schema) -> pa.Table:
