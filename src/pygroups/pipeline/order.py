@@ -31,11 +31,8 @@ def compared(tables: "Tables") -> DataFrame:
     member has it before such a message, and another lacks it); `member`, `other` who proves it; sender, first;
     `position` at the member, or at the other where it is lacking; `theirs`, the position at the other.
     """
-    slots = _slots(tables)
-    members = _members(slots, tables.views)
-    classes = _classes(slots, members)
-    rows = _rows(tables, slots, classes)
-    found = _accused(_violations(_pairs(rows, classes), classes))
+    members, classes = tables.once("silver/order_members", _members), tables.once("silver/order_classes", _classes)
+    found = _accused(_violations(_doubtful(tables.once("silver/order_pairs", _pairs)), classes))
     named = members.selectExpr("view", "class as accused", "life as member")
     return found.join(named, ["view", "accused"]).drop("accused")
 
@@ -51,9 +48,10 @@ def _slots(tables: "Tables") -> DataFrame:
     return rows.where("suspect and not unplaced").drop("suspect", "unplaced")
 
 
-def _members(slots: DataFrame, views: DataFrame) -> DataFrame:
+def _members(tables: "Tables") -> DataFrame:
     """The members of those views with their class and their rank, the coordinator's is the least."""
-    ranks = views.groupBy("view", "life").agg(F.min(F.expr(RANK)).alias("rank"))
+    slots = _slots(tables)
+    ranks = tables.views.groupBy("view", "life").agg(F.min(F.expr(RANK)).alias("rank"))
     sums = slots.groupBy("group", "view", "life").agg(
         F.max("history").alias("history"),
         F.sum("messages").alias("messages"),
@@ -67,12 +65,13 @@ def _members(slots: DataFrame, views: DataFrame) -> DataFrame:
     )
 
 
-def _classes(slots: DataFrame, members: DataFrame) -> DataFrame:
+def _classes(tables: "Tables") -> DataFrame:
     """The classes of those views: `life` stands for one, `size` counts its members, `rank` is the least of theirs.
 
     `is_reference` is true for one class of a view: the one that differs from most others in the fewest slots, of those
     the longest, then the largest; `deviates` for those that differ from it, or from most where it has nothing.
     """
+    slots, members = _slots(tables), tables.once("silver/order_members", _members)
     classes = members.groupBy("group", "history", "view", "class").agg(
         F.count(F.lit(1)).alias("size"),
         F.max("messages").alias("messages"),
@@ -98,8 +97,9 @@ def _classes(slots: DataFrame, members: DataFrame) -> DataFrame:
     )
 
 
-def _rows(tables: "Tables", slots: DataFrame, classes: DataFrame) -> DataFrame:
-    """What each class delivered, once per run, in the blocks to look at."""
+def _rows(tables: "Tables") -> DataFrame:
+    """What each class delivered, in the blocks to look at."""
+    slots, classes = _slots(tables), tables.once("silver/order_classes", _classes)
     mine = classes.selectExpr("view", "life", "class as mine")
     placed = tables.deliveries.selectExpr(
         "view", "life", "sender", "first", "position", f"position div {BLOCK} as block"
@@ -107,7 +107,10 @@ def _rows(tables: "Tables", slots: DataFrame, classes: DataFrame) -> DataFrame:
     known = placed.join(mine, ["view", "life"])
     ends = slots.groupBy("view", "life").agg(F.max("block").alias("end"))
     differ = slots.groupBy("view", "block").agg(F.expr("bool_or(differs)").alias("differs"))
-    had = known.groupBy("view", "mine", "block").agg(
+    equal = differ.where("not differs").groupBy("view").agg(F.max("block").alias("last"))
+    # Sets count up to the last block that is equal. Where there is none, this is empty, and Spark reads nothing for it.
+    before_equal = placed.join(mine.join(equal, "view"), ["view", "life"]).where("block < last")
+    had = before_equal.groupBy("view", "mine", "block").agg(
         *(F.expr(text).alias(name) for name, text in digest_of("xxhash64(sender, first)").items())
     )
     grid = mine.join(ends, ["view", "life"]).join(differ, "view").where("block <= end")
@@ -118,24 +121,43 @@ def _rows(tables: "Tables", slots: DataFrame, classes: DataFrame) -> DataFrame:
         f"xxhash64(bit_xor(bits) {before}, sum(low_sum) {before}, sum(high_sum) {before}) as had",
     )
     wanted = sets.groupBy("view", "block").agg(F.expr("bool_or(differs) or min(had) <> max(had)").alias("wanted"))
-    rows = known.join(wanted.where("wanted").select("view", "block"), ["view", "block"], "left_semi")
-    return rows.groupBy("view", "mine", *_RUN).agg(F.min("position").alias("position"))
+    return known.join(wanted.where("wanted").select("view", "block"), ["view", "block"], "left_semi")
 
 
-def _pairs(rows: DataFrame, classes: DataFrame) -> DataFrame:
-    """The runs of a class that may be at odds with another class, for each pair of which one deviates.
+def _pairs(tables: "Tables") -> DataFrame:
+    """Where two classes, of which one deviates, have each run: one row per pair of classes and run.
+
+    `at_one` and `at_two` are its positions, null where the class lacks it.
+    """
+    classes = tables.once("silver/order_classes", _classes)
+    one = classes.selectExpr("view", "class as one", "deviates as one_deviates")
+    two = classes.selectExpr("view", "class as two", "deviates as two_deviates")
+    pairs = one.join(two, "view").where("one < two and (one_deviates or two_deviates)")
+    sides = pairs.selectExpr(
+        "view", "one", "two", "inline(array(struct(one as mine, true as is_one), struct(two as mine, false as is_one)))"
+    )
+    rows = _rows(tables).join(sides, ["view", "mine"]).groupBy("view", "one", "two", *_RUN)
+    return rows.agg(
+        F.expr("min(if(is_one, position, null))").alias("at_one"),
+        F.expr("min(if(is_one, null, position))").alias("at_two"),
+    )
+
+
+def _doubtful(pairs: DataFrame) -> DataFrame:
+    """The runs of a class that may be at odds with another class of its pair.
 
     `theirs` is the position at the other (null if it lacks the run), `known` the last position here of anything that
     both delivered, `passed` the greatest position there of anything delivered here before.
     """
-    one = classes.selectExpr("view", "class as mine", "deviates as my_deviates")
-    two = classes.selectExpr("view", "class as their", "deviates as their_deviates")
-    pairs = one.join(two, "view").where("mine <> their and (my_deviates or their_deviates)").select(*_PAIR)
-    theirs = rows.selectExpr("view", "mine as their", *_RUN, "position as theirs")
-    both = rows.join(pairs, ["view", "mine"]).join(theirs, ["view", "their", *_RUN], "left")
-    both = both.selectExpr(*_PAIR, *_RUN, "position", "theirs", "theirs - position as moved")
-    kept = both.join(_moves(both), [*_PAIR, "moved"], "left")
-    ends = _moves_of(both).groupBy(*_PAIR).agg(F.max("high").alias("known"))
+    moves = _moves_of(pairs)
+    both = pairs.selectExpr(
+        *("view", "sender", "first"),
+        "inline(array(struct(one as mine, two as their, at_one as position, at_two as theirs), "
+        "struct(two as mine, one as their, at_two as position, at_one as theirs)))",
+    )
+    here = both.where("position is not null").selectExpr("*", "theirs - position as moved")
+    kept = here.join(_crossing(moves), [*_PAIR, "moved"], "left")
+    ends = moves.groupBy(*_PAIR).agg(F.max("high").alias("known"))
     doubtful = kept.join(ends, list(_PAIR)).where("crosses or (moved is null and position < known)")
     before = "over (partition by view, mine, their order by position rows between unbounded preceding and 1 preceding)"
     return doubtful.selectExpr(
@@ -144,13 +166,16 @@ def _pairs(rows: DataFrame, classes: DataFrame) -> DataFrame:
     )
 
 
-def _moves_of(both: DataFrame) -> DataFrame:
-    """By how far runs are elsewhere at the other, and between which positions here."""
-    moves = both.where("moved is not null").groupBy(*_PAIR, "moved")
-    return moves.agg(F.min("position").alias("low"), F.max("position").alias("high"))
+def _moves_of(pairs: DataFrame) -> DataFrame:
+    """By how far runs are elsewhere at the other, and between which positions here: for each pair both ways."""
+    moves = pairs.where("at_one is not null and at_two is not null").selectExpr("*", "at_two - at_one as by")
+    moves = moves.groupBy("view", "one", "two", "by").agg(F.min("at_one").alias("low"), F.max("at_one").alias("high"))
+    there = "struct(one as mine, two as their, by as moved, low, high)"
+    back = "struct(two as mine, one as their, -by as moved, low + by as low, high + by as high)"
+    return moves.selectExpr("view", f"inline(array({there}, {back}))")
 
 
-def _moves(both: DataFrame) -> DataFrame:
+def _crossing(moves: DataFrame) -> DataFrame:
     """The moves whose runs may cross runs that moved by another distance.
 
     What moved by one distance is in order among itself: where one run is lacking all the others moved alike, and none
@@ -160,7 +185,7 @@ def _moves(both: DataFrame) -> DataFrame:
         "over (partition by view, mine, their order by moved desc rows between unbounded preceding and 1 preceding)"
     )
     nearer = "over (partition by view, mine, their order by moved rows between unbounded preceding and 1 preceding)"
-    met = _moves_of(both).selectExpr(
+    met = moves.selectExpr(
         *(*_PAIR, "moved"),
         f"min(low) {further} < high and max(high + moved) {further} > low + moved as overtaken",
         f"max(high) {nearer} > low and min(low + moved) {nearer} < high + moved as overtakes",

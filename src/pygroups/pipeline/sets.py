@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import findings
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, findings
 from pygroups.pipeline.order import LAST, RANK
 from pygroups.pipeline.scan import DIGEST, merged
 
@@ -16,6 +16,7 @@ TOGETHER: Final = "together"  # went from one view straight to the next
 SETTLED: Final = "settled"  # reached quiet in one view
 COHORT: Final = ("group", "history", "purpose", "view", "next")
 _OF_MEMBER: Final = (*COHORT, "profile", "life", "rank", "until", "digest", "messages")
+_KEY: Final = ("purpose", "view", "next")
 _RUN: Final = ("sender", "first")
 _PURPOSES: Final = f"""
     inline(filter(array(
@@ -46,8 +47,8 @@ def compared(members: DataFrame) -> DataFrame:
 
 def members_of_cohorts(tables: "Tables") -> DataFrame:
     """One row per cohort and member: its rank, the index `until` which deliveries count, the digest of what it had."""
-    early = {f"early_{name}": text.replace("(", "(if(late, 0L, ", 1) + ")" for name, text in merged().items()}
-    sums = merged() | {"messages": "sum(messages)"} | early | {"early_messages": "sum(if(late, 0L, messages))"}
+    sums = merged() | {"messages": "sum(messages)"}
+    sums |= _early(sums)
     streams = tables.streams.where("kind = 1 and view is not null").groupBy("view", "life")
     had = streams.agg(*(F.expr(text).alias(name) for name, text in sums.items()))
     members = tables.views.selectExpr(
@@ -62,56 +63,94 @@ def members_of_cohorts(tables: "Tables") -> DataFrame:
     )
 
 
+def _early(sums: dict[str, str]) -> dict[str, str]:
+    """Sums over streams, of what is not late."""
+    return {f"early_{name}": text.replace("(", "(if(late, 0L, ", 1) + ")" for name, text in sums.items()}
+
+
+def unlike(members: DataFrame) -> DataFrame:
+    """The members of those cohorts in which some had another set."""
+    cohort = "over (partition by purpose, view, next)"
+    known = members.selectExpr(*_OF_MEMBER, f"min(digest) {cohort} <> max(digest) {cohort} as differs")
+    return known.where("differs")
+
+
+def _unlike_cohorts(tables: "Tables") -> DataFrame:
+    return unlike(members_of_cohorts(tables).where(F.col("profile").isin(*sorted(VIRTUAL_SYNCHRONY))))
+
+
+def uneven_cohorts(tables: "Tables") -> DataFrame:
+    """The exact step of all cohorts of `cohorts`, as in `uneven`."""
+    rows = tables.streams.where("kind = 1 and view is not null").groupBy("view", "life", "sender")
+    sums = merged() | _early(merged())
+    parts = rows.agg(*(F.expr(text).alias(name) for name, text in sums.items()))
+    return uneven(tables.once("silver/sets_cohorts", _unlike_cohorts), parts, tables.deliveries)
+
+
 def uneven(
     members: DataFrame,
+    parts: DataFrame,
     deliveries: DataFrame,
     *,
     by: tuple[str, ...] = ("view", "life"),
+    inside: str = "until is null or index < until",
     lacking_only: bool = False,
 ) -> DataFrame:
     """The exact step: each run that some of a cohort delivered and others did not, with a member that is to blame.
 
-    `members` are those of cohorts (`members_of_cohorts`), `deliveries` has the columns view, life, index, sender,
-    first, position, and is joined with them `by` these columns. Those are to blame who are fewer, and of as many those
-    without the coordinator; with `lacking_only` who lacks it.
+    `members` are those of cohorts that are `unlike`; `deliveries` has the columns view, life, sender, first, position,
+    is joined with them `by` these columns, and counts where `inside` is true. `parts` has the digest of what a member
+    had of each sender, with `early_` that of what it had where `until` is given: only of senders with unlike digests
+    are the deliveries looked at, and of one member of those with the same. Those are to blame who are fewer, and of as
+    many those without the coordinator; with `lacking_only` who lacks it.
 
     Columns: group, history, purpose, view, next, sender, first, `position` where it was delivered, `member`, `other`
     who did otherwise, `lacks`.
     """
-    cohort = "over (partition by purpose, view, next)"
-    unequal = members.selectExpr(*_OF_MEMBER, f"min(digest) {cohort} <> max(digest) {cohort} as differs")
-    unequal = unequal.where("differs")
-    classes = unequal.groupBy(*COHORT, "digest").agg(
+    classes = members.groupBy(*COHORT, "digest").agg(
         F.count(F.lit(1)).alias("size"),
         F.min_by(F.struct("life", "until"), "rank").alias("one"),
         F.min("rank").alias("rank"),
     )
-    classes = classes.selectExpr(*COHORT, "digest", "size", "rank", "one.life", "one.until")
-    key = ("purpose", "view", "next")
-    inside = deliveries.join(classes.select(*key, "life", "until", "digest"), list(by))
-    runs = inside.where("until is null or index < until").groupBy(*key, "digest", *_RUN)
-    had = runs.agg(F.min("position").alias("position"), F.lit(True).alias("has"))
-    numbers = classes.groupBy(*key).agg(F.count(F.lit(1)).alias("classes"))
-    odd = had.groupBy(*key, *_RUN).agg(F.count(F.lit(1)).alias("having"), F.min("position").alias("place"))
-    odd = odd.join(numbers, list(key)).where("having < classes").drop("having", "classes")
-    sides = odd.join(classes, list(key)).join(had.drop("position"), [*key, "digest", *_RUN], "left")
-    return _blamed(sides, unequal, lacking_only)
+    number = "count(1) over (partition by purpose, view, next) as classes"
+    classes = classes.selectExpr(*COHORT, "digest", "size", "rank", "one.life", "one.until", number)
+    wanted = _senders(classes, parts, by)
+    rows = deliveries.join(wanted, [*by, "sender"]).where(inside)
+    had = rows.groupBy(*_KEY, *_RUN, "classes").agg(
+        F.collect_set("digest").alias("having"), F.min("position").alias("position")
+    )
+    odd = had.where("size(having) < classes").drop("classes")
+    sides = odd.join(classes, list(_KEY)).selectExpr("*", "array_contains(having, digest) as has")
+    return _blamed(sides, members, lacking_only)
+
+
+def _senders(classes: DataFrame, parts: DataFrame, by: tuple[str, ...]) -> DataFrame:
+    """The classes once for each sender of which they may not all have had the same."""
+    here = classes.drop("group", "history", "size", "rank").join(parts, list(by))
+    sender = "over (partition by purpose, view, next, sender)"
+    whole, early = (f"xxhash64({', '.join(prefix + name for name in DIGEST)})" for prefix in ("", "early_"))
+    part = f"if(until is null, {whole}, {early})"
+    known = here.selectExpr(
+        *(*_KEY, "digest", "until", "classes", "sender", *(name for name in by if name not in _KEY)),
+        f"min({part}) {sender} <> max({part}) {sender} or count(1) {sender} < classes as unlike",
+    )
+    return known.where("unlike").drop("unlike")
 
 
 def _blamed(sides: DataFrame, members: DataFrame, lacking_only: bool) -> DataFrame:
     run = "over (partition by purpose, view, next, sender, first)"
     known = sides.selectExpr(
-        *(*COHORT, *_RUN, "digest", "has is null as lacks", "place as position"),
+        *(*COHORT, *_RUN, "digest", "not has as lacks", "position"),
         f"struct(sum(if(has, size, 0)) {run}, -min(if(has, rank, null)) {run}) as having",
-        f"struct(sum(if(has is null, size, 0)) {run}, -min(if(has is null, rank, null)) {run}) as lacking",
+        f"struct(sum(if(not has, size, 0)) {run}, -min(if(not has, rank, null)) {run}) as lacking",
         f"min_by(life, if(has, rank, null)) {run} as one_having",
-        f"min_by(life, if(has is null, rank, null)) {run} as one_lacking",
+        f"min_by(life, if(not has, rank, null)) {run} as one_lacking",
     )
     blamed = known.where("lacks" if lacking_only else "lacks = (having > lacking)").selectExpr(
         *(*COHORT, *_RUN, "digest", "position", "lacks", "if(lacks, one_having, one_lacking) as other")
     )
-    named = members.selectExpr("purpose", "view", "next", "digest", "life as member")
-    return blamed.join(named, ["purpose", "view", "next", "digest"])
+    named = members.selectExpr(*_KEY, "digest", "life as member")
+    return blamed.join(named, [*_KEY, "digest"])
 
 
 def told(uneven: DataFrame, lacking: str, extra: str) -> DataFrame:

@@ -47,6 +47,8 @@ class Tables:
     - streams, blocks: what was delivered, of each sender in a view and block by block, as digests (`scan.py`)
     - runs: what anybody said of each run, from a sample of the deliveries (`runs.py`)
 
+    `once` makes a table of all of these, not only of some groups, and keeps it: exact steps share what they both need.
+
     In a small audit a table is one partition, so that nothing has to be exchanged. Spark no longer knows that it is one
     after a union or an inner join: those go through `gathered`.
     """
@@ -62,11 +64,30 @@ class Tables:
     blocks: DataFrame
     runs: DataFrame
     gathered: Gathered
+    once: "Once"
 
     def only(self, groups: Collection[str], profiles: Collection[str]) -> "Tables":
         """Only these groups, and in them what members of these profiles wrote."""
         here = F.col("group").isin(*sorted(groups)) & F.col("profile").isin(*sorted(profiles))
-        return replace(self, **{name: frame.where(here) for name, frame in vars(self).items() if name != "gathered"})
+        frames = {name: frame for name, frame in vars(self).items() if name not in ("gathered", "once")}
+        return replace(self, **{name: frame.where(here) for name, frame in frames.items()})
+
+
+class Once:
+    """Called with a name below the store and a function of all tables: what it makes, kept the first time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: dict[str, DataFrame] = {}
+        self.tables: Tables | None = None
+
+    def __call__(self, name: str, make: Callable[[Tables], DataFrame]) -> DataFrame:
+        """Raises ValueError before there are tables."""
+        if self.tables is None:
+            raise ValueError(f"{name} cannot be made before there are tables")
+        if name not in self._kept:
+            self._kept[name] = self._store.keep(name, make(self.tables))
+        return self._kept[name]
 
 
 def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
@@ -82,7 +103,8 @@ def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
     purges = store.keep("silver/purges", purges_of(votes)) if "purge" in recorded.kinds else None
     streams = store.keep("silver/streams", streams_of(said, lives, purges, columns_of(rules, "streams")))
     blocks = store.keep("silver/blocks", blocks_of(deliveries, lives, streams, columns_of(rules, "blocks")))
-    return Tables(
+    once = Once(store)
+    once.tables = Tables(
         lives=lives,
         views=views,
         events=events,
@@ -94,7 +116,9 @@ def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
         blocks=blocks,
         runs=runs_of(said, blocks, lives, whole=recorded.whole),
         gathered=recorded.gathered,
+        once=once,
     )
+    return once.tables
 
 
 def trusted(frame: DataFrame, lives: DataFrame) -> DataFrame:

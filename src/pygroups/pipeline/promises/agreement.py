@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 
 from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule
-from pygroups.pipeline.sets import EXTRA, LACKING, SETTLED, cohorts, members_of_cohorts, told, uneven
+from pygroups.pipeline.sets import EXTRA, LACKING, SETTLED, cohorts, told, uneven_cohorts
 from pygroups.pipeline.tables import Tables
 
 _HERE = f"purpose = '{SETTLED}' and members > 1"
@@ -11,8 +11,8 @@ _HERE = f"purpose = '{SETTLED}' and members > 1"
 
 def exact(tables: Tables) -> DataFrame:
     """A fact is one message at one member that reached quiet in its view together with another."""
-    members = members_of_cohorts(tables).where(f"purpose = '{SETTLED}'")
-    return told(uneven(members, tables.deliveries), LACKING, EXTRA)
+    found = tables.once("silver/uneven", uneven_cohorts).where(f"purpose = '{SETTLED}'")
+    return told(found, LACKING, EXTRA)
 
 
 RULE = Rule(

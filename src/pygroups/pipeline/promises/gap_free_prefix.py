@@ -13,7 +13,7 @@ def exact(tables: Tables) -> DataFrame:
     lacking = "not delivered, though {other} delivered it before a message that both delivered"
     extra = "delivered before a message that both delivered, though {other} did not deliver it in this view"
     return findings(
-        compared(tables).where("what <> 'crossed'"),
+        tables.once("silver/order", compared).where("what <> 'crossed'"),
         F.when(F.col("what") == "lacking", lacking).otherwise(extra),
         view="view",
         member="member",

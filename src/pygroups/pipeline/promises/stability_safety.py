@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule
 from pygroups.pipeline.keys import life_key_of
 from pygroups.pipeline.scan import DIGEST, merged
-from pygroups.pipeline.sets import COHORT, EXTRA, told, uneven
+from pygroups.pipeline.sets import COHORT, EXTRA, told, uneven, unlike
 from pygroups.pipeline.tables import Tables
 
 
@@ -41,21 +41,30 @@ def _members(tables: Tables) -> DataFrame:
     known = known.join(tables.lives.select("life", "whole"), "life", "left")
     digest = ", ".join(f"coalesce(stable_{name}, 0L)" for name in DIGEST)
     return known.selectExpr(
-        *("group", "history", "profile", "'purged' as purpose", "view", "next", "life", "below", "whole"),
+        *("group", "history", "profile", "'purged' as purpose", "view", "next", "life", "whole"),
         "cast(rank as bigint) as rank",
-        "cast(null as bigint) as until",
+        "below as until",
         f"xxhash64({digest}) as digest",
         "coalesce(messages, 0L) as messages",
     )
 
 
+def _unlike(tables: Tables) -> DataFrame:
+    return unlike(_members(tables).where("whole"))
+
+
 def exact(tables: Tables) -> DataFrame:
     """A fact is one stream of a view at one member; a member without a whole journal is skipped."""
-    members = _members(tables).where("whole")
-    below = members.selectExpr("view", "next as stream", "below").distinct()
-    purged = tables.deliveries.join(below, ["view", "stream"]).where("seq < below")
-    purged = purged.selectExpr("view", "life", "stream as next", "index", "sender", "first", "position")
-    found = uneven(members, purged, by=("view", "life", "next"), lacking_only=True)
+    streams = tables.streams.where("below is not null").withColumnRenamed("stream", "next")
+    parts = streams.groupBy("view", "life", "next", "sender").agg(
+        *(F.expr(text).alias(f"early_{name}") for name, text in zip(DIGEST, merged("stable_").values(), strict=True))
+    )
+    parts = parts.selectExpr("*", *(f"early_{name} as {name}" for name in DIGEST))
+    purged = tables.deliveries.withColumnRenamed("stream", "next")
+    by = ("view", "life", "next")
+    found = uneven(
+        tables.once("silver/sets_purged", _unlike), parts, purged, by=by, inside="seq < until", lacking_only=True
+    )
     return told(found, "purged, but never delivered here in this view: {other} did", EXTRA)
 
 

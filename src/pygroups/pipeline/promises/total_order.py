@@ -11,7 +11,7 @@ from pygroups.pipeline.tables import Tables
 def exact(tables: Tables) -> DataFrame:
     """A fact is one message at one member, compared by blocks; a member may be ahead of others, not across them."""
     crossed = findings(
-        compared(tables).where("what = 'crossed'"),
+        tables.once("silver/order", compared).where("what = 'crossed'"),
         words("{other} delivered it at position ", F.col("theirs"), ", before what came before it here"),
         view="view",
         member="member",
