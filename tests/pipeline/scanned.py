@@ -1,11 +1,13 @@
-"""Deliveries of one view made by hand, as rules read them: for each member a line of runs in the order delivered.
+"""Deliveries of views made by hand, as rules read them: for each member a line of runs in the order delivered.
 
 "b1" is the run of b that begins with message 1; "b1*40000" has so many messages, "b1!" another body than its origin
-sent, "b1?" no position.
+sent, "b1?" no position. A query costs seconds and a view in it nothing: the cases of a test file are views, and groups,
+of one history.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pygroups.pipeline.runs import runs_of
 from pygroups.pipeline.scan import blocks_of, streams_of
 
-VIEW = 77
+LETTERS = "ABCDEFGH"
 _RECORDS = """
     `group` string, profile string, ordered boolean, quiet_end bigint, kind int, life bigint, view bigint,
     history bigint, index bigint, sender bigint, first bigint, count int, bytes bigint, checksum bigint, stream bigint,
@@ -23,40 +25,75 @@ _RECORDS = """
 _LIVES = (
     "`group` string, profile string, life bigint, first_view bigint, quiet_end bigint, stop_index bigint, whole boolean"
 )
+_SCATTER = 0x9E3779B97F4A7C15
+Members = dict[str, str]
 
 
-def life_of(name: str) -> int:
-    """The key of a member or sender: any number will do."""
-    return ord(name.upper())
+def life_of(name: str, view: int) -> int:
+    """The key of a member or sender of a view."""
+    return _key(view << 7 | ord(name.upper()))
 
 
 def name_of(life: int) -> str:
-    return chr(life)
+    return chr(_number(life) & 127)
 
 
-def scanned(spark: SparkSession, members: dict[str, str], profile: str = "total", whole: bool = True) -> Any:
-    """Streams, blocks, runs and the frames below them, of a view whose members are listed in this order."""
-    ordered = profile == "total"
-    rows = [row for name, line in members.items() for row in _delivered(name, line, profile, ordered)]
-    rows += [
-        _sent(*run, profile=profile, ordered=ordered) for run in sorted({_label(row) for row in rows if row[13] > 0})
+def place_of(view: int) -> int:
+    """The place of a view among those of `scanned`, by its key."""
+    return _number(view) >> 7
+
+
+def _key(number: int) -> int:
+    """Keys are hashes: scattered over 64 bits."""
+    return (number * _SCATTER + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _number(key: int) -> int:
+    return key * pow(_SCATTER, -1, 1 << 64) % (1 << 64)
+
+
+def scanned(spark: SparkSession, views: Sequence[Members], profile: str = "total", whole: bool = True) -> Any:
+    """Streams, blocks, runs and the frames below them, of views whose members are listed in this order.
+
+    Views are told apart by their place in `views`: `place_of`, and of their groups "g0", "g1" and so on.
+    """
+    records = [row for view, members in enumerate(views) for row in _of_view(view, members, profile)]
+    listed = [row for view, members in enumerate(views) for row in _listed(view, "".join(members))]
+    known = [
+        (f"g{view}", profile, life_of(n, view), 0, None, None, whole) for view in range(len(views)) for n in LETTERS
     ]
-    records = spark.createDataFrame(rows, _RECORDS)
-    lives = spark.createDataFrame([("g", profile, life_of(n), 0, None, None, whole) for n in "ABCDEFGH"], _LIVES)
-    deliveries = records.where("kind = 1")
-    streams = streams_of(records, lives, None, {})
-    blocks = blocks_of(deliveries, lives, streams, {})
-    return SimpleNamespace(
+    lives = spark.createDataFrame(known, _LIVES).coalesce(1)
+    frame = spark.createDataFrame(records, _RECORDS).coalesce(1).localCheckpoint()
+    deliveries = frame.where("kind = 1")
+    streams = streams_of(frame, lives, None, {}).localCheckpoint()
+    blocks = blocks_of(deliveries, lives, streams, {}).localCheckpoint()
+    kept: dict[str, DataFrame] = {}
+
+    def once(name: str, make: Callable[[Any], DataFrame]) -> DataFrame:
+        if name not in kept:
+            kept[name] = make(tables).localCheckpoint()
+        return kept[name]
+
+    tables = SimpleNamespace(
         lives=lives,
-        views=_views(spark, "".join(members)),
+        views=spark.createDataFrame(listed, "view bigint, life bigint, address string, members array<string>").coalesce(
+            1
+        ),
         deliveries=deliveries,
         streams=streams,
         blocks=blocks,
-        runs=runs_of(records, blocks, lives, whole=whole),
+        runs=runs_of(frame, blocks, lives, whole=whole),
+        once=once,
     )
+    return tables
 
 
-def _delivered(name: str, line: str, profile: str, ordered: bool) -> list[tuple[Any, ...]]:
+def _of_view(view: int, members: Members, profile: str) -> list[tuple[Any, ...]]:
+    rows = [row for name, line in members.items() for row in _delivered(view, name, line, profile)]
+    return rows + [_sent(view, *run, profile=profile) for run in sorted({_label(row) for row in rows if row[13] > 0})]
+
+
+def _delivered(view: int, name: str, line: str, profile: str) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     position, nexts = 0, dict.fromkeys("abcdefgh", 1)
     for index, word in enumerate(line.split()):
@@ -64,8 +101,8 @@ def _delivered(name: str, line: str, profile: str, ordered: bool) -> list[tuple[
         sender, first, count = run[0], int(run[1:]), int(many or 1)
         body = -first if word.endswith("!") else first
         place = None if word.endswith("?") else position
-        known = ("g", profile, ordered, None, 1, life_of(name), VIEW, None, index, life_of(sender), first, count, count)
-        rows.append((*known, body, 1, index, place, nexts[sender], None))
+        known = (f"g{view}", profile, profile == "total", None, 1, life_of(name, view), _key(view << 7), None, index)
+        rows.append((*known, life_of(sender, view), first, count, count, body, 1, index, place, nexts[sender], None))
         position += count
         nexts[sender] = max(nexts[sender], first + count)
     return rows
@@ -75,12 +112,15 @@ def _label(row: tuple[Any, ...]) -> tuple[int, int, int, int]:
     return row[9], row[10], row[11], row[13]
 
 
-def _sent(sender: int, first: int, count: int, body: int, *, profile: str, ordered: bool) -> tuple[Any, ...]:
-    known = ("g", profile, ordered, None, 0, sender, VIEW, None, first, sender, first, count, count, body)
-    return (*known, None, None, None, None, None)
+def _sent(view: int, sender: int, first: int, count: int, body: int, *, profile: str) -> tuple[Any, ...]:
+    known = (f"g{view}", profile, profile == "total", None, 0, sender, _key(view << 7), None)
+    known = (*known, first, sender, first, count, count)
+    return (*known, body, None, None, None, None, None)
 
 
-def _views(spark: SparkSession, names: str) -> DataFrame:
+def _listed(view: int, names: str) -> list[tuple[Any, ...]]:
     addresses = [f"{name}@1" for name in names]
-    rows = [(VIEW, life_of(name), address, addresses) for name, address in zip(names, addresses, strict=True)]
-    return spark.createDataFrame(rows, "view bigint, life bigint, address string, members array<string>")
+    return [
+        (_key(view << 7), life_of(name, view), address, addresses)
+        for name, address in zip(names, addresses, strict=True)
+    ]

@@ -2,108 +2,111 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import pytest
 from pyspark.sql import SparkSession
 
 from pygroups.pipeline import order
 from pygroups.pipeline.scan import BLOCK
-from tests.pipeline.scanned import name_of, scanned
+from tests.pipeline.scanned import Members, name_of, place_of, scanned
 from tests.pipeline.spark_session import spark
 
 __all__ = ["spark"]
 pytestmark = pytest.mark.slow
 
-
-def broken(spark: SparkSession, members: dict[str, str]) -> set[tuple[str, str, str]]:
-    """(what, who is accused, of which run)."""
-    rows = order.compared(scanned(spark, members)).collect()
-    accused = [(row["what"], name_of(row["member"]), f"{name_of(row['sender']).lower()}{row['first']}") for row in rows]
-    assert len(set(accused)) == len(accused), "one witness for a member and a run"
-    assert all(row["other"] != row["member"] for row in rows)
-    return set(accused)
-
-
 LINE = "b1 c1 d1 b2 c2"
+SWAPPED = "b1 d1 c1 b2 c2"
+Accused = set[tuple[str, str, str]]  # what, the member accused, the run
 
 
-def test_who_differs_from_most_is_accused_even_if_it_is_the_coordinator(spark: SparkSession) -> None:
-    swapped = "b1 d1 c1 b2 c2"
-    assert broken(spark, {"A": LINE, "B": LINE, "C": swapped, "D": LINE}) == {("crossed", "C", "c1")}
-    assert broken(spark, {"A": swapped, "B": LINE, "C": LINE}) == {("crossed", "A", "c1")}
-    both = {"A": LINE, "B": swapped, "C": swapped, "D": LINE, "E": LINE}
-    assert broken(spark, both) == {("crossed", "B", "c1"), ("crossed", "C", "c1")}
+class View(NamedTuple):
+    """Its members' deliveries, what has to be told of them, and the runs that the exact step may look at."""
+
+    members: Members
+    told: Accused
+    looked_at: frozenset[str] | None = None
 
 
-def test_of_as_many_those_without_the_coordinator_are_accused(spark: SparkSession) -> None:
-    swapped = "b1 d1 c1 b2 c2"
-    assert broken(spark, {"A": LINE, "B": swapped}) == {("crossed", "B", "c1")}
-    assert broken(spark, {"A": swapped, "B": LINE}) == {("crossed", "B", "d1")}
+VIEWS = {
+    "one_differs_from_most": View({"A": LINE, "B": LINE, "C": SWAPPED, "D": LINE}, {("crossed", "C", "c1")}),
+    "the_coordinator_differs_from_most": View({"A": SWAPPED, "B": LINE, "C": LINE}, {("crossed", "A", "c1")}),
+    "two_differ_from_most": View(
+        {"A": LINE, "B": SWAPPED, "C": SWAPPED, "D": LINE, "E": LINE}, {("crossed", "B", "c1"), ("crossed", "C", "c1")}
+    ),
+    "of_as_many_the_one_without_the_coordinator": View({"A": LINE, "B": SWAPPED}, {("crossed", "B", "c1")}),
+    "the_coordinator_swapped_and_has_as_many": View({"A": SWAPPED, "B": LINE}, {("crossed", "B", "d1")}),
+    "one_lacks_a_run": View({"A": LINE, "B": LINE, "C": "c1 d1 b2 c2", "D": LINE}, {("lacking", "C", "b1")}),
+    "the_coordinator_lacks_a_run": View({"A": "c1 d1 b2 c2", "B": LINE, "C": LINE}, {("lacking", "A", "b1")}),
+    "one_alone_has_a_run": View({"A": LINE, "B": "e1 " + LINE, "C": LINE}, {("extra", "B", "e1")}),
+    # C died early, D ahead of all; another body is no matter of order.
+    "behind_or_ahead": View({"A": LINE, "B": "b1 c1! d1 b2 c2", "C": "b1 c1", "D": LINE + " e1 e2"}, set()),
+    "runs_that_most_never_saw": View(
+        {"A": LINE, "B": LINE, "C": LINE + " c3 d2", "D": LINE + " d2 c3"}, {("crossed", "D", "c3")}
+    ),
+    "one_swapped_and_another_has_a_body_of_its_own": View(
+        {"A": LINE, "B": SWAPPED, "C": LINE, "D": "b1 c1! d1 b2 c2", "E": LINE}, {("crossed", "B", "c1")}
+    ),
+    "one_run_moved_behind_three": View(
+        {"A": "b1 c1 d1 b2", "B": "b2 b1 c1 d1", "C": "b1 c1 d1 b2"},
+        {("crossed", "B", "b1"), ("crossed", "B", "c1"), ("crossed", "B", "d1")},
+    ),
+    "a_repetition": View({"A": LINE, "B": "b1 c1 c1 d1 b2 c2", "C": LINE}, set()),
+    "no_position": View({"A": LINE, "B": "b1 d1? c1 b2 c2", "C": LINE}, set()),
+    # No pair is in opposite order anywhere, so something has to be lacking.
+    "a_cycle": View(
+        {"A": "a1 b1", "B": "b1 c1", "C": "c1 a1"},
+        {("extra", "C", "c1"), ("lacking", "B", "a1"), ("lacking", "C", "b1")},
+    ),
+    # Each block has a run of its own; the swap is in the second one.
+    "the_second_block": View(
+        {
+            "A": f"b1*{BLOCK} c1 d1*{BLOCK - 1} e1*{BLOCK}",
+            "B": f"b1*{BLOCK} d1*{BLOCK - 1} c1 e1*{BLOCK}",
+        },
+        {("crossed", "B", "c1")},
+        frozenset({"c1", "d1"}),
+    ),
+    # The second block itself is equal, but c1 is delivered before it at one and behind it at the others.
+    "across_an_equal_block": View(
+        {
+            "A": f"a1*{BLOCK} b1*{BLOCK} c1*{BLOCK} d1*{BLOCK} a2*{BLOCK}",
+            "B": f"c1*{BLOCK} b1*{BLOCK} a1*{BLOCK} d1*{BLOCK} a2*{BLOCK}",
+            "C": f"a1*{BLOCK} b1*{BLOCK} c1*{BLOCK} d1*{BLOCK} a2*{BLOCK}",
+        },
+        {("crossed", "B", "b1"), ("crossed", "B", "a1")},
+        frozenset({"a1", "b1", "c1"}),
+    ),
+}
 
 
-def test_a_run_that_one_lacks_is_told_once(spark: SparkSession) -> None:
-    assert broken(spark, {"A": LINE, "B": LINE, "C": "c1 d1 b2 c2", "D": LINE}) == {("lacking", "C", "b1")}
-    assert broken(spark, {"A": "c1 d1 b2 c2", "B": LINE, "C": LINE}) == {("lacking", "A", "b1")}
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Any:
+    return scanned(spark, [view.members for view in VIEWS.values()])
 
 
-def test_a_run_that_one_alone_has_is_told_of_it(spark: SparkSession) -> None:
-    assert broken(spark, {"A": LINE, "B": "e1 " + LINE, "C": LINE}) == {("extra", "B", "e1")}
+@pytest.fixture(scope="module")
+def told(tables: Any) -> dict[str, list[Any]]:
+    names = list(VIEWS)
+    rows = order.compared(tables).collect()
+    return {name: [row for row in rows if names[place_of(row["view"])] == name] for name in names}
 
 
-def test_who_is_ahead_or_behind_breaks_nothing(spark: SparkSession) -> None:
-    """C died early, and D ahead of all; B has an altered body, which is no matter of order."""
-    assert broken(spark, {"A": LINE, "B": "b1 c1! d1 b2 c2", "C": "b1 c1", "D": LINE + " e1 e2"}) == set()
+@pytest.mark.parametrize("name", VIEWS)
+def test_who_is_accused_of_what(told: dict[str, list[Any]], name: str) -> None:
+    accused = [(row["what"], name_of(row["member"]), _run(row)) for row in told[name]]
+    assert set(accused) == VIEWS[name].told
+    assert len(set(accused)) == len(accused), "one witness for a member and a run"
+    assert all(row["other"] != row["member"] for row in told[name])
 
 
-def test_two_runs_that_the_longest_members_never_saw(spark: SparkSession) -> None:
-    members = {"A": LINE, "B": LINE, "C": LINE + " c3 d2", "D": LINE + " d2 c3"}
-    assert broken(spark, members) == {("crossed", "D", "c3")}
+def test_blocks_are_compared_only_where_they_differ_or_until_the_sets_are_the_same_again(tables: Any) -> None:
+    names = list(VIEWS)
+    rows = order._rows(tables).select("view", "sender", "first").distinct().collect()
+    for name, view in VIEWS.items():
+        if view.looked_at is not None:
+            assert {_run(row) for row in rows if names[place_of(row["view"])] == name} == view.looked_at, name
 
 
-def test_two_that_differ_from_the_others_and_from_each_other(spark: SparkSession) -> None:
-    """The one with another body is not accused of the order of the one that swapped."""
-    members = {"A": LINE, "B": "b1 d1 c1 b2 c2", "C": LINE, "D": "b1 c1! d1 b2 c2", "E": LINE}
-    assert broken(spark, members) == {("crossed", "B", "c1")}
-
-
-def test_a_cycle_without_a_pair_in_opposite_order(spark: SparkSession) -> None:
-    found = broken(spark, {"A": "a1 b1", "B": "b1 c1", "C": "c1 a1"})
-    assert found and {what for what, _, _ in found} <= {"lacking", "extra"}
-
-
-def test_a_repetition_is_no_matter_of_order(spark: SparkSession) -> None:
-    assert broken(spark, {"A": LINE, "B": "b1 c1 c1 d1 b2 c2", "C": LINE}) == set()
-
-
-def test_who_gives_no_position_is_left_out(spark: SparkSession) -> None:
-    assert broken(spark, {"A": LINE, "B": "b1 d1? c1 b2 c2", "C": LINE}) == set()
-
-
-def looked_at(spark: SparkSession, members: dict[str, str]) -> set[tuple[int, str]]:
-    """The runs that the exact step compares: block and run."""
-    tables = scanned(spark, members)
-    slots = order._slots(tables)
-    classes = order._classes(slots, order._members(slots, tables.views))
-    rows = order._rows(tables, slots, classes).collect()
-    return {(row["position"] // BLOCK, f"{name_of(row['sender']).lower()}{row['first']}") for row in rows}
-
-
-def test_only_the_blocks_that_differ_are_compared(spark: SparkSession) -> None:
-    """Each block has a run of its own; the swap is in the second one."""
-    members = {
-        "A": f"b1*{BLOCK} c1 d1*{BLOCK - 1} e1*{BLOCK}",
-        "B": f"b1*{BLOCK} d1*{BLOCK - 1} c1 e1*{BLOCK}",
-    }
-    assert {run for _, run in looked_at(spark, members)} == {"c1", "d1"}
-    assert broken(spark, members) == {("crossed", "B", "c1")}
-
-
-def test_blocks_are_compared_until_the_sets_are_the_same_again(spark: SparkSession) -> None:
-    """c1 is delivered before the second block at one and behind it at the other, and what stands in its place is
-    known to one of them alone. The second block itself is equal."""
-    members = {
-        "A": f"a1*{BLOCK} b1*{BLOCK} c1*{BLOCK} d1*{BLOCK}",
-        "B": f"c1*{BLOCK} b1*{BLOCK} e1*{BLOCK} d1*{BLOCK}",
-        "C": f"a1*{BLOCK} b1*{BLOCK} c1*{BLOCK} d1*{BLOCK}",
-    }
-    assert {run for _, run in looked_at(spark, members)} == {"a1", "b1", "c1", "d1", "e1"}
-    assert ("crossed", "B", "b1") in broken(spark, members)
+def _run(row: Any) -> str:
+    return f"{name_of(row['sender']).lower()}{row['first']}"

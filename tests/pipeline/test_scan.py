@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from pygroups.pipeline.scan import BLOCK, digest_of
 from tests.pipeline.scanned import life_of, name_of, scanned
@@ -12,75 +15,103 @@ from tests.pipeline.spark_session import spark
 __all__ = ["spark"]
 pytestmark = pytest.mark.slow
 HALF = BLOCK // 2
+THREE = f"b1*{HALF} c1*7 b{HALF + 1}*{HALF} c8 c9 c10".split()
+SIX = [f"b{1 + number * HALF}*{HALF}" for number in range(6)]
+
+ORDERED = {
+    "numbers": {"A": "b1 b2 c1", "B": "b2 b3 b1 c1", "C": "b1*2 b2 c1"},
+    # B died in the first block, C in the second one: both had what A had up to there.
+    "ragged": {"A": " ".join(THREE), "B": " ".join(THREE[:2]), "C": " ".join(THREE[:4])},
+    # The swap stands at the edge of two blocks.
+    "swapped": {"A": " ".join(SIX), "B": " ".join([SIX[0], SIX[2], SIX[1], *SIX[3:]]), "C": " ".join(SIX)},
+    # B got further and is the reference.
+    "no_position": {"A": "b1 c1? b2", "B": "b1 c1 b2 b3"},
+    "same": {"A": "b1 b2 c1", "B": "b1 b2 c1", "C": "b1 b2"},
+    "altered": {"A": "b1 b2 c1", "B": "b1 b2 c1", "C": "b1 b2!"},
+}
+# The members deliver in different orders; C died before it had all of c, and had more of b than B.
+BY_SENDER = {
+    "ragged": {"A": "b1 b2 c1 c2", "B": "c1 b1 c2", "C": "b1 b2 c1"},
+    "altered": {"A": "b1 b2 c1 c2", "B": "c1 b1 b2! c2"},
+}
 
 
-def test_a_stream_tells_what_does_not_continue_its_senders_numbers(spark: SparkSession) -> None:
-    tables = scanned(spark, {"A": "b1 b2 c1", "B": "b2 b3 b1 c1", "C": "b1*2 b2 c1"})
-    rows = tables.streams.where("kind = 1").select("life", "sender", "irregular", "behind", "last", "messages")
-    found = {(name_of(r["life"]), name_of(r["sender"])): tuple(r)[2:] for r in rows.collect()}
+class Scanned:
+    """Rows of the tables of a view, by the name of the view."""
+
+    def __init__(self, tables: Any, views: dict[str, Any]) -> None:
+        self._places = list(views)
+        self._rows = {name: getattr(tables, name).collect() for name in ("streams", "blocks", "runs")}
+
+    def of(self, table: str, view: str) -> list[Any]:
+        group = f"g{self._places.index(view)}"
+        return [row for row in self._rows[table] if row["group"] == group]
+
+
+@pytest.fixture(scope="module")
+def ordered(spark: SparkSession) -> Scanned:
+    return Scanned(scanned(spark, list(ORDERED.values())), ORDERED)
+
+
+@pytest.fixture(scope="module")
+def by_sender(spark: SparkSession) -> Scanned:
+    return Scanned(scanned(spark, list(BY_SENDER.values()), "fifo"), BY_SENDER)
+
+
+def test_a_stream_tells_what_does_not_continue_its_senders_numbers(ordered: Scanned) -> None:
+    rows = [row for row in ordered.of("streams", "numbers") if row["kind"] == 1]
+    asked = ("irregular", "behind", "last", "messages")
+    found = {(name_of(r["life"]), name_of(r["sender"])): tuple(r[name] for name in asked) for r in rows}
     assert found["A", "B"] == (0, 0, 2, 2)
     assert found["B", "B"] == (2, 1, 3, 3)
     assert found["C", "B"] == (1, 1, 2, 3)
     assert found["B", "C"] == (0, 0, 1, 1)
 
 
-def test_an_end_in_the_middle_of_a_block_is_compared_at_equal_length(spark: SparkSession) -> None:
-    """B died in the first block, C in the second one: both had what A had up to there."""
-    line = f"b1*{HALF} c1*7 b{HALF + 1}*{HALF} c8 c9 c10"
-    tables = scanned(spark, {"A": line, "B": " ".join(line.split()[:2]), "C": " ".join(line.split()[:4])})
-    rows = tables.blocks.select("life", "block", "slot", "members", "differs", "deviates", "messages").collect()
+def test_an_end_in_the_middle_of_a_block_is_compared_at_equal_length(ordered: Scanned) -> None:
+    rows = ordered.of("blocks", "ragged")
     assert not any(row["differs"] or row["deviates"] for row in rows)
     alone = [(name_of(row["life"]), row["messages"]) for row in rows if row["members"] == 1]
     assert alone == [("A", 2)]
 
 
-def test_only_the_block_that_differs_is_told_to_differ(spark: SparkSession) -> None:
-    """The swap stands at the edge of two blocks."""
-    runs = [f"b{1 + number * HALF}*{HALF}" for number in range(6)]
-    swapped = [runs[0], runs[2], runs[1], *runs[3:]]
-    tables = scanned(spark, {"A": " ".join(runs), "B": " ".join(swapped), "C": " ".join(runs)})
-    rows = tables.blocks.collect()
+def test_only_the_block_that_differs_is_told_to_differ(ordered: Scanned) -> None:
+    rows = ordered.of("blocks", "swapped")
     assert {row["block"] for row in rows if row["differs"]} == {0, 1}
     assert {(name_of(row["life"]), row["block"]) for row in rows if row["deviates"]} == {("B", 0), ("B", 1)}
     assert {row["members"] for row in rows} == {3}
 
 
-def test_what_has_no_position_is_in_no_block(spark: SparkSession) -> None:
-    tables = scanned(spark, {"A": "b1 c1? b2", "B": "b1 c1 b2"})
-    rows = tables.blocks.where("block is null").collect()
+def test_what_has_no_position_is_in_no_block(ordered: Scanned) -> None:
+    rows = [row for row in ordered.of("blocks", "no_position") if row["block"] is None]
     assert [(name_of(row["life"]), row["differs"], row["deviates"]) for row in rows] == [("A", False, True)]
 
 
-def test_without_a_common_order_each_sender_has_a_lane(spark: SparkSession) -> None:
-    """The members deliver in different orders; C died before it had all of c, and had more of b than B."""
-    tables = scanned(spark, {"A": "b1 b2 c1 c2", "B": "c1 b1 c2", "C": "b1 b2 c1"}, "fifo")
-    rows = tables.blocks.collect()
-    assert {row["lane"] for row in rows} == {life_of("b"), life_of("c")}
+def test_without_a_common_order_each_sender_has_a_lane(by_sender: Scanned) -> None:
+    rows = by_sender.of("blocks", "ragged")
+    assert {name_of(row["lane"]) for row in rows} == {"B", "C"}
     assert not any(row["differs"] or row["deviates"] for row in rows)
-    other = scanned(spark, {"A": "b1 b2 c1 c2", "B": "c1 b1 b2! c2"}, "fifo")
-    assert {name_of(row["lane"]) for row in other.blocks.where("differs").collect()} == {"B"}
+    assert {name_of(row["lane"]) for row in by_sender.of("blocks", "altered") if row["differs"]} == {"B"}
 
 
-def test_one_member_stands_for_all_that_had_the_same(spark: SparkSession) -> None:
-    tables = scanned(spark, {"A": "b1 b2 c1", "B": "b1 b2 c1", "C": "b1 b2"})
-    rows = tables.runs.select("deliveries", "sends", "low_label", "high_label").collect()
-    assert [(row["deliveries"], row["sends"]) for row in rows] == [(1, 1)] * 3
-    altered = scanned(spark, {"A": "b1 b2 c1", "B": "b1 b2 c1", "C": "b1 b2!"})
-    rows = altered.runs.where("low_label <> high_label").select("sender", "first", "deliveries").collect()
+def test_one_member_stands_for_all_that_had_the_same(ordered: Scanned) -> None:
+    assert [(row["deliveries"], row["sends"]) for row in ordered.of("runs", "same")] == [(1, 1)] * 3
+    rows = [row for row in ordered.of("runs", "altered") if row["low_label"] != row["high_label"]]
     assert [(name_of(row["sender"]), row["first"], row["deliveries"]) for row in rows] == [("B", 2, 2)]
 
 
 def test_behind_a_damaged_journal_every_delivery_is_counted(spark: SparkSession) -> None:
-    tables = scanned(spark, {"A": "b1*5", "B": "b1*5", "C": "b1*5"}, whole=False)
-    (row,) = tables.runs.collect()
+    (row,) = scanned(spark, [{"A": "b1*5", "B": "b1*5", "C": "b1*5"}], whole=False).runs.collect()
+    assert row["sender"] == life_of("b", 0)
     assert (row["deliveries"], row["delivered"], row["origin_whole"]) == (3, 15, False)
 
 
-@pytest.mark.parametrize("other", [[5, 7, 7, 7], [5], [5, 7, 8, 6], [5, 5, 7]])
-def test_a_digest_sees_pairs_and_what_cancels_out(spark: SparkSession, other: list[int]) -> None:
-    def digest(values: list[int]) -> tuple[int, ...]:
-        frame = spark.createDataFrame([(value << 40 | value,) for value in values], "value bigint")
-        return tuple(frame.selectExpr(*digest_of("value").values()).first() or ())
-
-    assert digest(other) != digest([5, 7, 7])
-    assert digest([7, 5, 7]) == digest([5, 7, 7])
+def test_a_digest_sees_pairs_and_what_cancels_out(spark: SparkSession) -> None:
+    sets = [[5, 7, 7], [5, 7, 7, 7], [5], [5, 7, 8, 6], [5, 5, 7], [7, 5, 7]]
+    values = [(at, value << 40 | value) for at, one in enumerate(sets) for value in one]
+    frame = spark.createDataFrame(values, "at int, value bigint")
+    text = ", ".join(digest_of("value").values())
+    rows = frame.groupBy("at").agg(F.expr(f"array({text})").alias("digest")).collect()
+    digests = {row["at"]: tuple(row["digest"]) for row in rows}
+    assert digests[0] == digests[5]
+    assert len({digests[at] for at in range(5)}) == 5
