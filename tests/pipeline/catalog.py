@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from tests.pipeline import compared as c
 from tests.pipeline import pairs
@@ -15,6 +16,14 @@ from tests.pipeline.planted import Planted, variants
 def all_planted() -> list[Planted]:
     """Every planted history and the promises it breaks; nothing outside that list may fire."""
     return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *_unicasts(), *_compared()]
+
+
+def save_planted(root: Path, *, whole: bool) -> Path:
+    """Write the journals of the planted histories in which no journal has a hole, or of all others; gives `root`."""
+    for history in (planted.make(planted.group) for planted in all_planted()):
+        if history.whole == whole:
+            history.save(root)
+    return root
 
 
 def _one(group: str, make: Callable[[str], History], breaks: str = "") -> Planted:

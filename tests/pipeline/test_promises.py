@@ -1,51 +1,29 @@
 """Every rule sees its planted faults, and nothing else fires; drawn schedules, untouched, break nothing.
 
-All histories are judged in one audit: what costs is its plan, and hardly the number of groups.
+Two audits judge all histories (`conftest.py`): an audit costs its plan, and hardly the number of groups.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from pygroups.pipeline.audit import audit
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.verdict import AuditResult, Verdict
 from tests.pipeline.catalog import all_planted
-from tests.pipeline.drawn import PROFILES, SCHEDULES, play_drawn
+from tests.pipeline.drawn import PROFILES, SCHEDULES
 from tests.pipeline.planted import Planted
-from tests.pipeline.spark_session import spark
 
-__all__ = ["spark"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PLANTED = all_planted()
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("journals")
-
-
-@pytest.fixture(scope="module")
-def drawn(root: Path) -> list[dict[str, Any]]:
-    return play_drawn(root)
-
-
-@pytest.fixture(scope="module")
-def judged(spark: SparkSession, root: Path, drawn: list[dict[str, Any]]) -> AuditResult:
-    for planted in PLANTED:
-        planted.make(planted.group).save(root)
-    return audit([root], master="local[2]")
-
-
-@pytest.fixture(scope="module")
-def verdicts(judged: AuditResult) -> dict[str, dict[str, Verdict]]:
+def verdicts(judged_whole: AuditResult, judged_with_holes: AuditResult) -> dict[str, dict[str, Verdict]]:
     by_group: dict[str, dict[str, Verdict]] = defaultdict(dict)
-    for verdict in judged.verdicts:
+    for verdict in [*judged_whole.verdicts, *judged_with_holes.verdicts]:
         by_group[verdict.group][verdict.promise] = verdict
     return by_group
 
@@ -64,11 +42,11 @@ def test_every_rule_was_seen_to_fire_and_to_hold(verdicts: dict[str, dict[str, V
     assert fired == held == {rule.promise for rule in RULES}
 
 
-def test_drawn_schedules_break_nothing(drawn: list[dict[str, Any]], judged: AuditResult) -> None:
+def test_drawn_schedules_break_nothing(drawn: list[dict[str, Any]], judged_whole: AuditResult) -> None:
     """Those of every profile, as the simulator draws them today, and as its own checks have passed them."""
     assert [(answer["profile"], answer["failure"]) for answer in drawn] == [(profile, None) for profile in PROFILES]
-    found = [verdict for verdict in judged.verdicts if verdict.group.startswith("seed-")]
-    assert len({verdict.group for verdict in found}) == SCHEDULES * len(PROFILES) and judged.quarantined == []
+    found = [verdict for verdict in judged_whole.verdicts if verdict.group.startswith("seed-")]
+    assert len({verdict.group for verdict in found}) == SCHEDULES * len(PROFILES) and judged_whole.quarantined == []
     broken = {(verdict.promise, verdict.group): verdict.violations[:2] for verdict in found if verdict.broken}
     assert broken == {}
     held = {verdict.promise for verdict in found if verdict.verdict == "held"}
@@ -145,14 +123,14 @@ def test_a_profile_is_judged_by_what_it_promises_only(verdicts: dict[str, dict[s
     assert verdicts["clean-total1999"]["total-order"].verdict == "held"
 
 
-def test_no_facts_are_never_held(judged: AuditResult) -> None:
-    assert all(verdict.judged > 0 for verdict in judged.verdicts if verdict.verdict == "held")
-    state = next(v for v in judged.verdicts if v.group == "clean-total" and v.promise == "state-cut")
+def test_no_facts_are_never_held(judged_whole: AuditResult) -> None:
+    assert all(verdict.judged > 0 for verdict in judged_whole.verdicts if verdict.verdict == "held")
+    state = next(v for v in judged_whole.verdicts if v.group == "clean-total" and v.promise == "state-cut")
     assert (state.verdict, state.reason, state.excused) == ("not judged", "no state was given", True)
 
 
-def test_a_uniform_history_is_judged_under_its_history_id(judged: AuditResult) -> None:
-    order = [v for v in judged.verdicts if v.group == "clean-uniform" and v.promise == "total-order"]
+def test_a_uniform_history_is_judged_under_its_history_id(judged_whole: AuditResult) -> None:
+    order = [v for v in judged_whole.verdicts if v.group == "clean-uniform" and v.promise == "total-order"]
     assert [(v.verdict, v.history) for v in order] == [("held", "h1")]
 
 

@@ -1,0 +1,52 @@
+"""Audits that several files of tests look at, made once in a run: an audit costs far more than a look at its result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pygroups.pipeline.audit import audit
+from pygroups.pipeline.verdict import AuditResult
+from tests.pipeline.catalog import save_planted
+from tests.pipeline.drawn import play_drawn
+from tests.pipeline.spark_session import spark
+
+__all__ = ["spark"]
+
+
+@pytest.fixture(scope="session")
+def planted_whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The journals of all planted histories in which no journal has a hole."""
+    return save_planted(tmp_path_factory.mktemp("planted"), whole=True)
+
+
+@pytest.fixture(scope="session")
+def planted_with_holes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The journals of all other planted histories."""
+    return save_planted(tmp_path_factory.mktemp("holes"), whole=False)
+
+
+@pytest.fixture(scope="session")
+def drawn_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("drawn")
+
+
+@pytest.fixture(scope="session")
+def drawn(drawn_root: Path) -> list[dict[str, Any]]:
+    """What the simulator says of the drawn schedules whose journals are in `drawn_root`."""
+    return play_drawn(drawn_root)
+
+
+@pytest.fixture(scope="session")
+def judged_whole(spark: SparkSession, planted_whole: Path, drawn_root: Path, drawn: object) -> AuditResult:
+    """Where every journal is whole, the audit looks at a sample of the deliveries."""
+    return audit([planted_whole, drawn_root], master="local[2]")
+
+
+@pytest.fixture(scope="session")
+def judged_with_holes(spark: SparkSession, planted_with_holes: Path) -> AuditResult:
+    """Where a journal has a hole, the audit looks at all deliveries."""
+    return audit([planted_with_holes], master="local[2]")
