@@ -99,29 +99,39 @@ def _classes(tables: "Tables") -> DataFrame:
 
 def _rows(tables: "Tables") -> DataFrame:
     """What each class delivered, in the blocks to look at."""
-    slots, classes = _slots(tables), tables.once("silver/order_classes", _classes)
-    mine = classes.selectExpr("view", "life", "class as mine")
-    placed = tables.deliveries.selectExpr(
-        "view", "life", "sender", "first", "position", f"position div {BLOCK} as block"
-    )
-    known = placed.join(mine, ["view", "life"])
+    wanted = tables.once("silver/order_blocks", _wanted)
+    return _placed(tables).join(wanted, ["view", "life", "block"])
+
+
+def _placed(tables: "Tables") -> DataFrame:
+    return tables.deliveries.selectExpr("view", "life", "sender", "first", "position", f"position div {BLOCK} as block")
+
+
+def _wanted(tables: "Tables") -> DataFrame:
+    """The blocks to look at, for each class: those that differ, or before which the classes had different sets."""
+    slots = _slots(tables)
+    mine = tables.once("silver/order_classes", _classes).selectExpr("view", "life", "class as mine")
     ends = slots.groupBy("view", "life").agg(F.max("block").alias("end"))
     differ = slots.groupBy("view", "block").agg(F.expr("bool_or(differs)").alias("differs"))
-    equal = differ.where("not differs").groupBy("view").agg(F.max("block").alias("last"))
     # Sets count up to the last block that is equal. Where there is none, this is empty, and Spark reads nothing for it.
-    before_equal = placed.join(mine.join(equal, "view"), ["view", "life"]).where("block < last")
-    had = before_equal.groupBy("view", "mine", "block").agg(
+    equal = differ.where("not differs").groupBy("view").agg(F.max("block").alias("last"))
+    before_equal = _placed(tables).join(mine.join(equal, "view"), ["view", "life"]).where("block < last")
+    had = before_equal.groupBy("view", "life", "block").agg(
         *(F.expr(text).alias(name) for name, text in digest_of("xxhash64(sender, first)").items())
     )
     grid = mine.join(ends, ["view", "life"]).join(differ, "view").where("block <= end")
-    filled = grid.join(had, ["view", "mine", "block"], "left").na.fill(0)
+    filled = grid.join(had, ["view", "life", "block"], "left").na.fill(0)
     before = "over (partition by view, mine order by block rows between unbounded preceding and 1 preceding)"
     sets = filled.selectExpr(
-        *("view", "block", "differs"),
+        *("view", "life", "mine", "block", "differs"),
         f"xxhash64(bit_xor(bits) {before}, sum(low_sum) {before}, sum(high_sum) {before}) as had",
     )
-    wanted = sets.groupBy("view", "block").agg(F.expr("bool_or(differs) or min(had) <> max(had)").alias("wanted"))
-    return known.join(wanted.where("wanted").select("view", "block"), ["view", "block"], "left_semi")
+    block = "over (partition by view, block)"
+    wanted = sets.selectExpr(
+        *("view", "life", "mine", "block"),
+        f"bool_or(differs) {block} or min(had) {block} <> max(had) {block} as wanted",
+    )
+    return wanted.where("wanted").drop("wanted")
 
 
 def _pairs(tables: "Tables") -> DataFrame:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, findings
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, TableOf, findings
 from pygroups.pipeline.order import LAST, RANK
 from pygroups.pipeline.scan import DIGEST, merged
 
@@ -84,11 +84,13 @@ def uneven_cohorts(tables: "Tables") -> DataFrame:
     rows = tables.streams.where("kind = 1 and view is not null").groupBy("view", "life", "sender")
     sums = merged() | _early(merged())
     parts = rows.agg(*(F.expr(text).alias(name) for name, text in sums.items()))
-    return uneven(tables.once("silver/sets_cohorts", _unlike_cohorts), parts, tables.deliveries)
+    return uneven(tables, "cohorts", _unlike_cohorts, parts, tables.deliveries)
 
 
 def uneven(
-    members: DataFrame,
+    tables: "Tables",
+    name: str,
+    unlike_members: TableOf,
     parts: DataFrame,
     deliveries: DataFrame,
     *,
@@ -98,15 +100,16 @@ def uneven(
 ) -> DataFrame:
     """The exact step: each run that some of a cohort delivered and others did not, with a member that is to blame.
 
-    `members` are those of cohorts that are `unlike`; `deliveries` has the columns view, life, sender, first, position,
-    is joined with them `by` these columns, and counts where `inside` is true. `parts` has the digest of what a member
-    had of each sender, with `early_` that of what it had where `until` is given: only of senders with unlike digests
-    are the deliveries looked at, and of one member of those with the same. Those are to blame who are fewer, and of as
-    many those without the coordinator; with `lacking_only` who lacks it.
+    `unlike_members` makes those of cohorts that are `unlike`, kept under the `name`. `deliveries` has the columns view,
+    life, sender, first, position, is joined with them `by` these columns, and counts where `inside` is true. `parts`
+    has the digest of what a member had of each sender, with `early_` that of what it had where `until` is given: only
+    of senders with unlike digests are the deliveries looked at, and of one member of those with the same. Those are to
+    blame who are fewer, and of as many those without the coordinator; with `lacking_only` who lacks it.
 
     Columns: group, history, purpose, view, next, sender, first, `position` where it was delivered, `member`, `other`
     who did otherwise, `lacks`.
     """
+    members = tables.once(f"silver/sets_{name}", unlike_members)
     classes = members.groupBy(*COHORT, "digest").agg(
         F.count(F.lit(1)).alias("size"),
         F.min_by(F.struct("life", "until"), "rank").alias("one"),
@@ -114,7 +117,7 @@ def uneven(
     )
     number = "count(1) over (partition by purpose, view, next) as classes"
     classes = classes.selectExpr(*COHORT, "digest", "size", "rank", "one.life", "one.until", number)
-    wanted = _senders(classes, parts, by)
+    wanted = tables.once(f"silver/sets_{name}_senders", lambda _: _senders(classes, parts, by))
     rows = deliveries.join(wanted, [*by, "sender"]).where(inside)
     had = rows.groupBy(*_KEY, *_RUN, "classes").agg(
         F.collect_set("digest").alias("having"), F.min("position").alias("position")

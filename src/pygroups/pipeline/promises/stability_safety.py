@@ -62,9 +62,7 @@ def exact(tables: Tables) -> DataFrame:
     parts = parts.selectExpr("*", *(f"early_{name} as {name}" for name in DIGEST))
     purged = tables.deliveries.withColumnRenamed("stream", "next")
     by = ("view", "life", "next")
-    found = uneven(
-        tables.once("silver/sets_purged", _unlike), parts, purged, by=by, inside="seq < until", lacking_only=True
-    )
+    found = uneven(tables, "purged", _unlike, parts, purged, by=by, inside="seq < until", lacking_only=True)
     return told(found, "purged, but never delivered here in this view: {other} did", EXTRA)
 
 
