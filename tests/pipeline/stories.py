@@ -40,7 +40,7 @@ def cycle(group: str) -> History:
 def cut_block(group: str, dead: str, swap: bool) -> History:
     """`dead` dies in the middle of a block, far behind the others; just before, two runs may be swapped at it."""
     history = opened(group)
-    history.multicast("BD", count=40_000)  # the second block begins
+    history.multicast("BD" * 14, count=2500)  # the second block begins
     one, two = history.send("B"), history.send("D")
     order = (two, one) if swap else (one, two)
     for run in (one, two):
