@@ -205,6 +205,12 @@ def _compared() -> list[Planted]:
     """What other judges saw."""
     return [
         *variants("swapped-at-an-edge", c.swapped_at_an_edge, "total-order", "total-order"),
+        *variants(
+            "skipped-at-an-edge",
+            c.skipped_at_an_edge,
+            "fifo gap-free-prefix virtual-synchrony",
+            "fifo gap-free-prefix",
+        ),
         *variants("divergent", c.divergent, "gap-free-prefix virtual-synchrony fifo", "gap-free-prefix"),
         *variants(
             "repeated-later",

@@ -32,6 +32,16 @@ def swapped_at_an_edge(history: History, at: str) -> None:
     history.deliver(first, at)
 
 
+def skipped_at_an_edge(history: History, at: str) -> None:
+    """The run at the last place of a block never comes to one, and what comes after stands in the next at others."""
+    for _ in range(BLOCK // RUN // 2 - 1):
+        history.multicast("BD", RUN)
+    history.multicast("B", RUN)
+    history.multicast("D", RUN - OPENED - 1)
+    history.deliver(history.send("B"), others(history, at))
+    history.multicast("DB")
+
+
 def divergent(history: History, at: str) -> None:
     """One delivers a run of its own that nobody else ever has, and then what all deliver."""
     history.deliver(history.send(at), at)
