@@ -14,9 +14,10 @@ import pytest
 from xxhash import xxh32_intdigest
 
 from pygroups.journal import records, scan
-from pygroups.journal.columns import FREQUENT, RUN_NUMBERS, Decoded, Rows, read_columns
+from pygroups.journal.columns import Decoded, read_columns
 from pygroups.journal.frames import Header, encode_frame, frame_of, segment_beginning
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
+from pygroups.journal.rows import FREQUENT, RUN_NUMBERS, Rows
 from pygroups.journal.schema import COLUMNS, FIELDS, KINDS, PREFIX
 from pygroups.journal.writer import segment_path
 

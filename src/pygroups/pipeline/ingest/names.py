@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pygroups.journal.columns import Named
+from pygroups.journal.rows import Named
 from pygroups.pipeline.ingest.keys import history_key, key_of, life_key, view_key
 from pygroups.pipeline.ingest.layout import NAMES
 

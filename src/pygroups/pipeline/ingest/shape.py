@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pygroups.journal.columns import Decoded, Named, Numbers, Others, Rows
+from pygroups.journal.columns import Decoded
 from pygroups.journal.records import RUN_KINDS, VOTE_KINDS
+from pygroups.journal.rows import Named, Numbers, Others, Rows
 from pygroups.pipeline.ingest.expected import NOTHING, Numbering
 from pygroups.pipeline.ingest.layout import EVENT_COLUMNS, EVENTS, RUNS, VOTES
 from pygroups.pipeline.ingest.layout import RUN_KINDS as NUMBERS_OF

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pygroups.journal.columns import FREQUENT, Decoded, read_columns
+from pygroups.journal.columns import Decoded, read_columns
 from pygroups.journal.frames import Damage, Header
 from pygroups.journal.reader import index_of
+from pygroups.journal.rows import FREQUENT
 from pygroups.pipeline.ingest.known import SegmentState, fingerprint
 from pygroups.pipeline.ingest.names import Keys
 from pygroups.pipeline.ingest.plan import LifeParts, Part, goes_on
