@@ -108,6 +108,16 @@ def test_the_audit_says_the_same_of_planted_histories(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+def test_the_audit_says_the_same_of_drawn_schedules(
+    judged_whole: AuditResult, drawn_root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    audited = {key: word for key, word in words_of(judged_whole).items() if key[1].startswith("seed-")}
+    found = opinion_of(tmp_path_factory.mktemp("table"), drawn_root)
+    assert differences(audited, found) == {} and audited.keys() == found.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_audit_says_the_same_of_drawn_schedules_with_a_fault(
     spark: SparkSession, faulty: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
