@@ -64,7 +64,7 @@ def patched(blind: Blind) -> Iterator[tuple[str, str]]:
 
 def hunt_running(blind: Sequence[Blind]) -> Iterator[tuple[Blind, str | None]]:
     """Each blind check with the planted history that shows it, each in a process of its own."""
-    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+    with multiprocessing.get_context("fork").Pool(os.cpu_count(), maxtasksperchild=1) as pool:
         yield from zip(blind, pool.imap(shown_by, blind), strict=True)
 
 
