@@ -34,7 +34,7 @@ def _ordinary() -> list[Planted]:
     """One fault planted into an ordinary history, at A and at C, living and dead."""
     profiles = ("fifo", "total", "total1999", "uniform")
     return [
-        *(_one(f"clean-{profile}", lambda g, profile=profile: p.clean(g, profile)) for profile in profiles),  # type: ignore[misc]
+        *(_one(f"clean-{profile}", lambda g, profile=profile: p.clean(g, profile)) for profile in profiles),
         *variants("skipped", p.skipped, "fifo gap-free-prefix virtual-synchrony", "fifo gap-free-prefix"),
         *variants("swapped", p.swapped, "total-order", "total-order"),
         *variants("rotated", p.rotated, "total-order", "total-order"),
@@ -92,17 +92,17 @@ def _members() -> list[Planted]:
         ),
         _one("outside-at-quiet", s.outside_at_quiet, "view-accuracy liveness"),
         *(
-            _one(f"two-ids-at-quiet-{at}", lambda g, at=at: s.two_ids_at_quiet(g, at), "view-accuracy liveness")  # type: ignore[misc]
+            _one(f"two-ids-at-quiet-{at}", lambda g, at=at: s.two_ids_at_quiet(g, at), "view-accuracy liveness")
             for at in "AC"
         ),
         *_disturbed(),
         _one("merged", s.merged),
         _one("merged-in-uniform", lambda g: s.merged(g, profile="uniform"), "fifo"),
         *(
-            _one(f"gap-over-the-dead-{profile}", lambda g, profile=profile: s.gap_over_the_dead(g, profile), "fifo")  # type: ignore[misc]
+            _one(f"gap-over-the-dead-{profile}", lambda g, profile=profile: s.gap_over_the_dead(g, profile), "fifo")
             for profile in ("fifo", "total", "uniform")
         ),
-        *(_one(f"knocked-{at}", lambda g, at=at: s.knocked(g, at), "total-order") for at in "AC"),  # type: ignore[misc]
+        *(_one(f"knocked-{at}", lambda g, at=at: s.knocked(g, at), "total-order") for at in "AC"),
         _one("merged-without-gap", lambda g: s.merged(g, forgets="C"), "fifo"),
         _one("reunited-without-fault", lambda g: s.merged(g, apart=False), "view-accuracy"),
         _one("slow-to-heal", lambda g: s.slow_to_heal(g, 500), "liveness"),
@@ -113,11 +113,11 @@ def _members() -> list[Planted]:
 def _disturbed() -> list[Planted]:
     """Who is lost after a fault, or before any."""
     return [
-        *(_one(f"newborn-after-a-fault-{at}", lambda g, at=at: s.newborn_after_a_fault(g, at)) for at in "AC"),  # type: ignore[misc]
+        *(_one(f"newborn-after-a-fault-{at}", lambda g, at=at: s.newborn_after_a_fault(g, at)) for at in "AC"),
         _one("newborns-alone", s.newborns_alone),
-        *(_one(f"bad-weather-{at}", lambda g, at=at: s.bad_weather(g, at)) for at in "AC"),  # type: ignore[misc]
+        *(_one(f"bad-weather-{at}", lambda g, at=at: s.bad_weather(g, at)) for at in "AC"),
         *(
-            _one(f"excluded-for-nothing-{at}", lambda g, at=at: s.excluded_for_nothing(g, at), "view-accuracy")  # type: ignore[misc]
+            _one(f"excluded-for-nothing-{at}", lambda g, at=at: s.excluded_for_nothing(g, at), "view-accuracy")
             for at in "AC"
         ),
         _one("excluded-without-a-journal", lambda g: s.excluded_for_nothing(g, "C", missing="D")),
@@ -128,19 +128,19 @@ def _disturbed() -> list[Planted]:
 
 def _endings() -> list[Planted]:
     return [
-        *(_one(f"own-lost-{at}", lambda g, at=at: s.own_lost(g, at), "self-delivery liveness") for at in "ABCD"),  # type: ignore[misc]
+        *(_one(f"own-lost-{at}", lambda g, at=at: s.own_lost(g, at), "self-delivery liveness") for at in "ABCD"),
         *(
             _one(f"differ-at-quiet-{at}", lambda g, at=at: s.differ_at_quiet(g, at), "agreement liveness")
             for at in "AC"
-        ),  # type: ignore[misc]
-        *(_one(f"differ-as-much-{at}", lambda g, at=at: s.differ_as_much(g, at), "agreement liveness") for at in "AC"),  # type: ignore[misc]
-        *(_one(f"left-with-half-{at}", lambda g, at=at: s.left_with_half(g, at), "multicast-reported") for at in "AC"),  # type: ignore[misc]
+        ),
+        *(_one(f"differ-as-much-{at}", lambda g, at=at: s.differ_as_much(g, at), "agreement liveness") for at in "AC"),
+        *(_one(f"left-with-half-{at}", lambda g, at=at: s.left_with_half(g, at), "multicast-reported") for at in "AC"),
         *(
             _one(f"left-with-a-hole-{at}", lambda g, at=at: s.left_with_a_hole(g, at), "multicast-reported fifo")
             for at in "AC"
-        ),  # type: ignore[misc]
-        *(_one(f"full-at-quiet-{at}", lambda g, at=at: s.full_at_quiet(g, at), "buffers-drain") for at in "ABCD"),  # type: ignore[misc]
-        *(_one(f"gap-over-own-{at}", lambda g, at=at: s.gap_over_own(g, at), "self-delivery fifo") for at in "AC"),  # type: ignore[misc]
+        ),
+        *(_one(f"full-at-quiet-{at}", lambda g, at=at: s.full_at_quiet(g, at), "buffers-drain") for at in "ABCD"),
+        *(_one(f"gap-over-own-{at}", lambda g, at=at: s.gap_over_own(g, at), "self-delivery fifo") for at in "AC"),
         _one("left-unlisted", lambda g: s.left_without_report(g, listed=False), "multicast-reported"),
         _one("left-listed", lambda g: s.left_without_report(g, listed=True)),
     ]
@@ -149,20 +149,20 @@ def _endings() -> list[Planted]:
 def _order() -> list[Planted]:
     """What broke a checker of order before."""
     return [
-        *(_one(f"ahead-total-{at}", lambda g, at=at: s.ahead_and_resent(g, "total", at)) for at in "AC"),  # type: ignore[misc]
+        *(_one(f"ahead-total-{at}", lambda g, at=at: s.ahead_and_resent(g, "total", at)) for at in "AC"),
         *(
-            _one(f"ahead-uniform-{at}", lambda g, at=at: s.ahead_and_resent(g, "uniform", at), "same-view-delivery")  # type: ignore[misc]
+            _one(f"ahead-uniform-{at}", lambda g, at=at: s.ahead_and_resent(g, "uniform", at), "same-view-delivery")
             for at in "AC"
         ),
         _one("unseen-by-reference", s.unseen_by_reference, "total-order"),
         _one("cycle", s.cycle, "gap-free-prefix"),
-        *(_one(f"cut-block-{at}", lambda g, at=at: s.cut_block(g, at, swap=False)) for at in "AC"),  # type: ignore[misc]
+        *(_one(f"cut-block-{at}", lambda g, at=at: s.cut_block(g, at, swap=False)) for at in "AC"),
         *(
             _one(f"cut-block-swapped-{at}", lambda g, at=at: s.cut_block(g, at, swap=True), "total-order")
             for at in "AC"
-        ),  # type: ignore[misc]
-        *(_one(f"behind-a-hole-{at}", lambda g, at=at: s.behind_a_hole(g, at)) for at in "AC"),  # type: ignore[misc]
-        *(_one(f"without-journal-{of}", lambda g, of=of: s.without_journal(g, of)) for of in "AC"),  # type: ignore[misc]
+        ),
+        *(_one(f"behind-a-hole-{at}", lambda g, at=at: s.behind_a_hole(g, at)) for at in "AC"),
+        *(_one(f"without-journal-{of}", lambda g, of=of: s.without_journal(g, of)) for of in "AC"),
     ]
 
 
@@ -172,12 +172,12 @@ def _given() -> list[Planted]:
         _one("joined", lambda g: s.joined(g, "right")),
         _one("joined-covered", lambda g: s.joined(g, "covered"), "no-duplication fifo agreement gap-free-prefix"),
         _one("joined-hole", lambda g: s.joined(g, "hole"), "fifo agreement gap-free-prefix"),
-        *(_one(f"state-{wrong}", lambda g, wrong=wrong: s.given_state(g, wrong)) for wrong in ("right", "missing")),  # type: ignore[misc]
+        *(_one(f"state-{wrong}", lambda g, wrong=wrong: s.given_state(g, wrong)) for wrong in ("right", "missing")),
         *(
-            _one(f"state-{wrong}", lambda g, wrong=wrong: s.given_state(g, wrong), "state-cut")  # type: ignore[misc]
+            _one(f"state-{wrong}", lambda g, wrong=wrong: s.given_state(g, wrong), "state-cut")
             for wrong in ("claim", "digest", "bytes")
         ),
-        *(_one(f"state-claims-less-{at}", lambda g, at=at: s.claims_less(g, at), "state-cut") for at in "AC"),  # type: ignore[misc]
+        *(_one(f"state-claims-less-{at}", lambda g, at=at: s.claims_less(g, at), "state-cut") for at in "AC"),
     ]
 
 
@@ -198,7 +198,7 @@ def _unicasts() -> list[Planted]:
         "altered": "run-identity integrity",
         "falls": "unicast-fifo",
     }
-    return [_one(f"unicast-{wrong}", lambda g, wrong=wrong: pairs.unicasts(g, wrong), b) for wrong, b in broken.items()]  # type: ignore[misc]
+    return [_one(f"unicast-{wrong}", lambda g, wrong=wrong: pairs.unicasts(g, wrong), b) for wrong, b in broken.items()]
 
 
 def _compared() -> list[Planted]:
@@ -238,7 +238,7 @@ def _compared() -> list[Planted]:
         *(
             _one(f"lost-with-its-sender-{at}", lambda g, at=at: c.lost_with_its_sender(g, at), "virtual-synchrony")
             for at in "AC"
-        ),  # type: ignore[misc]
+        ),
         *(
             _one(
                 f"two-lack-{one}{other}",
@@ -246,14 +246,14 @@ def _compared() -> list[Planted]:
                 "fifo gap-free-prefix virtual-synchrony",
             )
             for one, other in ("AC", "CA")
-        ),  # type: ignore[misc]
-        *(_one(f"same-number-twice-{at}", lambda g, at=at: c.same_number_twice(g, at), "run-identity") for at in "AC"),  # type: ignore[misc]
+        ),
+        *(_one(f"same-number-twice-{at}", lambda g, at=at: c.same_number_twice(g, at), "run-identity") for at in "AC"),
         _one("ragged-ends", c.ragged_ends),
-        *(_one(f"state-less-at-both-{at}", lambda g, at=at: c.state_less_at_both(g, at), "state-cut") for at in "AC"),  # type: ignore[misc]
+        *(_one(f"state-less-at-both-{at}", lambda g, at=at: c.state_less_at_both(g, at), "state-cut") for at in "AC"),
         _one("state-passed-on", c.state_passed_on),
-        *(_one(f"left-lacking-{at}", lambda g, at=at: c.left_settled(g, at, "B"), "agreement") for at in "AC"),  # type: ignore[misc]
+        *(_one(f"left-lacking-{at}", lambda g, at=at: c.left_settled(g, at, "B"), "agreement") for at in "AC"),
         *(
-            _one(f"left-without-own-{at}", lambda g, at=at: c.left_settled(g, at, at), "agreement self-delivery")  # type: ignore[misc]
+            _one(f"left-without-own-{at}", lambda g, at=at: c.left_settled(g, at, at), "agreement self-delivery")
             for at in "AC"
         ),
         *(
@@ -263,5 +263,5 @@ def _compared() -> list[Planted]:
                 "multicast-reported",
             )
             for profile in ("total", "uniform")
-        ),  # type: ignore[misc]
+        ),
     ]

@@ -22,6 +22,7 @@ from pygroups.pipeline.verdict import AuditResult
 from tests.pipeline import compared, drawn, second_opinion
 from tests.pipeline.catalog import all_planted
 from tests.pipeline.faulty import FAULTS, plant
+from tests.pipeline.planted import Planted
 from tests.pipeline.second_opinion import PROMISES
 from tests.pipeline.second_opinion import second_opinion as opinion_on
 
@@ -66,8 +67,8 @@ def test_it_judges_every_promise_that_the_audit_judges() -> None:
 
 
 @pytest.mark.parametrize("history", all_planted(), ids=lambda planted: planted.group)
-def test_a_planted_fault_breaks_what_it_breaks_and_nothing_else(history: object, opinion: Verdicts) -> None:
-    group, breaks = history.group, history.breaks  # type: ignore[attr-defined]
+def test_a_planted_fault_breaks_what_it_breaks_and_nothing_else(history: Planted, opinion: Verdicts) -> None:
+    group, breaks = history.group, history.breaks
     assert {promise for (promise, of), word in opinion.items() if of == group and word == "broken"} == breaks
 
 
