@@ -67,8 +67,9 @@ def audit(
         Folders of journals, a group's folder in one, or one life's folder; or one table that pygroups ingest made.
     out
         Keep the table of the journals, what is made of it (silver) and what was found (gold) as Parquet in this folder,
-        by group and day. A table that is there already grows by what is new, and all of it is judged. Without --out
-        they go to a temporary folder and end with the command.
+        by group and day. A table that is there already grows by what is new, and all of it is judged. Of a
+        table that is audited, silver and gold alone go there. Without --out they go to a temporary folder and end with
+        the command.
     report
         Write the findings as one HTML file that works offline.
     strict

@@ -79,8 +79,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Work:
-    """What an audit did: it read `bytes` of `files` and found `rows` records, in these steps, one after the other.
+    """What an audit judged, and the steps it took, one after the other.
 
+    `files`, `bytes` and `rows` are those of all journals in the table that was judged, whenever they were ingested.
     `skipped` counts the ranges of bytes that were in the table already and were not read again.
     """
 
