@@ -34,7 +34,7 @@ class Bench:
 
     def view(self, number: int, *members: Address, **more: object) -> NewView:
         view = View(Ballot(number, members[0]), members, tuple(m.name for m in members))
-        fields: dict[str, object] = {"previous": None, "digest": None} | more
+        fields: dict[str, object] = {"previous": None, "starts": None} | more
         event = NewView(view, transitional=(A,), joined=(A,), left=(), primary=True, **fields)  # type: ignore[arg-type]
         self.top.up_event(event)
         return event
@@ -310,7 +310,7 @@ def test_a_checksum_that_others_can_compute() -> None:
 def test_the_view_comes_to_the_application_in_its_place() -> None:
     bench = Bench()
     bench.deliver(from_b(1, b"x"))
-    event = bench.view(2, A, previous=Ballot(1, A), digest={B: 7, C: 1})
+    event = bench.view(2, A, previous=Ballot(1, A), starts={B: 7, C: 1})
     bench.deliver(from_b(7, b"y"))
     kinds = [type(one) for one in bench.turn()[1]]
     assert kinds == [Delivered, NewView, Delivered]

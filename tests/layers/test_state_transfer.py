@@ -70,7 +70,9 @@ class Group:
             begins = None if old is not None or founded else (digest or {})
             together = tuple(stayed) if old is not None else (me,)
             previous = old.id if old else None
-            self.happened(name, NewView(view, previous, together, joined, left, True, begins, standings))
+            self.happened(
+                name, NewView(view, previous, together, joined, left, True, begins, standings, {}, begins is not None)
+            )
         for name in names:
             self.at[name] = view
 
@@ -225,7 +227,7 @@ def test_4_the_provider_is_lost_and_the_next_one_gives_the_state_of_the_next_vie
     group.view(4, "BC")
     assert wanted(group, "B") == [(4, ("C",))]
     (*_, last) = group.heard("C", NewView)
-    assert isinstance(last, NewView) and last.digest is not None, "C begins this view with a given state"
+    assert isinstance(last, NewView) and last.with_state, "C begins this view with a given state"
     group.give("B", "C", b"whole")
     group.settle()
     assert arrived(group, "C")[-1] == (4, b"whole", True)

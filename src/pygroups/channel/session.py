@@ -226,8 +226,9 @@ class Session:
         self.reading.consumption.forget_outside(view.members)
         verb = "view" if self.joined.done() else "joined, view"
         self.log.info("%s %d: %s", verb, view.id.number, ", ".join([str(member) for member in view.members]))
-        if self.options.state is not None and event.digest is not None:
-            self.reading.begin_again(self.states.begin(view.id, event.digest), view)
+        if self.options.state is not None and event.with_state:
+            assert event.starts is not None
+            self.reading.begin_again(self.states.begin(view.id, event.starts), view)
         else:
             self.reading.put(view)
         if not self.joined.done():

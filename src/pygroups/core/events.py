@@ -167,14 +167,20 @@ class NewView(Event):
     """Up and down from gms: this is the view now.  Every run of the old view passed before it, none passes after."""
 
     view: View
-    previous: ViewId | None  # the view this member comes from; None: it joined or founded
+    previous: ViewId | None  # the view this member comes from; None: it is new, by joining or founding
     transitional: tuple[Address, ...]  # who comes with this member from the same view, itself included
     joined: tuple[Address, ...]
     left: tuple[Address, ...]
     primary: bool
-    digest: Marks | None  # where each origin starts, for a member that begins the view with a given state
+    starts: Marks | None  # where each origin starts here, in place of what this member knew; None: it knows
     standings: dict[Address, Standing] = {}  # of those who go on, as all who install the view know them
     cut: Positions = {}  # where the streams of the view before end, for those who come from it
+    with_state: bool = False  # this member begins the view with a state that another member gives
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this is the first view of this member."""
+        return self.previous is None
 
 
 class Stop(Event):

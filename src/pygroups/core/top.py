@@ -303,7 +303,7 @@ class Top(Layer):
         self.env.view = event.view.id
         self.position = 0
         self.slowest = ()
-        if event.previous is not None:  # all who came along delivered the whole old view
+        if not event.is_new:  # all who came along delivered the whole old view
             self.stable = max(self.stable, self.delivered)
         previous = event.previous
         self.env.record(
@@ -313,7 +313,7 @@ class Top(Layer):
             primary=event.primary,
             previous_number=previous.number if previous else None,
             previous_creator=previous.leader if previous else None,
-            digest=None if event.digest is None else {origin: n - 1 for origin, n in event.digest.items() if n > 1},
+            digest=None if event.starts is None else {origin: n - 1 for origin, n in event.starts.items() if n > 1},
         )
 
         self._forget_outsiders(event.view.members)

@@ -93,8 +93,8 @@ class Voter(Layer):
         """The marks of a given state, or our own with what was fetched up to the cut."""
         me, quantum = self.env.me, self.quantum
         fetched, self.fetched = self.fetched, []
-        if event.digest is not None:
-            self.origins = {origin: Origin(start, quantum, origin == me) for origin, start in event.digest.items()}
+        if event.starts is not None:
+            self.origins = {origin: Origin(start, quantum, origin == me) for origin, start in event.starts.items()}
         else:
             for run in fetched:
                 if run.origin is not None and before_cut(run, event.cut):

@@ -125,8 +125,8 @@ class Flush(Layer):
     def _install(self, event: NewView) -> None:
         """In this order: the rest of the old view, the new view, then what waited for it."""
         self._hand_up_rest(event.cut)
-        if event.digest is not None:
-            self.marks = dict(event.digest)
+        if event.starts is not None:
+            self.marks = dict(event.starts)
         forget_outside(self.marks, event.view.members, self.env.config.marks_max)
         self.below.append(Installed(event.view.id, dict(self.marks)))
         self.above.append(event)

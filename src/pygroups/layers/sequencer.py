@@ -207,8 +207,8 @@ class Sequencer(Layer):
 
     def _install(self, event: NewView) -> None:
         self.view, self.blocked, self.queues = event.view, False, {}
-        if event.digest is not None:
-            self.received = dict(event.digest)
+        if event.starts is not None:
+            self.received = dict(event.starts)
         forget_outside(self.received, event.view.members, self.env.config.marks_max)
         self._ask_all(event.view)
         early, self.early = self.early, self._no_early()

@@ -271,15 +271,15 @@ class StateTransfer(Layer):
     def _install(self, event: NewView) -> None:
         me, view = self.env.me, event.view
         self.view, self.members = view.id, view.members
-        if event.digest is not None:
-            self.marks = dict(event.digest)
+        if event.starts is not None:
+            self.marks = dict(event.starts)
         forget_outside(self.marks, view.members, self.env.config.marks_max)
         before = self.stateless.get(me)
         found = self._provide(event)
         alone = me not in self.done and (found.begins == me or me in found.without)
         if alone or _which(self.stateless.get(me, before)) != _which(before):
             self.parts = 0
-            event = msgspec.structs.replace(event, digest=dict(self.marks))  # what was held before is dropped
+            event = msgspec.structs.replace(event, starts=dict(self.marks), with_state=True)  # what was held is dropped
         joiners = tuple(joiner for joiner in self.stateless if self._provides(joiner, view.id))
         wanted = [StateWanted(view.id, joiners, dict(self.marks))] if joiners else []
         if alone:
@@ -318,7 +318,7 @@ class StateTransfer(Layer):
     def _provide(self, event: NewView) -> Providers:
         """Who gives a state to whom from this view on."""
         me, members = self.env.me, event.view.members
-        if event.previous is None and members == (me,):
+        if event.is_new and members == (me,):
             self._stands(self.env.keeps_state)  # it founded the group
             found = Providers({})
         else:

@@ -270,7 +270,7 @@ class Member:
         world.tell(self.address.name, event)
         if isinstance(event, NewView):
             self.view, self.blocked = event.view, False
-            if event.digest is not None:
+            if event.with_state:
                 self.state.begins()
             world.judge.viewed(self.address, event)
         elif isinstance(event, Block):

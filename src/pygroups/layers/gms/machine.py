@@ -284,7 +284,7 @@ class Gms(Layer):
         previous = None if joining else proposal.old
         together = (self.env.me,) if joining else proposal.transitional
         joined = tuple(member for member in proposal.view.members if member not in proposal.transitional)
-        begins = (previous, together, joined, (), self.primary, digest, proposal.standings, proposal.cut)
+        begins = (previous, together, joined, (), self.primary, digest, proposal.standings, proposal.cut, joining)
         self.enter(NewView(proposal.view, *begins))
 
     def enter(self, event: NewView) -> None:

@@ -137,7 +137,7 @@ class Judge:
             self._views.get(member),
             event.previous,
             event.transitional,
-            event.digest,
+            event.starts,
             self.around.clock(),
             event.joined,
             event.left,
