@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from datetime import date
 from pathlib import Path
@@ -208,6 +209,32 @@ def test_damage_stands_in_the_manifest(tmp_path: Path) -> None:
     assert (first["damage"], first["damage_offset"]) == ("bad checksum", result.damaged[0].offset)
     assert (second["rows"], second["begin"], second["end"]) == (0, second["damage_offset"], second["damage_offset"])
     assert ingest([tmp_path / "j"], tmp_path / "t").commit is None
+
+
+@pytest.mark.parametrize("broken", ["body", "length"])
+@pytest.mark.parametrize("seed", range(3))
+def test_damage_in_a_journal_that_grows_is_told_once_and_hides_no_frame(tmp_path: Path, broken: str, seed: int) -> None:
+    """The bytes come piece by piece: behind the damage stands, for a while, a frame that is not whole yet."""
+    journal = life_of(tmp_path / "j")
+    for number in range(1, 7):
+        journal.write([("send", None, run("A", number))], NOON_US, number)
+    path = segment_path(journal.folder, 0)
+    data = bytearray(path.read_bytes())
+    kind = data.index(b"\xa4send\x03")
+    data[kind + 1 if broken == "body" else data.rindex(b"\x00\x00\x00", 0, kind) - 1] ^= 1
+    rng = random.Random(seed)
+    sizes = sorted({*rng.sample(range(len(data)), 12), kind + 60, len(data)})
+    damaged, rows = [], 0
+    for size in sizes:
+        path.write_bytes(data[:size])
+        for _ in range(2):
+            result = ingest([tmp_path / "j"], tmp_path / "t")
+            damaged += result.damaged
+            rows += result.rows
+    at_once = ingest([tmp_path / "j"], tmp_path / "once")
+    assert (len(damaged), rows) == (1, 5) == (len(at_once.damaged), at_once.rows)
+    assert damaged[0].offset == at_once.damaged[0].offset
+    assert rows_of(tmp_path / "t") == rows_of(tmp_path / "once")
 
 
 @pytest.mark.parametrize(

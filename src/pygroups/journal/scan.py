@@ -51,6 +51,13 @@ def header_of(path: str) -> tuple[Header | Damage, int]:
     return header, len(data)
 
 
+def stop_at(path: str, offset: int) -> int:
+    """Where the frame at `offset` ends by its own length, right or wrong. Raises OSError."""
+    with Path(path).open("rb") as file:
+        file.seek(offset)
+        return offset + FRAME_HEAD_BYTES + int.from_bytes(file.read(4), "little")
+
+
 def scan(path: str, begin: int, end: int) -> Iterator[Window | Damage]:
     """The frames in bytes [begin, end) of a segment; a frame begins at `begin`. Raises OSError."""
     with Path(path).open("rb") as file:

@@ -22,6 +22,7 @@ _SEGMENT: Final = pa.struct(
         ("history", pa.string()),
         ("followed", pa.bool_()),
         ("unreadable", pa.bool_()),
+        ("told", pa.bool_()),
     ]
 )
 CARRIED: Final = pa.schema(
@@ -41,7 +42,8 @@ class SegmentState:
     """Of a segment: bytes [0, end) are in the table, `size` were there.
 
     `print` is the fingerprint of the first; `history` holds at `end`. `followed`: another segment was there already, so
-    what is torn behind `end` has been judged. `unreadable`: it has no header that can be read.
+    what is torn behind `end` has been judged. `unreadable`: it has no header that can be read. `told`: the manifest has
+    the damage at `end` already; no whole frame stood behind it, so reading goes on there when there is more.
     """
 
     segment: int
@@ -52,6 +54,7 @@ class SegmentState:
     history: str | None = None
     followed: bool = False
     unreadable: bool = False
+    told: bool | None = False  # None: a commit from before there was this column
 
 
 @dataclass

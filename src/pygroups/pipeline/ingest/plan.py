@@ -17,7 +17,10 @@ class NotTheSame(ValueError):
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes [begin, size) of a segment. `header` is its header, or why it has none; records begin at `first`."""
+    """Bytes [begin, size) of a segment. `header` is its header, or why it has none; records begin at `first`.
+
+    `told`: an earlier commit has told the damage at `begin`.
+    """
 
     segment: Segment
     number: int
@@ -25,6 +28,7 @@ class Part:
     first: int
     header: Header | Damage
     history: str | None
+    told: bool = False
 
 
 @dataclass
@@ -128,7 +132,8 @@ def _new_of(life: LifeParts, part: Part, state: LifeState) -> Part | None:
 
 def _from(part: Part, before: SegmentState) -> Part:
     history = before.history if before.end else part.history
-    return Part(part.segment, part.number, before.end, max(part.first, before.end), part.header, history)
+    first = max(part.first, before.end)
+    return Part(part.segment, part.number, before.end, first, part.header, history, bool(before.told))
 
 
 def goes_on(segment: Segment, expected: int | None) -> bool:

@@ -16,6 +16,7 @@ from pygroups.journal.columns import Decoded, read_columns
 from pygroups.journal.frames import Damage, Header
 from pygroups.journal.reader import index_of
 from pygroups.journal.rows import FREQUENT
+from pygroups.journal.scan import stop_at
 from pygroups.pipeline.ingest.known import SegmentState, fingerprint
 from pygroups.pipeline.ingest.names import Keys
 from pygroups.pipeline.ingest.plan import LifeParts, Part, goes_on
@@ -34,7 +35,10 @@ class Done:
 
 @dataclass
 class _Range:
-    """What was found in the new bytes of one segment; they were read up to `end`."""
+    """What was found in the new bytes of one segment; they were read up to `end`.
+
+    `told`: the last thing found was the damage at `damaged_at`, and where the frame behind it begins is not known yet.
+    """
 
     end: int
     rows: int = 0
@@ -47,6 +51,8 @@ class _Range:
     kinds: set[str] = field(default_factory=set)
     damage: list[Damage] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
+    damaged_at: int = 0
+    told: bool = False
 
 
 def work_on(
@@ -135,19 +141,29 @@ class _Life:
         shape = Shape(self.keys, self.life.life, part.history, self.state.numbering)
         last: list[Any] | None = None
         for window in read_columns(part.segment.path, part.first, part.segment.size):
+            found.told = False
             if isinstance(window, Decoded):
                 found.damage += window.damage
                 found.files |= self.sink.add(self.life.group, shape.tables(window))
                 last = window.last if window.last is not None else last
                 self._count(window, found)
                 _note(window, found)
-                continue
-            if window.torn:
-                found.end = window.offset
-            if not (window.torn and goes_on(part.segment, self._expected(part, last))):
-                found.damage.append(window)
-        state.history = shape.history
+            else:
+                self._damaged(window, part, found, last)
+        if found.told:
+            found.end = found.damaged_at
+        state.history, state.told = shape.history, found.told
         return found
+
+    def _damaged(self, place: Damage, part: Part, found: _Range, last: list[Any] | None) -> None:
+        """Note a damaged place. The caller goes on behind it, if a whole frame stands there."""
+        if place.torn:
+            found.end = place.offset
+        else:
+            found.told, found.damaged_at = stop_at(part.segment.path, place.offset) != part.segment.size, place.offset
+        known = part.told and place.offset == part.begin
+        if not known and not (place.torn and goes_on(part.segment, self._expected(part, last))):
+            found.damage.append(place)
 
     def _expected(self, part: Part, last: list[Any] | None) -> int | None:
         """The number with which the next segment has to begin; None if nobody knows."""
