@@ -172,3 +172,24 @@ def test_started_again_while_somebody_asks_whether_it_lives(seed: int) -> None:
         group.crash("B")
         group.start("B")
         group.until(lambda: group["A"].view == group["B"].view == ("A", "B"), within=10)
+
+
+@BOTH
+def test_an_answer_to_a_question_of_the_view_before_comes_late(profile: str) -> None:
+    """C is bound to A's ballot and asks Ready above it, since D crashed.  B's answer is lost, and comes again when C
+    and B are in the next view: B is in it, stays there when A leaves, and was not put out by C."""
+    with scenario("A B C D", profile=profile, **QUICK | {"flush_timeout": SECOND}) as group:
+        collect = group.drop("Collect", src="A", dest="B")
+        answers = group.drop("ReadyRsp", src="B", dest="C")
+        group.crash("D")
+        group.until(lambda: collect.hits and answers.hits, within=5, step=0.0001)
+        collect.stop()
+        group.until(lambda: all(group[name].view == tuple("ABC") for name in "ABC"), within=5)
+        done = group.watch("Done", src="A", dest="C")
+        group.until(lambda: done.hits, within=5)
+        late = group.watch("ReadyRsp", src="B", dest="C")
+        answers.stop()
+        group.until(lambda: late.hits, within=3)
+        group.leave("A")
+        group.after(3)
+        assert all(group[name].view == tuple("BC") for name in "BC")

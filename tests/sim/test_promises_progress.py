@@ -149,6 +149,11 @@ JOINS = {
         0,
         False,
     ),
+    "it joins slowly, as there was a view after the last look": (
+        WELL + "view 2 AB: A B\nafter 10 ms\n" + SLOWLY.replace("2", "3"),
+        0,
+        False,
+    ),
 }
 
 

@@ -63,6 +63,11 @@ class Whereabouts:
             return True
         return False
 
+    def was_here(self, theirs: ViewId | None) -> bool:
+        """Whether this member has left the view `theirs` behind.  So has each member of this view; None: it has joined
+        since."""
+        return theirs is None or theirs in self.past
+
     def explain(self, member: Address, theirs: ViewId, *, asked: bool) -> None:
         """`member` speaks of a view that is not this member's: say what happened, if this member knows."""
         gms, view = self.gms, self.gms.view

@@ -220,7 +220,10 @@ class Leader:
             gms.suspicions.answered(src)
             return
         if head.view != view.id and not gms.elsewhere.give_installation(src, head.view):
-            gms.suspicions.elsewhere(src)  # it is in a view that this one knows nothing of
+            if gms.elsewhere.was_here(head.view):
+                gms.suspicions.answered(src)  # to a Ready from before this view, whose ballot was above this view's
+            else:
+                gms.suspicions.elsewhere(src)  # it is in a view that this one knows nothing of
             return
         gms.suspicions.answered(src)
         if head.bound is not None:

@@ -24,6 +24,7 @@ class Joins(Check):
     def __init__(self) -> None:
         self.views: dict[Address, int] = {}  # when each member had its first view
         self.viewed_at = 0  # when anybody had one last
+        self.viewed_since: list[int] = []  # when anybody had one after the last look
         self.changes = -1  # as of the last look
         self.looked_at = 0
         self.calm = False  # then everybody was in a view and nothing was under way
@@ -36,22 +37,26 @@ class Joins(Check):
     def viewed(self, view: Viewed) -> None:
         self.views.setdefault(view.member, view.at)
         self.viewed_at = view.at
+        self.viewed_since.append(view.at)
 
     def looked(self, situation: Situation) -> None:
         if situation.changes != self.changes:
             self.joining = self._newcomer(situation) if self.calm else None
             self.changes = situation.changes
         self._judge(situation)
-        self.looked_at = situation.now
+        self.looked_at, self.viewed_since = situation.now, []
         config = self.around.config
         noticed = situation.since + config.heartbeat_timeout + config.verify_timeout  # whatever was wrong before
         settled = situation.now > max(noticed, self.viewed_at + SECOND)
         self.calm = settled and not situation.distant and _is_well(situation)
 
     def _newcomer(self, situation: Situation) -> Stand | None:
-        """Whoever began to join after the last look, if nothing else happened since."""
+        """Whoever began to join after the last look, if nothing else happened since.  A process that was excluded comes
+        back without a change that is counted; views before it began tell of what was."""
         born = [stand for stand in situation.stands if stand.born > self.looked_at]
-        return born[0] if len(born) == 1 and situation.changes == self.changes + 1 else None
+        if len(born) != 1 or situation.changes != self.changes + 1:
+            return None
+        return born[0] if all(at >= born[0].born for at in self.viewed_since) else None
 
     def _judge(self, situation: Situation) -> None:
         joining = self.joining
