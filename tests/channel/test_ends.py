@@ -18,7 +18,7 @@ import pytest
 from pygroups import Channel, ChannelClosed, Config, Left, Message, NameTaken, Refused, Unknown, UsageError, View
 from pygroups.core.address import Address
 from pygroups.core.errors import WouldDeadlock
-from pygroups.drivers.book import Source
+from pygroups.core.turn import Source
 from pygroups.testing import Group as Memory
 from pygroups.testing import run as in_memory
 from tests.channel.world import Group, Reader, in_a_group, until

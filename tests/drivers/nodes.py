@@ -11,7 +11,7 @@ from typing import Any
 from pygroups.core.address import Address
 from pygroups.core.events import Event
 from pygroups.core.limits import Config
-from pygroups.drivers.book import Source
+from pygroups.core.turn import Source
 from pygroups.drivers.hello import LENGTH, Hello, Welcome, heard, said
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION

@@ -7,7 +7,7 @@ import socket
 from contextlib import closing
 
 from pygroups.core.events import Answered, Dead, Ended
-from pygroups.drivers.book import Source
+from pygroups.core.turn import Source
 from pygroups.drivers.hello import LENGTH, Welcome, said
 from pygroups.wire.frame import VERSION
 from tests.drivers.nodes import Node, greeted, nodes, run, until

@@ -14,7 +14,7 @@ from pygroups.core.events import Consumed, Event, Excluded, Found, Join, Leave, 
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
-from pygroups.drivers.book import Source
+from pygroups.core.turn import Source
 from pygroups.drivers.member import CLOCK, Member
 from pygroups.journal.writer import JournalError, JournalWriter
 from tests.drivers.tiny import A, B, Tiny, tiny_stack

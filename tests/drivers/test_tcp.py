@@ -18,7 +18,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Answered, Dead, Ended
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX, Config
-from pygroups.drivers.book import Source
+from pygroups.core.turn import Source
 from pygroups.drivers.hello import FAREWELL, LENGTH, Hello, Welcome, said
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION

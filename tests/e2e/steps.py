@@ -60,7 +60,7 @@ class Steps:
         wrap(member, "begin", self.begin)
         wrap(member.stack.codec, "decode", self.receive)
         wrap(member.stack, "end_turn", self.layers)
-        wrap(member, "_write", self.journal)
+        wrap(member, "write", self.journal)
         wrap(member.network, "send", self.network)
         wrap(member.inbox, "arrived", self.application)
         wrap(member.inbox, "turned", self.turned)
@@ -124,7 +124,7 @@ class NetworkFirst(Steps):
     def watch(self, member: Member) -> None:
         send = member.network.send
         super().watch(member)
-        wrap(member, "_write", lambda write, *arguments: self.too_early(send, write, *arguments))
+        wrap(member, "write", lambda write, *arguments: self.too_early(send, write, *arguments))
 
     def too_early(self, send: Original, write: Original, *arguments: Any) -> None:
         """The frames of a turn are sent, its records are not written."""

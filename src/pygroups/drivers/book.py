@@ -7,21 +7,13 @@ joiner, never takes the place of one that stands, and a refusal there says nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from enum import Enum
 from typing import NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
+from pygroups.core.turn import Source
 
 from .contacts import Contact, parse_contact
-
-
-class Source(Enum):
-    """Who says where a peer listens."""
-
-    VIEW = "the view"
-    DIRECTORY = "the directory"
-    PEER = "whoever says that it is this peer"
 
 
 class Reach(NamedTuple):

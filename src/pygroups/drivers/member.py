@@ -1,52 +1,40 @@
-"""One member: a stack, and the one function that pumps it.
+"""One member on an event loop: when it has a turn, and how it begins and ends.
 
-Whatever comes in (frames, events of the network, timers, payloads, wishes of the application) marks a turn as due;
-what is ready in one pass of the loop becomes one turn.  A turn's records reach the journal before anything that it
-sends leaves, and before the application sees anything of it.
+Everything that comes in (frames, events of the network, timers, payloads, wishes of the application) marks a turn as
+due; what is ready in one pass of the loop becomes one turn.  The order of its steps stands in core/turn.py.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Final, Protocol
 
 import msgspec
 
-from pygroups.core.address import Address
-from pygroups.core.events import Announce, Consumed, Contacts, Disconnect, Event, Find, Found, NewView, Probe
+from pygroups.core import turn
+from pygroups.core.events import Consumed, Event, Found
 from pygroups.core.layer import NEVER, Record
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.records import PlainRecord, plain_records
-from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.view import ViewId
 from pygroups.journal.writer import JournalError
 
-from .book import Source
 from .forks import watched
 
 
-class Network(Protocol):
-    """What a member needs of its network; see tcp.py."""
+class Network(turn.Network, Protocol):
+    """The connections of a member, and their end; see tcp.py."""
 
-    def send(self, frames: Iterable[tuple[Sequence[Address], Sequence[bytes]]]) -> None: ...
-    def learn(self, contacts: Mapping[Address, str], source: Source) -> None: ...
-    def probe(self, peer: Address) -> None: ...
-    def disconnect(self, peer: Address) -> None: ...
     def close(self) -> None: ...
 
 
-class Discovery(Protocol):
-    """What a member needs to find others; see directory.py."""
+class Discovery(turn.Discovery, Protocol):
+    """How a member finds others, and its entry there; see directory.py."""
 
-    def find(self) -> None: ...
-    def announce(self, member: bool, invited: bool = False) -> None: ...
     def refresh(self) -> None: ...
-    def installed(self, members: Collection[Address]) -> None:
-        """These are the members of the view: whoever else is a member there is one of another group."""
-
     def close(self) -> None: ...
 
 
@@ -85,13 +73,12 @@ class Loop(Protocol):
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer: ...
 
 
-class Inbox(Protocol):
-    """Who gets what a member has for its application."""
+class Inbox(turn.Application, Protocol):
+    """The receiver of all that a member has for its application, which is asked what was read of it."""
 
     def consumed(self) -> Consumed | None:
         """What the application has consumed since it was asked last; None if nothing."""
 
-    def arrived(self, events: Sequence[Run | Event]) -> None: ...
     def turned(self) -> None:
         """A turn is over: there may be room to send again."""
 
@@ -155,7 +142,7 @@ class Member:
     def happened(self, event: Event) -> None:
         """The network, or discovery, has something to say."""
         if isinstance(event, Found):
-            self.network.learn(event.members, Source.DIRECTORY)
+            self.network.learn(event.members, turn.Source.DIRECTORY)
         self._tell(self.stack.happened, event)
 
     def ask(self, event: Event) -> None:
@@ -197,33 +184,14 @@ class Member:
             self.crash(error)
 
     def _pump(self) -> None:
-        stack, now = self.stack, self.clock.now()
-        consumed = self.inbox.consumed()
-        if consumed is not None:
-            stack.asked(consumed, now)
-        if stack.wake() <= now:
-            stack.advance(now)
-        output = stack.end_turn(now)
-        if output.records:
-            self._write(output.records, now)
-        for command in output.commands:
-            if isinstance(command, Contacts):
-                self.network.learn(command.contacts, Source.PEER)
-        for event in output.events:
-            if isinstance(event, NewView):
-                self.network.learn(dict(zip(event.view.members, event.view.contacts, strict=True)), Source.VIEW)
-                self.discovery.installed(event.view.members)
-        if output.frames:
-            self.network.send(output.frames)
-        for command in output.commands:
-            self._obey(command)
-        if output.events:
-            self.inbox.arrived(output.events)
+        now = self.clock.now()
+        turn.play(self.stack, self.inbox.consumed(), now, self)
         self.inbox.turned()
         if not self.closed:
-            self._arm(stack.wake())
+            self._arm(self.stack.wake())
 
-    def _write(self, records: Sequence[Record], now: int) -> None:
+    def write(self, records: Sequence[Record], now: int) -> None:
+        """Write the records of a turn into the journal; an outage of it is told, and the member goes on."""
         if self.journal is None:
             return
         try:
@@ -231,18 +199,6 @@ class Member:
         except JournalError as error:
             self.stack.env.count("journal outages")
             self.inbox.journal_lost(str(error))
-
-    def _obey(self, command: Event) -> None:
-        if isinstance(command, Probe):
-            self.network.probe(command.peer)
-        elif isinstance(command, Disconnect):
-            self.network.disconnect(command.peer)
-        elif isinstance(command, Find):
-            self.discovery.find()
-        elif isinstance(command, Announce):
-            self.discovery.announce(command.member, command.invited)
-        else:
-            assert isinstance(command, Contacts)
 
     def _arm(self, when: int) -> None:
         """Have a turn at `when`.  A timer that is earlier stays: it finds nothing to do and sets the next."""

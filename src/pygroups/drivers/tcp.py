@@ -14,9 +14,10 @@ from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Answered, Event
 from pygroups.core.limits import Config
+from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION
 
-from .book import Book, Reach, Source
+from .book import Book, Reach
 from .contacts import Contact, advertised, checked_bind
 from .door import LOGGER, Door
 from .forks import closed_in_children

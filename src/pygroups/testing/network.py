@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pygroups.core.address import Address
 from pygroups.core.events import Answered, Dead, Ended, Event
 from pygroups.core.limits import MILLISECOND
-from pygroups.drivers.book import Source
+from pygroups.core.turn import Source
 from pygroups.sim.directory import Directory
 from pygroups.sim.network import Network
 

@@ -1,0 +1,127 @@
+"""The turn of a member: receive, layers, journal, network, application, always in this order.
+
+Whoever drives a stack (sockets, the simulator, the groups in memory of tests) gives it what came in, and then calls
+`play`.  Another process or the application can see only what the member has written down before: whoever is killed
+between two steps leaves a journal that says enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Protocol
+
+from .address import Address
+from .events import Announce, Consumed, Contacts, Disconnect, Event, Find, NewView, Probe
+from .layer import Record
+from .run import Run
+from .stack import Output, Stack
+
+
+class Source(Enum):
+    """The origin of a contact: where a peer listens."""
+
+    VIEW = "the view"
+    DIRECTORY = "the directory"
+    PEER = "whoever says that it is this peer"
+
+
+class Network(Protocol):
+    """The connections of one member."""
+
+    def send(self, frames: Iterable[tuple[Sequence[Address], Sequence[bytes]]]) -> None:
+        """Give the network these frames, each for its receivers."""
+
+    def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
+        """These peers listen there."""
+
+    def probe(self, peer: Address) -> None:
+        """Connect anew: an Answered or a Dead comes back, or nothing."""
+
+    def disconnect(self, peer: Address) -> None:
+        """Close the connection with `peer`; that is no sign that this member has crashed."""
+
+
+class Discovery(Protocol):
+    """The place where the members of a group find each other, as one member sees it."""
+
+    def find(self) -> None:
+        """Look for members: a Found comes back."""
+
+    def announce(self, member: bool, invited: bool = False) -> None:
+        """This process is a member now, or is none (any more); or a group is about to take it in."""
+
+    def installed(self, members: Collection[Address]) -> None:
+        """The view has these members: any other member there belongs to another group."""
+
+
+class Application(Protocol):
+    """The receiver of all that a member has for its application."""
+
+    def arrived(self, events: Sequence[Run | Event]) -> None:
+        """These events are for the application, in this order."""
+
+
+class Surroundings(Protocol):
+    """Everything that a turn touches beside the stack."""
+
+    @property
+    def network(self) -> Network: ...
+    @property
+    def discovery(self) -> Discovery: ...
+    @property
+    def inbox(self) -> Application: ...
+    def write(self, records: Sequence[Record], now: int) -> None:
+        """Write the records of a turn at `now` (microseconds) into the journal; no crash of the process loses them."""
+
+
+def play(stack: Stack, consumed: Consumed | None, now: int, around: Surroundings) -> None:
+    """Play one turn at `now` (microseconds of the member's clock), after everything that came in was received."""
+    deal(settle(stack, consumed, now), now, around)
+
+
+def settle(stack: Stack, consumed: Consumed | None, now: int) -> Output:
+    """The layers: tell them what the application has consumed since the last turn, call those whose time has come, and
+    take what they leave."""
+    if consumed is not None:
+        stack.asked(consumed, now)
+    if stack.wake() <= now:
+        stack.advance(now)
+    return stack.end_turn(now)
+
+
+def deal(output: Output, now: int, around: Surroundings) -> None:
+    """The journal, the network, the application: deal out what the layers have left in a turn.
+
+    Contacts are learned before anything is sent: frames of the turn may go to members that are new.
+    """
+    records, frames, commands, events = output
+    if records:
+        around.write(records, now)
+    for command in commands:
+        if type(command) is Contacts:
+            around.network.learn(command.contacts, Source.PEER)
+    for event in events:
+        if type(event) is NewView:
+            view = event.view
+            around.network.learn(dict(zip(view.members, view.contacts, strict=True)), Source.VIEW)
+            around.discovery.installed(view.members)
+    if frames:
+        around.network.send(frames)
+    for command in commands:
+        _obey(command, around)
+    if events:
+        around.inbox.arrived(events)
+
+
+def _obey(command: Event, around: Surroundings) -> None:
+    if isinstance(command, Probe):
+        around.network.probe(command.peer)
+    elif isinstance(command, Find):
+        around.discovery.find()
+    elif isinstance(command, Announce):
+        around.discovery.announce(command.member, command.invited)
+    elif isinstance(command, Disconnect):
+        around.network.disconnect(command.peer)
+    else:
+        assert isinstance(command, Contacts), f"no driver can do {command}"
