@@ -132,31 +132,40 @@ def test_a_lane_longer_than_the_window_is_repaired_when_all_of_it_was_lost() -> 
 
 def test_strangers_displace_the_oldest_outsider_and_no_member() -> None:
     names = [f"S{n}" for n in range(6)]
-    talk = conversation("A M " + " ".join(names), unicast_peers_max=4)
+    talk = conversation("A M " + " ".join(names), unicast_peers_max=2)
     talk.do("view 1 A M at A")
     for name in ["M", *names]:
         talk.do(f"send {name} A hello")
         talk.do("deliver")
     known = [peer.name for peer in layer(talk, "A").inboxes]
-    assert known == ["M", "S3", "S4", "S5"]
-    assert len(layer(talk, "A").tombstones.things) == 3
+    assert known == ["M", "S5"]
+    assert [peer.name for peer in layer(talk, "A").tombstones.things] == ["S0", "S1", "S2", "S3", "S4"]
     lines = talk.do("run 1s") + talk.do("send S0 A again") + talk.do("deliver")
     assert got(lines, "A") == ["again"]
     for name in names:
         talk.do(f"send A {name} hi")
-    assert len(layer(talk, "A").outboxes) == 4
+    assert len(layer(talk, "A").outboxes) == 2
+
+
+def test_an_end_that_is_forgotten_too_soon_is_counted() -> None:
+    talk = conversation("A S T U", unicast_peers_max=1, tombstones_max=1)
+    for name in "STU":
+        talk.do(f"send {name} A hello")
+        talk.do("deliver")
+    assert [peer.name for peer in layer(talk, "A").tombstones.things] == ["T"]
+    assert talk.members["A"].env.counters["drop end of a connection forgotten too soon"] == 1
 
 
 def test_memory_is_bounded_and_ends() -> None:
     memory: Memory[int] = Memory(age=10, most=2)
     peers = [Address(name, "01") for name in "ABC"]
-    for number, peer in enumerate(peers):
-        memory.put(peer, number, now=number)
+    assert [memory.put(peer, number, now=number) for number, peer in enumerate(peers)] == [False, False, True]
     assert [memory.get(peer, 11) for peer in peers] == [None, None, 2]
     assert [memory.get(peer, 10) for peer in peers] == [None, 1, 2]
     memory.put(peers[1], 7, now=5)
     memory.put(peers[0], 8, now=6)
     assert [memory.get(peer, 10) for peer in peers] == [8, 7, None]
+    assert not memory.put(peers[2], 9, now=15)  # the oldest one's time was over
 
 
 def test_a_unicast_in_the_name_of_another_origin_is_dropped_and_keeps_its_number() -> None:

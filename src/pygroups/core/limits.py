@@ -49,8 +49,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     unicast_backoff_max: int = 1 * SECOND
     unicast_early_max: int = 4_096  # runs kept beyond a hole, per lane
     unicast_request_runs: int = 64  # runs asked for, and sent again, at once, per lane
-    unicast_peers_max: int = 4_096  # peers with a connection, and as many whose connection's end is remembered
+    unicast_peers_max: int = 4_096  # peers with a connection
     tombstone: int = 60 * SECOND  # how long a forgotten connection's end is remembered
+    tombstones_max: int = 4_096  # peers whose forgotten connection's end is remembered
     connection_age: int = 30 * SECOND  # an outsider that answers nothing for so long is forgotten
     nakack_period: int = 20 * MILLISECOND
     nakack_backoff_max: int = 500 * MILLISECOND

@@ -24,9 +24,9 @@ class Incoming(Layer):
         super().__init__(env)
         self.members: dict[Address, None] = {}  # of the view: their connections are never given up
         self.inboxes: dict[Address, Inbox] = {}
-        most = env.config.unicast_peers_max
-        self.tombstones: Memory[Inbox] = Memory(env.config.tombstone, most)  # where forgotten connections ended
-        self.dead: Memory[bool] = Memory(env.config.connection_age, most)  # outsiders that ended: nothing is sent there
+        config = env.config
+        self.tombstones: Memory[Inbox] = Memory(config.tombstone, config.tombstones_max)  # where connections ended
+        self.dead: Memory[bool] = Memory(config.connection_age, config.unicast_peers_max)  # outsiders: nothing is sent
         self.due: dict[Address, int] = {}  # peers of whom something is open, and when to look after them
         self.gone = False  # nobody above takes anything any more: it must not be acknowledged
 

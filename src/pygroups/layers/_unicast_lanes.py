@@ -192,11 +192,14 @@ class Memory(Generic[T]):
         self.most = most
         self.things: dict[Address, tuple[int, T]] = {}  # until when; the oldest first
 
-    def put(self, peer: Address, thing: T, now: int) -> None:
+    def put(self, peer: Address, thing: T, now: int) -> bool:
+        """Remember this of `peer`, in place of what was; whether something of another had to go before its time."""
         self.things.pop(peer, None)
         self.things[peer] = (now + self.age, thing)
-        if len(self.things) > self.most:
-            del self.things[next(iter(self.things))]
+        if len(self.things) <= self.most:
+            return False
+        until, _ = self.things.pop(next(iter(self.things)))
+        return now < until
 
     def get(self, peer: Address, now: int) -> T | None:
         until, thing = self.things.get(peer, (now, None))

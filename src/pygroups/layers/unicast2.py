@@ -161,7 +161,8 @@ class Unicast2(Incoming):
         box = self.inboxes.pop(peer, None)
         if box is not None:
             self._close(box)
-            self.tombstones.put(peer, box, self.env.now)
+            if self.tombstones.put(peer, box, self.env.now):
+                self.env.drop("end of a connection forgotten too soon")
         self._leave_alone(peer)
         if peer in self.members and not self.gone:
             for run in unsent:  # of layers that rely on it as long as the view has the peer: on a new connection

@@ -159,7 +159,8 @@ SMALL: Final[dict[str, Sequence[int]]] = {
 def _small(rng: Random) -> dict[str, int]:
     """Some limits and time-outs that a schedule soon comes to; runs are small, and the window holds many.
 
-    `tombstone` is not among them: it has to be longer than a copy of a frame can be late.  Nor is `link_bytes`: the
+    `tombstone` is not among them: it has to be longer than a copy of a frame can be late; nor `tombstones_max`, which
+    has to be larger than the number of processes that end within that time.  Nor is `link_bytes`: the
     queues of connections are the drivers', and no part of this world.  Nor is `marks_max`: a journal does not tell
     which origins a member has forgotten, so the audit could not judge a state.
     """
