@@ -28,15 +28,18 @@ from typing import Any, Final, NamedTuple, TextIO
 from bench.common import HOME, RESULTS, commit
 from bench.sample import audit_daily
 from pygroups.layers.profiles import PROFILES, Profile
-from pygroups.sim.coverage import EMPTY_MAX
-from pygroups.sim.summary import faults_by_name
+from pygroups.sim.batches.coverage import EMPTY_MAX
+from pygroups.sim.batches.summary import faults_by_name
 
 GOAL: Final = 100_000
 PIECE: Final = 1_000  # schedules at most in a line
 FIRST: Final = 100  # while nobody knows how long they take
 PIECE_S: Final = 90.0
 SUMMED: Final = ("profile", "schedules", "empty", "simulated_s", "seconds")
-PLAYED: Final = ("pygroups.sim.draw", "pygroups.sim.runner")  # what draws schedules, and what plays and judges them
+PLAYED: Final = (
+    "pygroups.sim.schedules.draw",
+    "pygroups.sim.batches.runner",
+)  # what draws schedules, and what plays and judges them
 COMMAND: Final = [sys.executable, "-m", "pygroups", "simulate"]
 ENVIRONMENT: Final = os.environ | {"PYTHONPATH": str(HOME / "src")}
 CANDIDATES: Final = HOME / "tests" / "sim" / "found" / "candidates"

@@ -21,9 +21,10 @@ from typing import Any, Final, NamedTuple
 import common  # first: it makes this tree the one that is measured
 
 from pygroups.core.limits import SECOND
-from pygroups.sim.draw import Wish, draw
-from pygroups.sim.runner import Outcome, begin_worker, play
-from pygroups.sim.schedule import Action, Habits, Schedule, Send, Start, Weather, stream
+from pygroups.sim.batches.runner import Outcome, begin_worker, play
+from pygroups.sim.schedules.draw import Wish, draw
+from pygroups.sim.schedules.schedule import Habits, Schedule, Weather, stream
+from pygroups.sim.schedules.steps import Action, Send, Start
 
 NAMES: Final = ("A", "B", "C", "D", "E")
 RATE, SIZE = 50, 100  # multicasts a second in all, bytes
@@ -32,7 +33,7 @@ BUDGET_HOURS: Final = 2.0  # simulated in a real minute
 OTHERS_MAX: Final = 0.05  # of the machine, for other programs while this measures: more, and nothing is said of it
 DRAWN: Final = 40  # schedules in a round
 COUNTED: Final = {  # what a profile counts: the module and the function that is called for each
-    "turns": ("sim/member", "turn"),
+    "turns": ("sim/world/member", "turn"),
     "frames that arrive": ("core/stack", "receive"),
     "votes": ("layers/stable", "on_vote"),
     "messages of the coordinator that arrive": ("layers/stable", "on_stability_msg"),

@@ -22,6 +22,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "layers": ("core",),
     "wire": ("core",),
     "sim": ("core", "layers", "wire", "journal"),
+    "sim.promises": ("core",),
+    "sim.schedules": ("core", "layers", "sim.promises"),
+    "sim.world": ("core", "layers", "wire", "journal", "sim.promises", "sim.schedules"),
+    "sim.batches": ("core", "layers", "sim.promises", "sim.schedules", "sim.world"),
+    "sim.scenarios": ("core", "layers", "wire", "sim.promises", "sim.schedules", "sim.world"),
     "drivers": ("core", "layers", "wire", "journal.schema", "journal.writer"),
     "pipeline": ("journal",),
     "channel": ("core", "layers", "wire", "drivers", "journal", "_version"),
@@ -33,7 +38,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "pyspark_pygroups": ("pipeline",),
     "pytest_pygroups": ("testing",),
 }
-"""What a room may import, besides itself; "" is `pygroups/__init__.py`.  The longest name that fits a module counts."""
+"""What a room may import, besides itself and the rooms in it; "" is `pygroups/__init__.py`.  The longest name that fits
+a module counts: a room in another one (`sim.world`) has a row of its own."""
 
 WORLD = ("time", "random", "asyncio", "socket", "threading", "os", "logging")
 WORLD_BY_OTHER_NAMES = (
@@ -121,7 +127,7 @@ def import_directions(root: Path) -> list[str]:
         room = room_of(where)
         if room is None or MAY_IMPORT[room] == ANYTHING:
             continue
-        own = room.split(".")[0] or "__init__"
+        own = room or "__init__"
         if not any(within(target, one) for one in (own, *MAY_IMPORT[room])):
             offences.append(f"{file}:{line}: {room or 'pygroups'} may not import {target or 'pygroups itself'}")
     return offences
@@ -142,20 +148,24 @@ def cycles(root: Path) -> list[str]:
 
 
 MAPS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
-_ROW = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
+_ROW = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
 
 
 def maps(root: Path) -> list[str]:
-    """Rooms that a map lists and that are not there, and rooms that are there and that a map leaves out."""
+    """Rooms that a map lists and that are not there, and rooms that are there and that a map leaves out.  A map that
+    lists one room inside of another (`sim/world/`) lists all of them."""
     package = root / "src" / "pygroups"
-    there = {folder.name for folder in package.glob("*") if (folder / "__init__.py").is_file()}
     drawn = {file: set(_ROW.findall((root / file).read_text())) for file in MAPS if (root / file).is_file()}
     offences = []
     for file, rooms in sorted(drawn.items()):
+        outer = {"", *(room.rpartition("/")[0] for room in rooms)}
+        inits = (init for room in outer for init in (package / room).glob("*/__init__.py"))
+        there = {str(init.parent.relative_to(package)) for init in inits}
         offences += [f"{file}: there is no room {room}" for room in sorted(rooms - there)]
         offences += [f"{file}: the room {room} is missing" for room in sorted(there - rooms)]
     for room in MAY_IMPORT:
-        places = (package / room, package / f"{room}.py", root / "src" / room, root / "src" / f"{room}.py")
+        path = room.replace(".", "/")
+        places = (package / path, package / f"{path}.py", root / "src" / path, root / "src" / f"{path}.py")
         if not any(place.exists() for place in places):
             offences.append(f"MAY_IMPORT: there is no room {room}")
     return offences

@@ -27,7 +27,8 @@ Rule = Callable[[Path], list[str]]
 LONG_FUNCTION = "def long():\n" + "    x = 1\n" * rules.FUNCTION_LINES
 FULL_FUNCTION = "def full():\n" + "    x = 1\n" * (rules.FUNCTION_LINES - 1)
 CORE, LAYER, WIRE = "src/pygroups/core/run.py", "src/pygroups/layers/nakack.py", "src/pygroups/wire/frame.py"
-DRIVER, JOURNAL, SIM = "src/pygroups/drivers/pump.py", "src/pygroups/journal/schema.py", "src/pygroups/sim/network.py"
+DRIVER, JOURNAL, SIM = "src/pygroups/drivers/pump.py", "src/pygroups/journal/schema.py", "src/pygroups/sim/shown.py"
+WORLD, PROMISES = "src/pygroups/sim/world/member.py", "src/pygroups/sim/promises/judge.py"
 PIPELINE, TESTING = "src/pygroups/pipeline/ingest.py", "src/pygroups/testing/group.py"
 CHANNEL, CLI = "src/pygroups/channel/channel.py", "src/pygroups/cli/join.py"
 NOTE, TEXT = "docs/layers/nakack.md", "tests/layers/text/nakack/01.txt"
@@ -42,8 +43,10 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
     (rules.import_directions, DRIVER, "from pygroups.journal import reader", "drivers may not import journal.reader"),
     (rules.import_directions, JOURNAL, "import pygroups.core.run", "journal may not import core.run"),
     (rules.import_directions, SIM, "from pygroups.drivers import pump", "sim may not import drivers.pump"),
-    (rules.import_directions, PIPELINE, "from pygroups.sim import network", "pipeline may not import sim.network"),
-    (rules.import_directions, CHANNEL, "from ..sim import network", "channel may not import sim.network"),
+    (rules.import_directions, WORLD, "from ..batches import runner", "sim.world may not import sim.batches.runner"),
+    (rules.import_directions, PROMISES, "from pygroups.sim.world import world", "may not import sim.world"),
+    (rules.import_directions, PIPELINE, "from pygroups.sim import world", "pipeline may not import sim.world"),
+    (rules.import_directions, CHANNEL, "from ..sim import world", "channel may not import sim.world"),
     (rules.import_directions, TESTING, "from ..cli import join", "testing may not import cli.join"),
     (rules.import_directions, "src/pygroups/helpers.py", "", "pygroups.helpers stands in no room"),
     (
@@ -72,11 +75,13 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
 ALLOWED: list[tuple[Rule, str, str]] = [
     (rules.import_directions, LAYER, "from pygroups.core.run import Run\nfrom . import stable\nimport msgspec"),
     (rules.import_directions, DRIVER, "from pygroups.journal import writer\nfrom pygroups.journal.schema import KINDS"),
-    (rules.import_directions, TESTING, "from pygroups.sim import network\nfrom .group import read"),
+    (rules.import_directions, WORLD, "from ..promises.judge import Judge\nfrom .story import Story"),
+    (rules.import_directions, SIM, "from .world.member import Member"),
+    (rules.import_directions, TESTING, "from pygroups.sim import world\nfrom .group import read"),
     (
         rules.import_directions,
         CLI,
-        "import pygroups.sim.network, pygroups.pipeline.ingest\nfrom pygroups import Channel",
+        "import pygroups.sim.world, pygroups.pipeline.ingest\nfrom pygroups import Channel",
     ),
     (rules.the_world, DRIVER, "import asyncio, os, time"),
     (rules.the_world, LAYER, "from pygroups.core import time_of"),
@@ -125,7 +130,7 @@ def test_what_is_allowed_passes(tree: Path, rule: Rule, file: str, text: str) ->
 def test_rooms_that_import_each_other_are_named(tree: Path) -> None:
     plant(tree, CLI, "from pygroups.testing import group")
     assert rules.cycles(tree) == []
-    plant(tree, TESTING, "from pygroups.sim import network")
+    plant(tree, TESTING, "from pygroups.sim import world")
     plant(tree, SIM, "from pygroups.cli import join")
     (found,) = rules.cycles(tree)
     assert {"testing", "cli", "sim"} <= set(found.replace(" <- ", " ").split())
@@ -138,6 +143,13 @@ def test_a_map_that_differs_from_the_folders_is_named(tree: Path) -> None:
     found = [offence for offence in rules.maps(tree) if offence.startswith("CONTRIBUTING")]
     assert found == ["CONTRIBUTING.md: there is no room blocks", "CONTRIBUTING.md: the room wire is missing"]
     assert "MAY_IMPORT: there is no room pytest_pygroups" in rules.maps(tree)
+
+
+def test_a_map_of_inner_rooms_that_differs_from_the_folders_is_named(tree: Path) -> None:
+    plant(tree, "src/pygroups/sim/world/__init__.py", "")
+    plant(tree, "CONTRIBUTING.md", "| `sim/drawn/` | schedules |\n")
+    found = [offence for offence in rules.maps(tree) if offence.startswith("CONTRIBUTING")]
+    assert found == ["CONTRIBUTING.md: there is no room sim/drawn", "CONTRIBUTING.md: the room sim/world is missing"]
 
 
 def test_the_table_covers_each_room_and_the_rules_read_the_real_tree() -> None:

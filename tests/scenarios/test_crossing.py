@@ -9,7 +9,7 @@ import pytest
 
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.sim import scenario
-from pygroups.sim.schedule import Weather
+from pygroups.sim.schedules.schedule import Weather
 from tests.scenarios.common import BOTH, QUICK
 
 SLOW = {**QUICK, "heartbeat_timeout": 600 * MILLISECOND, "flush_timeout": 200 * MILLISECOND}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.scenarios import scenario
+from pygroups.sim.scenarios.group import scenario
 
 BOTH = pytest.mark.parametrize("profile", ["fifo", "total"])
 

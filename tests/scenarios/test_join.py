@@ -6,9 +6,9 @@ import pytest
 
 from pygroups.core.events import Event, NewView
 from pygroups.core.limits import MILLISECOND, SECOND
-from pygroups.sim.scenario_apps import Acting, messages_of
-from pygroups.sim.scenarios import scenario
-from pygroups.sim.schedule import Habits
+from pygroups.sim.scenarios.apps import Acting, messages_of
+from pygroups.sim.scenarios.group import scenario
+from pygroups.sim.schedules.schedule import Habits
 
 
 def test_JOIN_03() -> None:

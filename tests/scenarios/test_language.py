@@ -35,7 +35,7 @@ from pygroups.sim import (
     simulate,
     write_schedule,
 )
-from pygroups.sim.schedule import Crash, Send, Start
+from pygroups.sim.schedules.steps import Crash, Send, Start
 from tests.sim.toy import ToyGroup
 
 TOTAL = PROFILES["total"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.sim.scenarios import Group, scenario
+from pygroups.sim.scenarios.group import Group, scenario
 
 TEN = "A B C D E F G H I J"
 

@@ -9,9 +9,9 @@ import pytest
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.run import Run
 from pygroups.layers import nakack
-from pygroups.sim.scenario_frames import Hit
-from pygroups.sim.scenarios import Group, scenario
-from pygroups.sim.schedule import Weather
+from pygroups.sim.scenarios.frames import Hit
+from pygroups.sim.scenarios.group import Group, scenario
+from pygroups.sim.schedules.schedule import Weather
 from tests.scenarios.common import BOTH
 
 

@@ -7,7 +7,7 @@ import pytest
 from pygroups.core.events import Dead, Probe, Silent
 from pygroups.core.limits import MILLISECOND
 from pygroups.sim import Group, scenario
-from pygroups.sim.schedule import Weather
+from pygroups.sim.schedules.schedule import Weather
 from tests.scenarios.common import BOTH, QUICK
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pygroups.sim.scenarios import scenario
+from pygroups.sim.scenarios.group import scenario
 
 
 def test_a_forward_that_comes_before_its_view_is_kept() -> None:

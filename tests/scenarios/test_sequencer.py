@@ -9,9 +9,9 @@ import pytest
 
 from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND, SECOND
-from pygroups.sim.scenario_apps import Acting, messages_of
-from pygroups.sim.scenarios import Group, scenario
-from pygroups.sim.schedule import Habits
+from pygroups.sim.scenarios.apps import Acting, messages_of
+from pygroups.sim.scenarios.group import Group, scenario
+from pygroups.sim.schedules.schedule import Habits
 
 from .common import QUICK
 

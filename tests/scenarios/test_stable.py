@@ -9,8 +9,8 @@ import pytest
 from pygroups.core.events import Consumed, StableWanted
 from pygroups.core.limits import SECOND
 from pygroups.layers.flow_control import FlowControl
-from pygroups.sim.scenario_member import Player
-from pygroups.sim.scenarios import scenario
+from pygroups.sim.scenarios.group import scenario
+from pygroups.sim.scenarios.player import Player
 from tests.scenarios.common import BOTH
 
 NO_TIMER = {"stable_period": 3_600 * SECOND, "stable_runs": 1_000_000}

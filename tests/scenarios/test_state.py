@@ -7,7 +7,7 @@ import pytest
 
 from pygroups.core.events import StateChunk
 from pygroups.core.limits import MILLISECOND
-from pygroups.sim.scenarios import Group, scenario
+from pygroups.sim.scenarios.group import Group, scenario
 from tests.scenarios.common import BOTH, QUICK
 
 QUICKLY = {**QUICK, "state_timeout": 1_500 * MILLISECOND}

@@ -11,8 +11,8 @@ from pygroups.core.events import Dead
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.run import Run
 from pygroups.layers._unicast_heads import DATA, Ack
-from pygroups.sim.scenarios import Group, scenario
-from pygroups.sim.schedule import Weather
+from pygroups.sim.scenarios.group import Group, scenario
+from pygroups.sim.schedules.schedule import Weather
 
 from .common import BOTH, QUICK
 

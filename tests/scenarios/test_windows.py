@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pygroups.core.limits import SECOND
-from pygroups.sim.scenarios import Group, scenario
+from pygroups.sim.scenarios.group import Group, scenario
 from tests.scenarios.common import BOTH, QUICK
 
 SMALL = {"window": 64 << 10, "run_bytes": 4 << 10}

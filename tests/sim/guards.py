@@ -28,8 +28,8 @@ HOLDS: Final = "holds"
 
 def first_failure(file: Path, chances: int) -> str:
     """The chance under which `file` breaks a promise, and which; HOLDS if there is none."""
-    from pygroups.sim.runner import play
-    from pygroups.sim.schedule import from_json
+    from pygroups.sim.batches.runner import play
+    from pygroups.sim.schedules.schedule import from_json
 
     schedule = from_json(file.read_bytes())
     for chance in range(chances):

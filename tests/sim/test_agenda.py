@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.sim import agenda as agendas
-from pygroups.sim.agenda import Agenda
 from pygroups.sim.promises.broken import Broken
+from pygroups.sim.world import agenda as agendas
+from pygroups.sim.world.agenda import Agenda
 
 
 def test_what_was_planned_comes_in_its_time_and_before_what_was_noted_later() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.promises.judge import Judge, checks_of
-from pygroups.sim.runner import Outcome, play
-from pygroups.sim.schedule import Action, Beside, Crash, Forget, Habits, Mislead, Schedule, Send, Start
+from pygroups.sim.schedules.schedule import Habits, Schedule
+from pygroups.sim.schedules.steps import Action, Beside, Crash, Forget, Mislead, Send, Start
 
 BOTH = pytest.mark.parametrize("profile", ["fifo", "total"])
 

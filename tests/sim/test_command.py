@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from pygroups.cli.main import main
-from pygroups.sim.catalog import FAULTS
-from pygroups.sim.draw import Wish, draw
-from pygroups.sim.runner import play
-from pygroups.sim.schedule import from_json, to_json
-from pygroups.sim.simpler import size_of
-from pygroups.sim.summary import command, parse_seeds
+from pygroups.sim.batches.runner import play
+from pygroups.sim.batches.simpler import size_of
+from pygroups.sim.batches.summary import command, parse_seeds
+from pygroups.sim.schedules.catalog import FAULTS
+from pygroups.sim.schedules.draw import Wish, draw
+from pygroups.sim.schedules.schedule import from_json, to_json
 
 PLANTED = Path(__file__).parents[1] / "mutants"
 

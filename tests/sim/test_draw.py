@@ -8,7 +8,8 @@ import pytest
 
 from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.limits import Config
-from pygroups.sim.catalog import (
+from pygroups.sim.promises import progress
+from pygroups.sim.schedules.catalog import (
     COMES_WITH,
     DISTURBING,
     FAULTS,
@@ -17,12 +18,12 @@ from pygroups.sim.catalog import (
     STEPS,
     checked_faults,
 )
-from pygroups.sim.draw import SMALL, Wish, draw
-from pygroups.sim.lasting import STAYING
-from pygroups.sim.plan import STAGES
-from pygroups.sim.promises import progress
-from pygroups.sim.schedule import Cut, Far, Pause, Schedule, Send, Start, from_json, to_json
-from pygroups.sim.stages import KINDS
+from pygroups.sim.schedules.draw import SMALL, Wish, draw
+from pygroups.sim.schedules.lasting import STAYING
+from pygroups.sim.schedules.plan import STAGES
+from pygroups.sim.schedules.schedule import Schedule, from_json, to_json
+from pygroups.sim.schedules.stages import KINDS
+from pygroups.sim.schedules.steps import Cut, Far, Pause, Send, Start
 
 MEANWHILE = {"Crash", "Leave", "Gather"}  # what a group has to agree on while something lasts
 WEATHERS = {"loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt"}

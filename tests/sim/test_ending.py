@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.sim.runner import play
-from pygroups.sim.schedule import Habits, Schedule, Start
+from pygroups.sim.batches.runner import play
+from pygroups.sim.schedules.schedule import Habits, Schedule
+from pygroups.sim.schedules.steps import Start
 
 
 @pytest.mark.parametrize("profile", ["fifo", "total"])

@@ -13,10 +13,10 @@ from pygroups.core.errors import UsageError
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.journal.frames import Frame, walk
 from pygroups.journal.schema import PREFIX
-from pygroups.sim.member import local_time, true_time
-from pygroups.sim.network import Network
-from pygroups.sim.runner import Outcome, play
-from pygroups.sim.schedule import (
+from pygroups.sim.batches.runner import Outcome, play
+from pygroups.sim.schedules.schedule import Habits, Schedule, Weather, from_json, to_json
+from pygroups.sim.schedules.stages import KINDS, LABELS
+from pygroups.sim.schedules.steps import (
     Action,
     Beside,
     Break,
@@ -27,24 +27,20 @@ from pygroups.sim.schedule import (
     Flap,
     Forget,
     Gather,
-    Habits,
     Jump,
     Leave,
     Mislead,
     Pause,
     Replay,
     Ring,
-    Schedule,
     Send,
     Slow,
     Start,
     Unread,
-    Weather,
-    from_json,
-    to_json,
 )
-from pygroups.sim.stages import KINDS, LABELS
-from pygroups.sim.world import Held
+from pygroups.sim.world.member import local_time, true_time
+from pygroups.sim.world.network import Network
+from pygroups.sim.world.world import Held
 from tests.sim.toy import toy_schedule
 
 TIME, MONO = PREFIX.index("time_us"), PREFIX.index("mono_us")

@@ -14,8 +14,8 @@ from typing import Final
 
 import pytest
 
-from pygroups.sim.runner import play
-from pygroups.sim.schedule import from_json
+from pygroups.sim.batches.runner import play
+from pygroups.sim.schedules.schedule import from_json
 from tests.mutants import gate
 from tests.sim.guards import FOUND, HOLDS, patch_of, with_its_bug
 

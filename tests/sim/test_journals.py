@@ -15,10 +15,11 @@ from pygroups.core.layer import Record
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.view import Ballot
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
+from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.judge import Judge
-from pygroups.sim.runner import play
-from pygroups.sim.schedule import Action, Clog, Crash, Cut, Habits, Jump, Pause, Slow, Start, Weather
-from pygroups.sim.state import StateKeeper
+from pygroups.sim.schedules.schedule import Habits, Weather
+from pygroups.sim.schedules.steps import Action, Clog, Crash, Cut, Jump, Pause, Slow, Start
+from pygroups.sim.world.state import StateKeeper
 from tests.sim.test_faults import group
 
 A, B = Address("A", "a1"), Address("B", "b1")

@@ -206,11 +206,11 @@ def test_a_piece_is_as_long_as_its_time() -> None:
         ("layers/_votes.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
         ("core/run.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
         ("wire/codec.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
-        ("sim/network.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
-        ("sim/lasting.py", "FOR_GOOD: Final = 0.3", "FOR_GOOD: Final = 0.4", True),
+        ("sim/world/network.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
+        ("sim/schedules/lasting.py", "FOR_GOOD: Final = 0.3", "FOR_GOOD: Final = 0.4", True),
         ("sim/promises/progress.py", "+ 4 * patience", "+ 5 * patience", True),
         ("sim/promises/views.py", '"""What views promise', '"""What all views promise', False),
-        ("sim/spacetime.py", "from __future__", "LIMIT = 3\nfrom __future__", False),
+        ("sim/world/spacetime.py", "from __future__", "LIMIT = 3\nfrom __future__", False),
     ],
 )
 def test_the_digest_is_of_what_the_code_does(tmp_path: Path, file: str, old: str, new: str, changes: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pygroups.layers.profiles import PROFILES
-from pygroups.sim.coverage import SEEDS_MIN
+from pygroups.sim.batches.coverage import SEEDS_MIN
 from tests.sim.test_command import digests, simulate
 
 SCHEDULES = 1_000  # over all profiles

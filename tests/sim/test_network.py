@@ -9,8 +9,8 @@ from pygroups.core.errors import PeerError
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot
 from pygroups.layers.gms.heads import Done
-from pygroups.sim.network import CALM, Network
-from pygroups.sim.schedule import Weather
+from pygroups.sim.schedules.schedule import Weather
+from pygroups.sim.world.network import CALM, Network
 from pygroups.wire.codec import Codec
 
 ME, PEER = Address("A", "a" * 16), Address("B", "b" * 16)

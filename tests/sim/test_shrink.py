@@ -8,16 +8,17 @@ from itertools import islice
 import msgspec
 import pytest
 
-from pygroups.sim import simpler
-from pygroups.sim.catalog import FAULTS
-from pygroups.sim.draw import Wish, draw
-from pygroups.sim.network import CALM
+from pygroups.sim.batches import simpler
+from pygroups.sim.batches.runner import Outcome
+from pygroups.sim.batches.runner import play as play_it
+from pygroups.sim.batches.shrink import Shrinker
+from pygroups.sim.batches.simpler import size_of
 from pygroups.sim.promises.broken import Witness
-from pygroups.sim.runner import Outcome
-from pygroups.sim.runner import play as play_it
-from pygroups.sim.schedule import Clog, Crash, Cut, Flap, Habits, Pause, Ring, Schedule, Slow, from_json, to_json
-from pygroups.sim.shrink import Shrinker
-from pygroups.sim.simpler import size_of
+from pygroups.sim.schedules.catalog import FAULTS
+from pygroups.sim.schedules.draw import Wish, draw
+from pygroups.sim.schedules.schedule import Habits, Schedule, from_json, to_json
+from pygroups.sim.schedules.steps import Clog, Crash, Cut, Flap, Pause, Ring, Slow
+from pygroups.sim.world.network import CALM
 from tests.sim.toy import toy_schedule
 
 

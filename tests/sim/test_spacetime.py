@@ -11,11 +11,12 @@ from pygroups.core.events import Block, Event, Excluded, NewView, Suspect
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
 from pygroups.core.view import Ballot, View, ViewId
+from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.broken import Witness
-from pygroups.sim.runner import play
-from pygroups.sim.schedule import Crash, Pause, Schedule, Start
-from pygroups.sim.spacetime import SIGNS, SpaceTime
-from pygroups.sim.story import Sent
+from pygroups.sim.schedules.schedule import Schedule
+from pygroups.sim.schedules.steps import Crash, Pause, Start
+from pygroups.sim.world.spacetime import SIGNS, SpaceTime
+from pygroups.sim.world.story import Sent
 from tests.sim.toy import toy_builder, toy_schedule
 
 GOLDEN = Path(__file__).with_name("spacetime.txt")

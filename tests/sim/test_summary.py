@@ -6,11 +6,11 @@ import pytest
 
 from pygroups.cli.progress import progress_text
 from pygroups.layers.profiles import PROFILES
-from pygroups.sim.coverage import NEVER_WITH, STAGES, faults_missing, zeros
-from pygroups.sim.draw import FAULTS, Wish
+from pygroups.sim.batches.coverage import NEVER_WITH, STAGES, faults_missing, zeros
+from pygroups.sim.batches.runner import Outcome, Totals
+from pygroups.sim.batches.summary import Summary, as_json, closing
 from pygroups.sim.promises.broken import Witness
-from pygroups.sim.runner import Outcome, Totals
-from pygroups.sim.summary import Summary, as_json, closing
+from pygroups.sim.schedules.draw import FAULTS, Wish
 
 GOOD = {"messages": 300, "senders": 2, "messages heard": 300, "deliveries": 900, "views": 9}
 HIT = {"crash of a coordinator": 1, "isolation of a coordinator": 1, "flush restarted": 1, "runs sent again": 1}

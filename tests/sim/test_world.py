@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from pygroups.core.run import Run
+from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.facts import Check, Delivery
 from pygroups.sim.promises.judge import Judge
-from pygroups.sim.runner import play
-from pygroups.sim.schedule import Action, Crash, Cut, Pause, Schedule, Start, Weather
+from pygroups.sim.schedules.schedule import Schedule, Weather
+from pygroups.sim.schedules.steps import Action, Crash, Cut, Pause, Start
 from tests.sim.toy import ToyGroup, toy_builder, toy_schedule
 
 

@@ -18,8 +18,9 @@ from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Top
 from pygroups.core.view import Ballot, View
-from pygroups.sim.runner import GROUP
-from pygroups.sim.schedule import Habits, Schedule, Send, Start, Weather
+from pygroups.sim.schedules.schedule import Habits, Schedule, Weather
+from pygroups.sim.schedules.steps import Send, Start
+from pygroups.sim.world.stacks import GROUP
 from pygroups.wire.codec import Codec
 
 Seq = Annotated[int, Meta(ge=0)]

@@ -21,11 +21,11 @@ from pygroups.cli.refusals import FAILED, INTERRUPTED
 from pygroups.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from pygroups.sim.draw import Wish
-    from pygroups.sim.runner import Outcome
-    from pygroups.sim.schedule import Schedule
-    from pygroups.sim.spacetime import SpaceTime
-    from pygroups.sim.summary import Summary
+    from pygroups.sim.batches.runner import Outcome
+    from pygroups.sim.batches.summary import Summary
+    from pygroups.sim.schedules.draw import Wish
+    from pygroups.sim.schedules.schedule import Schedule
+    from pygroups.sim.world.spacetime import SpaceTime
 
 SEEDS: Final = "0:100"
 
@@ -87,9 +87,9 @@ def simulate(
     json
         Print one JSON object instead of text.
     """
-    from pygroups.sim.draw import draw
-    from pygroups.sim.simulations import read_schedule
-    from pygroups.sim.summary import command
+    from pygroups.sim.batches.simulations import read_schedule
+    from pygroups.sim.batches.summary import command
+    from pygroups.sim.schedules.draw import draw
 
     _check_together(seeds, kind, replay, shrink, schedule, journal, json)
     _check_seed("--replay", replay)
@@ -135,8 +135,8 @@ def _check_together(
 def _wish(profile: str, members: int | None, minutes: float | None, faults: str | None) -> Wish:
     """What all schedules shall be like; UsageError for what cannot be."""
     from pygroups.layers.profiles import profile_named
-    from pygroups.sim.catalog import FAULTS, checked_faults
-    from pygroups.sim.draw import MEMBERS_MAX, MEMBERS_MIN, Wish
+    from pygroups.sim.schedules.catalog import FAULTS, checked_faults
+    from pygroups.sim.schedules.draw import MEMBERS_MAX, MEMBERS_MIN, Wish
 
     profile_named(profile)
     if members is not None and not MEMBERS_MIN <= members <= MEMBERS_MAX:
@@ -159,7 +159,7 @@ def _check_seed(option: str, seed: int | None) -> None:
 
 
 def _seeds(text: str) -> range:
-    from pygroups.sim.summary import parse_seeds
+    from pygroups.sim.batches.summary import parse_seeds
 
     seeds = parse_seeds(text) if len(text) <= 2 * len(str(sys.maxsize)) else None
     if seeds is None or seeds.stop > sys.maxsize:
@@ -192,9 +192,9 @@ def _play(
     schedule: Schedule, wish: Wish, repeat: str, journal: Path | None = None, json: bool = False, **more: Any
 ) -> int:
     """One schedule, with its story; `repeat` is the command line for it.  With `json`, `more` is printed too."""
-    from pygroups.sim.runner import Totals, play
-    from pygroups.sim.spacetime import SpaceTime
-    from pygroups.sim.summary import Summary
+    from pygroups.sim.batches.runner import Totals, play
+    from pygroups.sim.batches.summary import Summary
+    from pygroups.sim.world.spacetime import SpaceTime
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     table = None if json else SpaceTime(schedule.names, columns)
@@ -225,11 +225,11 @@ def _show(table: SpaceTime, outcome: Outcome) -> None:
 
 def _shrink(seed: int, wish: Wish, file: Path | None, json: bool) -> int:
     """Find a small schedule that breaks the same promise as `seed`."""
-    from pygroups.sim.draw import draw
-    from pygroups.sim.runner import play
-    from pygroups.sim.schedule import to_json
-    from pygroups.sim.shrink import LIMIT_S, Shrinker
-    from pygroups.sim.summary import command
+    from pygroups.sim.batches.runner import play
+    from pygroups.sim.batches.shrink import LIMIT_S, Shrinker
+    from pygroups.sim.batches.summary import command
+    from pygroups.sim.schedules.draw import draw
+    from pygroups.sim.schedules.schedule import to_json
 
     shrinker = Shrinker(draw(seed, wish), lambda one, until: play(one, until=until), seconds=LIMIT_S, tell=say)
     with contextlib.suppress(KeyboardInterrupt):  # the best so far is worth having
@@ -251,8 +251,8 @@ def _shrink(seed: int, wish: Wish, file: Path | None, json: bool) -> int:
 
 def _run(seeds: range, wish: Wish, jobs: int, journal: Path | None, json: bool) -> int:
     """Until the first seed that breaks a promise, or the last."""
-    from pygroups.sim.runner import Totals, play_seeds
-    from pygroups.sim.summary import Summary, command, faults_by_name
+    from pygroups.sim.batches.runner import Totals, play_seeds
+    from pygroups.sim.batches.summary import Summary, command, faults_by_name
 
     progress = Progress(len(seeds))
     totals, failed, interrupted = Totals(), None, False
@@ -285,8 +285,8 @@ def _verdict(summary: Summary, failed: Outcome | None) -> int:
 
 
 def _print_counts(summary: Summary, failed: Outcome | None, repeat: str, json: bool, **more: Any) -> None:
+    from pygroups.sim.batches.summary import as_json, closing, failure
     from pygroups.sim.promises.judge import Judge, checks_of
-    from pygroups.sim.summary import as_json, closing, failure
 
     if json:
         promises = Judge(checks_of(summary.wish.profile)).promises

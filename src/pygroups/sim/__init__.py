@@ -2,21 +2,23 @@
 
 For tests of applications and of own layers: `scenario` plays a situation in a few lines, `simulate` many schedules that
 are drawn from seeds; both judge the promises of the profile all along, and own promises (`Check`) with them.  What a
-schedule can say, step by step, is in `pygroups.sim.schedule`.  Guides: docs/guides/scenarios.md and simulator.md.
+schedule can say, step by step, is in `pygroups.sim.schedules.steps`.  Guides: docs/guides/scenarios.md and
+simulator.md.
 """
 
 from __future__ import annotations
 
-from .catalog import FAULTS
+from .batches.runner import Outcome, Totals
+from .batches.simulations import Simulated, play, read_schedule, schedule_of, shrunk, simulate, write_schedule
 from .promises.broken import Broken, Witness
 from .promises.facts import Check, Delivery, Rest, UnicastDelivery, Viewed
-from .runner import Outcome, Totals
-from .scenario_apps import Acting, Actor, Message, messages_of
-from .scenario_frames import Hit, Rule
-from .scenario_member import Player
-from .scenarios import Group, scenario
-from .schedule import COORDINATOR, Habits, Schedule, Weather
-from .simulations import Simulated, play, read_schedule, schedule_of, shrunk, simulate, write_schedule
+from .scenarios.apps import Acting, Actor, Message, messages_of
+from .scenarios.frames import Hit, Rule
+from .scenarios.group import Group, scenario
+from .scenarios.player import Player
+from .schedules.catalog import FAULTS
+from .schedules.schedule import Habits, Schedule, Weather
+from .schedules.steps import COORDINATOR
 
 __all__ = [
     "COORDINATOR",

@@ -15,9 +15,9 @@ from pygroups.core.address import Address, checked_name
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.drivers.member import liveness_bound
-from pygroups.sim.network import CALM
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.schedule import Weather
+from pygroups.sim.schedules.schedule import Weather
+from pygroups.sim.world.network import CALM
 
 from .errors import Crashed, Unsettled
 from .loop import PROCESS

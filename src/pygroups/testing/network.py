@@ -11,8 +11,8 @@ from pygroups.core.address import Address
 from pygroups.core.events import Answered, Dead, Ended, Event
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.turn import Source
-from pygroups.sim.directory import Directory
-from pygroups.sim.network import Network
+from pygroups.sim.world.directory import Directory
+from pygroups.sim.world.network import Network
 
 from .background import Background
 

@@ -17,10 +17,10 @@ from pygroups.core.layer import Random
 from pygroups.core.records import PlainRecord
 from pygroups.drivers.member import Journal, Loop
 from pygroups.journal.writer import JournalWriter, MemoryJournal
-from pygroups.sim.network import CALM, Network
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.judge import Judge, checks_of
-from pygroups.sim.schedule import stream
+from pygroups.sim.schedules.schedule import stream
+from pygroups.sim.world.network import CALM, Network
 
 from . import network as memory
 from .background import Background

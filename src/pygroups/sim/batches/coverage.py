@@ -1,0 +1,177 @@
+"""What a batch of schedules has hit: the faults, the stages of view changes and states, and which counts must not be 0.
+
+A count that stays at 0 says that the seeds tried nothing of the kind, whatever else they proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from ..schedules import tearing
+from ..schedules.catalog import FAULTS
+
+SEEDS_MIN: Final = 300  # from so many schedules on, a zero among REQUIRED fails the command
+EMPTY_MAX: Final = 0.02  # a larger share of schedules that tested little fails it
+
+
+# -- faults
+
+
+SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "restart": ("restarts",),
+    "isolate": ("isolation",),
+    "long-pause": ("long pause",),
+    "halves": ("cut both", "isolation"),
+    "oneway": ("cut out", "cut in"),
+    "pair": ("cut both", "cut out"),
+    "tear": tuple(f"clog at {step}" for step in tearing.STEPS),
+    "ahead": ("clog at Install",),
+    "leave": ("leaves",),
+    "flap": ("flapping",),
+    "break": ("connection lost",),
+    "join": ("starts",),
+    "together": ("starts",),
+    "join-storm": ("restarts",),
+    "leave-storm": ("leaves",),
+    "handover": ("coordinator leaves",),
+    "slow": ("slow member",),
+    "full": ("reads nothing",),
+    "clock": ("clock jumps",),
+    "forget": ("peer forgotten",),
+    "alone": ("leaves",),
+    "no-keeper": ("starts",),
+    "twin": ("two lives under one name",),
+    "stranger": ("another profile",),
+    "directory": ("directory: late", "directory: former", "directory: some"),
+    "drift": ("drifting clocks",),
+    "loss": ("lost",),
+    "burst": ("burst", "lost"),
+    "repeat": ("repeated",),
+    "reorder": ("reordered",),
+    "tail": ("delayed",),
+    "replay": ("replayed",),
+    "corrupt": ("flipped", "truncated", "glued"),
+    **dict.fromkeys(("stay-oneway", "stay-pair", "stay-apart", "unreached"), ("cut that stays",)),
+    "limits": ("starts",),
+    "no-state": ("no state given",),
+}
+"""The counters of which one says that a fault happened; a fault that is not here counts under its own name."""
+
+
+def faults_missing(asked: tuple[str, ...], happened: Mapping[str, int]) -> list[str]:
+    """Of the faults that were asked for, those that never happened."""
+    return [fault for fault in asked if not any(happened.get(name) for name in SHOWN_BY.get(fault, (fault,)))]
+
+
+# -- stages
+
+
+STAGES: Final[Mapping[str, Mapping[str, str]]] = {
+    "Gms": {
+        "asked to join": "sent Join",
+        "name taken": "name taken",
+        "refused": "sent Refuse",
+        "asked to leave": "sent LeaveReq",
+        "Ready asked": "sent Ready",
+        "Ready answered": "sent ReadyRsp",
+        "joiner silent at Ready": "joiner silent",
+        "Collect": "sent Collect",
+        "bound": "bound",
+        "bound again, to a higher ballot": "bound again",
+        "leaver bound": "leaver bound",
+        "Collect answered": "sent CollectAck",
+        "refused by a higher ballot": "sent Low",
+        "Propose": "sent Propose",
+        "fetches to the cut": "fetches to the cut",
+        "accepted": "sent Accept",
+        "attempt restarted": "flush restarted",
+        "attempt given up": "flush given up",
+        "Install": "sent Install",
+        "Install acknowledged": "sent InstallAck",
+        "handed on by another than its leader": "view handed on",
+        "leader left with the view it decided": "leader left with its view",
+        "left when its time was over": "leave timed out",
+        "joiner told its digest": "sent Digest",
+        "Done": "sent Done",
+        "stuck call": "sent Stuck",
+        "told to be elsewhere": "sent Elsewhere",
+        "excluded": "sent Excluded",
+    },
+    "Flush": {"runs withheld": "runs withheld", "multicasts kept for the next view": "runs for the next view"},
+    "StateTransfer": {
+        "state may come": "sent StateBegin",
+        "state chunk": "sent StateData",
+        "state chunk acknowledged": "sent StateAck",
+        "state had": "sent StateDone",
+        "state from another provider": "state from another",
+        "state lost with all who had it": "state lost",
+    },
+}
+"""By layer, what can happen in it at a view change, in that order, and the counter that says so."""
+
+NEVER_WITH: Final[Mapping[str, str]] = {"multicasts kept for the next view": "Sequencer"}
+"""Stages that cannot be where a profile has this layer: SEQUENCER sends nothing down while it is stopped."""
+
+
+def stages_hit(layers: tuple[str, ...], counts: Mapping[str, int]) -> dict[str, int]:
+    """How often each stage of these layers was hit, in the order of a view change."""
+    stages = [stage for layer, those in STAGES.items() if layer in layers for stage in those.items()]
+    return {stage: counts.get(counter, 0) for stage, counter in stages if NEVER_WITH.get(stage) not in layers}
+
+
+# -- what must not be 0
+
+
+class Required(NamedTuple):
+    """A count that a large batch has to have something in."""
+
+    name: str
+    count: Callable[[Mapping[str, int]], int]
+    faults: tuple[str, ...] = ()  # only if one of these was asked for
+    layer: str = ""  # only if the profile has this one
+
+
+def retransmissions(counts: Mapping[str, int]) -> int:
+    """Runs that any layer sent again."""
+    return sum(number for name, number in counts.items() if name.endswith("sent again"))
+
+
+def _counter(name: str) -> Callable[[Mapping[str, int]], int]:
+    return lambda counts: counts.get(name, 0)
+
+
+STOPPING: Final = (
+    "crash",
+    "restart",
+    "isolate",
+    "pause",
+    "long-pause",
+    "halves",
+)  # what stops a member in the middle of a view change
+LOSING: Final = (
+    *("crash", "restart", "isolate", "halves", "ring", "oneway", "pair", "tear", "flap", "break"),
+    *("loss", "burst", "corrupt"),
+)
+
+REQUIRED: Final = (
+    Required("messages", _counter("messages")),
+    Required("deliveries", _counter("deliveries")),
+    Required("views", _counter("views"), layer="Gms"),
+    Required("crashes of a coordinator", _counter("crash of a coordinator"), ("crash",), "Gms"),
+    Required("isolations of a coordinator", _counter("isolation of a coordinator"), ("isolate",), "Gms"),
+    Required("restarted flushes", _counter("flush restarted"), STOPPING, "Gms"),
+    Required("retransmissions", retransmissions, LOSING),
+    Required("drops", _counter("drops"), FAULTS),
+)
+
+
+def zeros(layers: tuple[str, ...], faults: tuple[str, ...], counts: Mapping[str, int]) -> list[str]:
+    """The names of the required counts that are 0."""
+    return [
+        required.name
+        for required in REQUIRED
+        if not required.count(counts)
+        and (not required.faults or any(fault in faults for fault in required.faults))
+        and (not required.layer or required.layer in layers)
+    ]

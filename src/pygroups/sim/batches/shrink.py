@@ -1,0 +1,246 @@
+"""A schedule that breaks a promise made smaller: what can be taken away without losing the failure goes.
+
+It goes from coarse to fine, since a small schedule is played faster: time, members, kinds of faults and weather first,
+then step by step.  What is left is made weaker and plainer, and all of it again until nothing more can be taken away.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from pygroups.core.errors import UsageError
+from pygroups.core.limits import SECOND
+
+from ..promises.broken import Witness
+from ..schedules.schedule import Schedule
+from ..schedules.steps import Action, Send, Start
+from . import simpler
+from .runner import Outcome
+from .simpler import is_fault, size_of
+
+Play = Callable[[Schedule, int | None], Outcome]  # plays a schedule until that time, or to its end
+Simplify = Callable[[Schedule], Iterator[Schedule]]
+TRIES: Final = 3_000
+LIMIT_S: Final = 60.0
+LUCK: Final = 8  # so many other chances
+MANY: Final = 12  # steps that still stand after most could be dropped
+FEW: Final = 3  # members that people follow with ease
+HURRY: Final = 4  # what waits in vain is given this part of the time at first
+
+
+def alike(one: Witness, other: Witness) -> bool:
+    """Whether two witnesses tell of the same failure: the same promise, in the same words but for numbers and names."""
+    return (one.promise, _words(one.detail)) == (other.promise, _words(other.detail))
+
+
+def _words(detail: str) -> str:
+    return re.sub(r"\d+", "0", re.sub(r"\S+@\w+", "@", detail))
+
+
+class Shrinker:
+    """Looks for the smallest schedule that breaks the promise that `schedule` breaks; UsageError if that breaks none.
+
+    At most so many `tries`, and about so many `seconds`.  `tell` hears how far it is.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        play: Play,
+        *,
+        tries: int = TRIES,
+        seconds: float | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        outcome = play(schedule, None)
+        if outcome.witness is None:
+            raise UsageError(f"the schedule of seed {schedule.seed} breaks no promise: there is nothing to shrink")
+        self.before = self.best = schedule
+        self.tries = 0
+        self.done = False  # nothing more can be taken away
+        self._witness = outcome.witness
+        self._failed_at = outcome.now
+        self._sure = schedule, outcome.now  # the best of those that were given all of their bound
+        self._waits = outcome.now >= schedule.heal_at + schedule.bound  # for something that does not come
+        self._hurry = HURRY if self._waits else 1
+        self._stormy = False
+        self._play = play
+        self._most = tries
+        self._began = time.monotonic()
+        self._limit = seconds
+        self._tell = tell
+        self._known: set[bytes] = set()
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._began
+
+    @property
+    def _spent(self) -> bool:
+        return self.tries >= self._most or (self._limit is not None and self.seconds >= self._limit)
+
+    def run(self) -> Schedule:
+        """Again and again, until nothing more can be taken away or the tries or the seconds are over."""
+        while True:
+            before = self.best
+            for phase in (self._coarsely, self._step_by_step, self._in_a_storm, self._finely):
+                phase()
+                self._make_sure()
+            if self.best == before and not self._with_luck():
+                break
+        self.done = not self._spent
+        return self.small
+
+    @property
+    def small(self) -> Schedule:
+        """The smallest that fails for sure."""
+        return self.best if self._hurry == 1 else self._sure[0]
+
+    def said(self) -> str:
+        """What came of it, in a sentence."""
+        more = "nothing more can be taken away" if self.done else "there may be more to take away"
+        effort = f"{self.tries:,} tries and {self.seconds:.1f} seconds"
+        return f"{size_of(self.small)}, of {size_of(self.before)}, after {effort}: {more}"
+
+    def figures(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "before": size_of(self.before)._asdict(),
+            "after": size_of(self.small)._asdict(),
+            "tries": self.tries,
+            "seconds": round(self.seconds, 1),
+            "done": self.done,
+        }
+
+    def _coarsely(self) -> None:
+        self._cut_short()
+        self._each(simpler.without_one)
+        self._each(simpler.ordinary)
+        self._drop_kinds()
+        self._cut_short()
+
+    def _step_by_step(self) -> None:
+        self._drop(is_fault)
+        self._once(simpler.all_sends_small)
+        self._drop(lambda action: isinstance(action, Send))
+        self._each(simpler.without_one)
+        self._each(simpler.one_for_another)
+        self._drop(lambda action: isinstance(action, Start))
+        self._each(simpler.without_bystanders)
+        self._cut_short()
+
+    def _finely(self) -> None:
+        self._each(simpler.calmer)
+        self._each(simpler.plainer)
+        self._weaken()
+        self._each(simpler.sends_merged)
+        self._once(simpler.rounder)
+        self._once(simpler.sooner)
+
+    def _in_a_storm(self) -> None:
+        """Where many steps were needed until the weather did harm, a few are enough in a worse one."""
+        if self._stormy or size_of(self.best).steps <= MANY:
+            return
+        self._stormy = True
+        seeds = range(self.before.seed, self.before.seed + 2 * LUCK)
+        if any(self._once(_by_chance(simpler.stormier, seed)) for seed in seeds):
+            self._step_by_step()
+
+    def _with_luck(self) -> bool:
+        """What is taken away also changes when things happen, and by that alone a failure may be missed: the same with
+        other chances.  Whether anything more could be taken away."""
+        before = self.best
+        size = size_of(before)
+        small = size.members <= FEW and size.steps <= MANY
+        for luck in range(1, 1 + (LUCK // 2 if small else LUCK)):
+            self._each(_by_chance(simpler.without_any, self.before.seed + luck))
+        return self.best != before
+
+    def _try(self, candidate: Schedule) -> bool:
+        if self._spent or candidate == self.best:
+            return False
+        known = msgspec.json.encode(candidate)
+        if known in self._known:
+            return False
+        self._known.add(known)
+        self.tries += 1
+        if not self._fails(candidate, self._hurry):
+            return False
+        self.best = candidate
+        if self._tell is not None:
+            self._tell(f"{size_of(candidate)} after {self.tries} tries and {self.seconds:.0f} s")
+        return True
+
+    def _fails(self, candidate: Schedule, hurry: int) -> bool:
+        """Whether it does in the same way, given that part of the time in which everything has to happen."""
+        played = msgspec.structs.replace(candidate, bound=candidate.bound // hurry)
+        until = None if self._waits else 2 * self._failed_at + 20 * SECOND  # what fails far later is no gain
+        outcome = self._play(played, until)
+        if outcome.witness is None or not alike(outcome.witness, self._witness):
+            return False
+        self._failed_at = outcome.now
+        return True
+
+    def _make_sure(self) -> None:
+        """What waits in vain is mostly seen long before its time is over, and given only a part of it.  But not for
+        sure: now and then the best one gets all of it."""
+        if self._hurry == 1 or self.best == self._sure[0]:
+            return
+        if self._fails(self.best, 1):
+            self._sure = self.best, self._failed_at
+        else:
+            self.best, self._failed_at = self._sure
+            self._hurry //= 2
+            self._known.clear()
+
+    # -- ways through
+
+    def _each(self, simplify: Simplify) -> None:
+        """What is simpler, until nothing of it still fails."""
+        while self._once(simplify):
+            pass
+
+    def _once(self, simplify: Simplify) -> bool:
+        """The first of what is simpler that still fails; whether there is one."""
+        return any(self._try(candidate) for candidate in simplify(self.best))
+
+    def _cut_short(self) -> None:
+        self._each(lambda schedule: simpler.shorter(schedule, self._failed_at))
+
+    def _drop_kinds(self) -> None:
+        """All steps of one kind, but starts."""
+        for kind in dict.fromkeys(type(action) for action in self.best.actions):
+            if kind is not Start:
+                self._try(simpler.without(self.best, [one for one in self.best.actions if type(one) is kind]))
+
+    def _drop(self, chosen: Callable[[Action], bool]) -> None:
+        """Of the chosen steps all, half, a quarter, ..., each one; the last ones first."""
+        size = sum(map(chosen, self.best.actions))
+        while size:
+            end = sum(map(chosen, self.best.actions))
+            while end > 0:
+                those = [action for action in self.best.actions if chosen(action)]
+                self._try(simpler.without(self.best, those[max(0, end - size) : end]))
+                end -= size
+            size //= 2
+
+    def _weaken(self) -> None:
+        """Each of the steps, as far as it goes."""
+        for place in range(len(self.best.actions)):
+            self._each(partial(simpler.milder, place=place))
+
+
+def _by_chance(simplify: Simplify, seed: int) -> Simplify:
+    """The same schedules with other chances."""
+
+    def reseeded(schedule: Schedule) -> Iterator[Schedule]:
+        return (simpler.changed(one, seed=seed) for one in simplify(schedule))
+
+    return reseeded

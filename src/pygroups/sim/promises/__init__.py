@@ -1,0 +1,1 @@
+"""The promises as checks that run while a schedule runs."""

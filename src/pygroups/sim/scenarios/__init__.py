@@ -1,0 +1,1 @@
+"""Situations that a test plays in a few lines."""

@@ -1,0 +1,251 @@
+"""Scenarios: given, when, then, in a few lines each, in virtual time.  Guide: docs/guides/scenarios.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pygroups.core.errors import UsageError
+from pygroups.core.events import Event
+from pygroups.core.layer import Layer
+from pygroups.core.limits import SECOND, Config
+from pygroups.layers.profiles import Profile, profile_named
+
+from ..promises.broken import Broken, Witness
+from ..promises.facts import Check
+from ..promises.judge import PROFILES, Judge, checks_of
+from ..schedules.schedule import Habits, Schedule, Weather
+from ..world.ending import settle
+from ..world.member import Member
+from ..world.spacetime import Heard, SpaceTime
+from .apps import Acting, Actor, ActorFactory
+from .frames import Heads
+from .player import Player, Recorder
+from .script import ScenarioWorld, Script
+from .verbs import CALM, Names, Verbs, listed
+
+BRISK: Final = Habits()
+FORMS_WITHIN: Final = 60.0  # seconds until all are in one view
+SETTLING: Final = 0.02  # seconds between two looks at whether everything has settled
+STORY_LINES: Final = 200  # of a failed scenario: the last ones
+
+
+def scenario(
+    names: Names = "A B C",
+    *,
+    profile: str | Profile = "total",
+    layers: Sequence[type[Layer]] | None = None,
+    application: ActorFactory | None = None,
+    checks: Iterable[Check] = (),
+    formed: bool = True,
+    seed: int = 0,
+    weather: Weather = CALM,
+    habits: Habits = BRISK,
+    journal: bool = False,
+    bound: float = 60.0,
+    **config: int,
+) -> Group:
+    """A group in virtual time, for `with scenario("A B C") as group`.
+
+    It begins with all of `names` in one view in this order, or with nobody (`formed=False`).  The promises of `profile`
+    are judged all along; at the end of the block everything heals, and within `bound` seconds everything promised must
+    have happened.  What fails is raised with the story of what happened.
+
+    `profile`: a name, or an own Profile, which is judged by the promises of the profile of the same name if there is
+    one.  `layers`: other layers in its place, below the top, top first.  `application`: makes what acts at each member.
+    `checks`: promises to judge beside those of the profile.  `seed`: chance.  `weather`: of the network.
+    `habits`: how long a process and its application take.  `journal`: keep journals.
+    `config`: fields of core.limits.Config, in their units (microseconds and bytes).
+    """
+    found = profile_named(profile) if isinstance(profile, str) else profile
+    if layers is not None:
+        found = found._replace(layers=tuple(layers))
+    wanted = names.split() if isinstance(names, str) else list(names)
+    Config(**config)  # UsageError for what cannot be
+    schedule = Schedule(
+        seed=seed,
+        profile=found.name,
+        names=tuple(wanted),
+        habits=dict.fromkeys(wanted, habits),
+        config=config,
+        weather=weather,
+        rejoin=False,
+        actions=(),
+        heal_at=0,
+        bound=int(bound * SECOND),
+    )
+    group = Group(schedule, found, list(checks), application, journal)
+    if formed:
+        group.forms(wanted)
+    return group
+
+
+class NotYet(AssertionError):
+    """A condition did not come to hold in time."""
+
+
+class Group(Verbs):
+    """A group in virtual time: what happens to its members, and how to get at each of them."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        profile: Profile,
+        checks: list[Check],
+        application: ActorFactory | None,
+        journal: bool,
+    ) -> None:
+        self._recorder = Recorder()
+        promised = checks_of(profile.name) if profile.name in PROFILES else []
+        self._listener = _Listener(self)
+        judge = Judge([*promised, *checks, self._recorder])
+        world = ScenarioWorld(schedule, profile, judge, journals=journal, story=self._listener)
+        super().__init__(world, judge, Heads(profile.layers))
+        self._application = application
+        self.actors: dict[str, Actor] = {}
+        self.world.on_start = self._begin_acting
+        if self.world.network.silences:
+            self.judge.disturbed()
+
+    # -- members
+
+    def __getitem__(self, name: str) -> Player:
+        """The member of this name."""
+        return Player(self.world, self._recorder, name)
+
+    @property
+    def members(self) -> list[Player]:
+        """Those who run, by their start."""
+        return [self[name] for name in self.world.running]
+
+    def forms(self, names: Names) -> None:
+        """Start these, one after the other, until all are in one view in this order."""
+        wanted = listed(names)
+        for name in wanted:
+            self.start(name)
+            self.until(lambda name=name: bool(self[name].view), within=FORMS_WITHIN)  # type: ignore[misc]
+        self.until(lambda: all(self[name].view == tuple(wanted) for name in wanted), within=FORMS_WITHIN)
+        self.settles(within=FORMS_WITHIN)
+
+    # -- time
+
+    @property
+    def now(self) -> float:
+        """Virtual time in seconds."""
+        return self.world.agenda.now / SECOND
+
+    def after(self, seconds: float) -> None:
+        """Let so much time pass."""
+        self.world.agenda.run_until(self.world.agenda.now + int(seconds * SECOND))
+
+    def later(self, seconds: float, do: Callable[..., Any], *args: Any) -> None:
+        """Call `do(*args)` when so much time has passed."""
+        self.world.agenda.after(int(seconds * SECOND), do, *args)
+
+    def until(self, condition: Callable[[], bool], within: float, step: float = 0.001) -> None:
+        """Let time pass until the condition holds; AssertionError if it does not `within` so many seconds.  It is
+        looked at each `step` seconds."""
+        agenda = self.world.agenda
+        limit = agenda.now + int(within * SECOND)
+        while not condition():
+            if agenda.now >= limit:
+                raise NotYet(f"{within:g} seconds of virtual time passed, and it does not hold yet")
+            agenda.run_until(min(agenda.now + int(step * SECOND), limit))
+
+    def settles(self, within: float = 60.0) -> None:
+        """Let time pass until everything promised so far has happened; AssertionError if it does not in that time."""
+        missing: list[Broken] = []
+
+        def settled() -> bool:
+            if self.world.planned:
+                missing[:] = [Broken("liveness", f"{self.world.planned} payloads are still to be sent")]
+                return False
+            try:
+                self.judge.settled(self.world.rests())
+            except Broken as broken:
+                missing[:] = [broken]
+                return False
+            return True
+
+        self.after(SETTLING)  # what was asked for just now begins
+        try:
+            self.until(settled, within, step=SETTLING)
+        except NotYet:
+            raise NotYet(f"after {within:g} seconds: {missing[0]}") from None
+
+    # -- beginning and end
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self.ends()
+            except (Broken, AssertionError) as broken:
+                self._note(broken)
+                raise
+        else:
+            self._note(error)
+
+    def _note(self, error: BaseException) -> None:
+        error.add_note(self.told(error.witness if isinstance(error, Broken) else None))
+
+    def ends(self) -> None:
+        """Everything heals, and all that was promised happens within the bound; Broken if not.  `with` does this.
+
+        NotYet if somebody was to crash at a moment that has not come: the scenario would show nothing.
+        """
+        for member in self.world.running.values():
+            for moment in [armed.trap.fault.moment for armed in member.armed if not armed.trap.over]:
+                raise NotYet(f"{member.address.name} was to crash at {moment!r}, and that has not come")
+        self.world.rules.clear()
+        for player in self.members:
+            player.reads()
+        self.world.heal()
+        self.world.network.set_weather(CALM)
+        settle(self.world)
+
+    def told(self, witness: Witness | None = None) -> str:
+        """What happened so far, as a table of the last rows; those with what `witness` names are marked."""
+        table = SpaceTime(list(self.world.births))
+        table.heard = self._listener.heard
+        lines = [line.plain() for line in table.lines(witness)]
+        return "\n".join(["what happened:", *lines[-STORY_LINES:]])
+
+    def save_journals(self, root: Path) -> None:
+        """Write everybody's journal so far into a folder that `pygroups audit` judges; needs scenario(journal=True)."""
+        for member in self.world.lives.values():
+            if member.journal is None:
+                raise UsageError("this scenario keeps no journals: write scenario(..., journal=True)")
+            member.journal.save(root)
+
+    # -- what listens
+
+    def _begin_acting(self, member: Member, script: Script) -> None:
+        if self._application is not None:
+            acting = Acting(self.world, member)
+            self.actors[member.address.name] = self._application(acting)
+
+    def heard(self, who: str, event: Event) -> None:
+        """`who`'s stack told its application this."""
+        actor = self.actors.get(who)
+        if actor is not None:
+            actor.on_event(event)
+
+
+class _Listener:
+    """Keeps what happened, and has applications hear what their stacks tell them."""
+
+    def __init__(self, group: Group) -> None:
+        self.heard: list[Heard] = []
+        self._group = group
+
+    def hear(self, now: int, who: str, what: str | Event) -> None:
+        self.heard.append(Heard(now, who, what))
+        if isinstance(what, Event):
+            self._group.heard(who, what)

@@ -1,0 +1,148 @@
+"""The world of a scenario: the simulated one, in which the application sends what a test says and single runs can be
+lost, repeated and delayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from pygroups.core.address import Address
+from pygroups.core.errors import UsageError
+from pygroups.core.top import Top
+from pygroups.layers.profiles import Profile
+from pygroups.wire.codec import Codec
+
+from ..promises.judge import Judge
+from ..schedules.schedule import Habits, Schedule
+from ..world import faults
+from ..world.member import Member
+from ..world.stacks import GROUP, builder_of
+from ..world.story import Story
+from ..world.workload import Application, Order
+from ..world.world import World
+from .frames import Hit, Rule
+
+
+class Parcel(Order):
+    """One payload that the test gave to the application."""
+
+    payload: bytes
+
+
+class Script(Application):
+    """The application of a scenario: it sends the test's payloads, and reads unless it was told not to."""
+
+    def __init__(self, me: Address, top: Top, reads_after: int, rng: Random) -> None:
+        super().__init__(me, top, reads_after, rng)
+        self.numbered = 0  # payloads that the test gave a number only
+        self.reads = True
+
+    def payload(self, size: int) -> bytes:
+        order = self.orders[0]
+        assert isinstance(order, Parcel)
+        return order.payload
+
+    def reading_time(self) -> int | None:
+        return super().reading_time() if self.reads else None
+
+
+class ScenarioWorld(World):
+    """A world with rules about single runs."""
+
+    def __init__(self, schedule: Schedule, profile: Profile, judge: Judge, *, journals: bool, story: Story) -> None:
+        self.codec = Codec(GROUP, profile.heads())
+        super().__init__(
+            schedule,
+            builder_of(profile),
+            judge,
+            at_moments=faults.at_moments,
+            journals=journals,
+            story=story,
+        )
+        self.rules: list[Rule] = []
+        self.on_start: Callable[[Member, Script], None] | None = None
+        self.planned = 0  # payloads whose time to be sent has not come
+
+    def start(self, name: str) -> None:
+        """A new life begins under `name`, with an application that does what the test says."""
+        if name in self.running:
+            raise UsageError(f"{name} runs already")
+        habits = self.schedule.habits.setdefault(name, Habits())
+        super().start(name)
+        member = self.running[name]
+        script = member.app = Script(member.address, member.top, habits.reads_after, member.rng)
+        if self.on_start is not None:
+            self.on_start(member, script)
+
+    def life(self, name: str) -> Member:
+        """The life that runs under `name`, or the last one; UsageError if there was none."""
+        if name in self.running:
+            return self.running[name]
+        lives = [member for member in self.lives.values() if member.address.name == name]
+        if not lives:
+            raise UsageError(f"nobody was ever started as {name}")
+        return lives[-1]
+
+    def put(self, member: Member, payloads: Sequence[bytes], to: Address | None) -> None:
+        """`member`'s application sends these as soon as it may."""
+        if member.ended or member.leaving or not payloads:
+            return
+        for payload in payloads:
+            member.app.orders.append(Parcel(1, len(payload), to, payload))
+        member.arrive(_nothing)
+
+    def plan(self, delay: int, member: Member, payload: bytes, to: Address | None) -> None:
+        """`member`'s application sends this in so many microseconds."""
+        self.planned += 1
+        self.agenda.after(delay, self._planned_comes, member, payload, to)
+
+    def _planned_comes(self, member: Member, payload: bytes, to: Address | None) -> None:
+        self.planned -= 1
+        self.put(member, [payload], to)
+
+    # -- rules
+
+    def send(self, member: Member, dest: Address, frames: Sequence[bytes]) -> None:
+        """`member` hands frames for `dest` to its kernel; the rules decide what becomes of each run in them."""
+        if dest not in self.lives:  # somebody whom the test made up
+            self.count("to nobody", len(frames))
+        elif not self.rules:
+            super().send(member, dest, frames)
+        else:
+            for frame in frames:
+                self._send_judged(member, dest, frame)
+
+    def _send_judged(self, member: Member, dest: Address, frame: bytes) -> None:
+        runs = self.codec.decode(frame, dest)
+        left = [run for run in runs if not self._taken(member, Hit(self.agenda.now, member.address, dest, run))]
+        if len(left) == len(runs):
+            super().send(member, dest, [frame])
+        elif left:
+            super().send(member, dest, self.codec.encode(member.address, left[0].dest, left))
+
+    def _taken(self, member: Member, hit: Hit) -> bool:
+        """Whether a rule takes this run out of its frame."""
+        for rule in self.rules:
+            if not rule.takes(hit):
+                continue
+            if rule.fate != "watch":
+                self.tell(hit.src.name, f"{rule.fate}: {hit}")
+            if rule.fate == "drop":
+                self.judge.disturbed()
+                return True
+            if rule.fate == "delay":
+                self.judge.disturbed()
+                self.agenda.after(rule.amount, self.send_alone, member, hit)
+                return True
+            if rule.fate == "repeat":
+                for _ in range(rule.amount):
+                    self.send_alone(member, hit)
+        return False
+
+    def send_alone(self, member: Member, hit: Hit) -> None:
+        """Put this run on the wire, in a frame of its own; no rule looks at it again."""
+        super().send(member, hit.dest, self.codec.encode(hit.src, hit.run.dest, [hit.run]))
+
+
+def _nothing() -> None:
+    """What an application does that only wants a turn."""

@@ -1,0 +1,1 @@
+"""What is drawn from a seed: a schedule, which is a list of steps, as data."""

@@ -1,0 +1,294 @@
+"""What a seed means: the schedule that is drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final, NamedTuple
+
+from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.layers.profiles import profile_named
+
+from . import kinds, lasting
+from .catalog import DISTURBING, FAULTS, GRAVE, STEPS
+from .plan import FORMATION, Plan
+from .schedule import Habits, Schedule, Weather, stream
+from .stages import labels_of
+from .steps import Action, Send, Start
+from .tearing import last_change
+
+NAMES: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MEMBERS_MIN: Final = 2
+MEMBERS_MAX: Final = len(NAMES)
+MESSAGES: Final = 320  # planned while there are faults; some of their senders will be gone
+LONG: Final = 0.08  # of the schedules with late copies so many last far longer, so that what is late can be very late
+
+
+STAYS: Final = 0.3  # of the schedules that may have it so many have something that lasts when the rest has healed
+NOTHING_STAYS: Final = lasting.Stay(0, False)
+DUTIES: Final = 0.5  # of all schedules, in so many the duties of time are tried out when all is quiet
+LAST_CHANGE: Final = 0.2  # of the schedules in which anybody leaves so many end with it
+
+
+class Wish(NamedTuple):
+    """What the caller wants of all schedules."""
+
+    profile: str
+    members: int | None = None  # how many; None: drawn
+    minutes: float | None = None  # of faults; None: some seconds, drawn
+    faults: tuple[str, ...] = FAULTS
+
+
+def draw(seed: int, wish: Wish) -> Schedule:
+    """The schedule of `seed`."""
+    rng = stream(seed, "schedule")
+    faults = _part(stream(seed, "swarm"), wish)
+    count = wish.members or (rng.randint(6, 12) if rng.random() < 0.05 else rng.randint(3, 5))
+    names = tuple(NAMES[:count])
+    config = _config(stream(seed, "config"), faults)
+    patience = _patience(config)
+    weather = _weather(stream(seed, "weather"), faults)
+    lasts = _duration(rng, wish, patience, weather)
+    plan = Plan(stream(seed, "faults"), names, lasts, patience, faults, labels_of(profile_named(wish.profile).heads()))
+    over = _fill(plan, wish)
+    heal_at = max(FORMATION + lasts, over)
+    last = "leave" in faults and stream(seed, "last change").random() < LAST_CHANGE
+    if last:
+        last_change(plan, heal_at)
+    plan.actions = [step for step in plan.actions if step.at < heal_at or isinstance(step, Start)]
+    stay = NOTHING_STAYS if last else _stay(stream(seed, "stays"), plan, wish, heal_at, config)
+    steps = [*_starts(stream(seed, "starts"), names, FORMATION + lasts, faults), *plan.actions]
+    sends = _sends(stream(seed, "sends"), names, FORMATION + lasts, heal_at, config, wish)
+    if last:
+        sends = [send for send in sends if send.at < heal_at]
+    return Schedule(
+        seed=seed,
+        profile=wish.profile,
+        names=names,
+        habits=_habits(stream(seed, "habits"), names, faults),
+        config=config,
+        weather=weather,
+        rejoin=rng.random() < 0.5,
+        duties=stream(seed, "duties").random() < DUTIES,
+        actions=tuple(sorted([*steps, *sends], key=lambda action: action.at)),
+        heal_at=heal_at,
+        bound=bound_of(config, weather),
+        stays=stay.lasts,
+        for_good=stay.for_good,
+    )
+
+
+def _stay(rng: Random, plan: Plan, wish: Wish, heal_at: int, config: dict[str, int]) -> lasting.Stay:
+    """What lasts when everything else has healed; the faults are drawn from the plan's own chance."""
+    staying = tuple(fault for fault in plan.may if fault in lasting.STAYING)
+    if not staying or rng.random() >= (STAYS if wish.faults == FAULTS else 0.9):
+        return NOTHING_STAYS
+    return lasting.add(plan, staying, heal_at, Config(**config))
+
+
+def bound_of(config: dict[str, int], weather: Weather) -> int:
+    """How long after the last fault everything may take.  Copies that come late are answered, and a connection with
+    somebody who is gone is given up only when it is old."""
+    late = weather.late_max + Config(**config).connection_age if weather.late else 0
+    return 30 * SECOND + 20 * _patience(config) + late
+
+
+def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
+    """The faults that this schedule has: a part of those that are wished for.
+
+    A schedule that has everything tries little of anything: most do without most of the faults.  In some nobody who
+    lives ever looks dead; then nobody may be taken for dead.
+    """
+    wished = wish.faults
+    if rng.random() < 0.15:
+        wished = tuple(fault for fault in wished if fault not in DISTURBING)
+    share = rng.choice((0.25, 0.5, 0.75)) if wish.faults == FAULTS else 0.8
+    part = [fault for fault in wished if rng.random() < share]
+    grave = [fault for fault in wished if fault in GRAVE]
+    if grave and not any(fault in GRAVE for fault in part) and rng.random() < 0.97:
+        part.append(rng.choices(grave, [GRAVE[fault] for fault in grave])[0])
+    return tuple(part)
+
+
+def _config(rng: Random, faults: Sequence[str]) -> dict[str, int]:
+    """Mostly faster than the defaults, so that more happens in a second; sometimes with small limits."""
+    config: dict[str, int] = {}
+    if rng.random() < 0.85:
+        beat = rng.choice([50, 100, 200]) * MILLISECOND
+        config |= {
+            "heartbeat": beat,
+            "heartbeat_timeout": rng.randint(3, 6) * beat,
+            "verify_timeout": rng.randint(1, 2) * beat,
+            "ready_timeout": rng.choice([100, 200, 500]) * MILLISECOND,
+            "flush_timeout": rng.choice([150, 300, 1000]) * MILLISECOND,
+            "leave_timeout": 3 * SECOND,
+            "join_retry": rng.choice([100, 300]) * MILLISECOND,
+        }
+    if rng.random() < (0.7 if "full" in faults else 0.2):
+        config |= {"run_bytes": 2 << 10, "window": rng.choice([4, 8, 32]) << 10, "stable_bytes": 2 << 10}
+    if rng.random() < 0.1:
+        config |= {"nakack_early_max": 8, "unicast_early_max": 8, "nakack_request_runs": 3, "unicast_request_runs": 3}
+    if "no-state" in faults:
+        config |= {"state_timeout": rng.choice((500, 2_000)) * MILLISECOND}
+    if "limits" in faults:
+        config |= _small(stream(rng.randrange(1 << 32), "limits"))
+    if rng.random() < 0.9:  # else the end of a schedule may take half a minute of nothing but heartbeats
+        config |= {"connection_age": rng.choice([1, 3]) * SECOND}
+    return config
+
+
+SMALL: Final[dict[str, Sequence[int]]] = {
+    "runs_in_flight": (1, 2, 8),
+    "unicast_ack_runs": (1, 4),
+    "unicast_early_max": (2, 8),
+    "unicast_request_runs": (8, 16),
+    "unicast_backoff_max": (50 * MILLISECOND, 200 * MILLISECOND),
+    "nakack_early_max": (2, 8),
+    "nakack_request_runs": (3, 8),
+    "nakack_backoff_max": (50 * MILLISECOND, 200 * MILLISECOND),
+    "announce_max": (100 * MILLISECOND, 1 * SECOND),
+    "stable_bytes": (1 << 10, 4 << 10),
+    "stable_backoff_max": (200 * MILLISECOND,),
+    "future_runs_max": (2, 4, 16),
+    "batch": (1 * MILLISECOND, 100 * MILLISECOND),
+    "views_per_second": (1, 10),
+    "state_chunk": (16, 64),
+    "state_chunks_ahead": (2, 4),
+    "unicast_peers_max": (2, 8),
+}
+
+
+def _small(rng: Random) -> dict[str, int]:
+    """Some limits and time-outs that a schedule soon comes to; runs are small, and the window holds many.
+
+    `tombstone` is not among them: it has to be longer than a copy of a frame can be late; nor `tombstones_max`, which
+    has to be larger than the number of processes that end within that time.  Nor is `link_bytes`: the
+    queues of connections are the drivers', and no part of this world.  Nor is `marks_max`: a journal does not tell
+    which origins a member has forgotten, so the audit could not judge a state.
+    """
+    small = {name: rng.choice(values) for name, values in SMALL.items() if rng.random() < 0.3}
+    if rng.random() < 0.4:
+        small |= {"future_runs_max": 2}
+    if rng.random() < 0.4:
+        small |= {"run_bytes": rng.choice((64, 256)), "window": rng.choice((8, 64)) << 10, "runs_in_flight": 8}
+    return small
+
+
+def _patience(config: dict[str, int]) -> int:
+    """How long a silent member is waited for before it is suspected."""
+    defaults = Config(**config)
+    return defaults.heartbeat_timeout + defaults.verify_timeout
+
+
+def _duration(rng: Random, wish: Wish, patience: int, weather: Weather) -> int:
+    if wish.minutes is not None:
+        return int(wish.minutes * 60 * SECOND)
+    if weather.late_max > 10 * SECOND:
+        return weather.late_max
+    return int(max(rng.uniform(5, 8) * SECOND, rng.uniform(2, 3) * patience))
+
+
+def _habits(rng: Random, names: Sequence[str], faults: Sequence[str]) -> dict[str, Habits]:
+    def drift(most: int) -> int:
+        return rng.randint(-most, most) if "drift" in faults else 0
+
+    without = [name for name in names if "no-keeper" in faults and rng.random() < 0.3]
+    fails = rng.choice(names) if "no-state" in faults else None
+    return {
+        name: Habits(
+            state=rng.choice(("raises", "hangs")) if name == fails else "keeps none" if name in without else "gives",
+            loop_delay=rng.choice([50, 100, 300, 2 * MILLISECOND]),
+            reads_after=rng.choice([100, MILLISECOND, 5 * MILLISECOND, 5 * MILLISECOND, 100 * MILLISECOND]),
+            drift=drift(400),
+            wall_drift=drift(500),
+            state_apart=rng.choice((0, 0, 5, 30)) * MILLISECOND,
+        )
+        for name in names
+    }
+
+
+def _weather(rng: Random, faults: Sequence[str]) -> Weather:
+    def share(fault: str, shares: Sequence[float]) -> float:
+        amount = rng.choice(shares)
+        return amount if fault in faults else 0.0
+
+    delay = rng.choice([100, 200, 500, 2 * MILLISECOND, 10 * MILLISECOND])
+    late = share("late", [0.002, 0.01, 0.03])
+    return Weather(
+        delay=delay,
+        jitter=rng.choice([delay // 10, delay]),
+        loss=share("loss", [0.005, 0.02, 0.05, 0.15]),
+        bursts=share("burst", [0.001, 0.005]),
+        burst_frames=rng.randint(5, 50),
+        repeat=share("repeat", [0.01, 0.05, 0.2]),
+        reorder=share("reorder", [0.01, 0.05, 0.2]),
+        reorder_by=rng.choice([1, 5, 20]) * MILLISECOND,
+        tail=share("tail", [0.002, 0.01]),
+        tail_max=rng.choice([200, 1000, 2000]) * MILLISECOND,
+        late=late,
+        late_max=(rng.randint(20, 40) if late and rng.random() < LONG else rng.choice([1, 3, 5])) * SECOND,
+        corrupt=share("corrupt", [0.002, 0.01, 0.05]),
+    )
+
+
+def _starts(rng: Random, names: Sequence[str], heal_at: int, faults: Sequence[str]) -> list[Action]:
+    """Most start together; at least two of them do, so that there are two senders from the beginning.  In a join storm
+    all others come at one time."""
+    apart = 200 if "together" in faults else FORMATION // 2
+    storm = rng.randrange(FORMATION, heal_at) if "join-storm" in faults and rng.random() < 0.5 else None
+    starts: list[Action] = []
+    for rank, name in enumerate(names):
+        at = rng.randrange(0, apart)
+        latecomer = rank >= 2 and rng.random() < 0.15 and "join" in faults
+        if rank >= 2 and storm is not None:
+            at = storm + rng.randrange(0, 5 * MILLISECOND)
+        elif latecomer:
+            at = rng.randrange(FORMATION, heal_at)
+        starts.append(Start(at=at, who=name))
+    return starts
+
+
+def _fill(plan: Plan, wish: Wish) -> int:
+    """Draw the steps of a plan: first one that is grave.  When a long pause among them is over."""
+    rng = plan.rng
+    weights = {fault: STEPS[fault] * rng.choice((1, 2, 6)) for fault in plan.may if fault in STEPS}
+    grave = {fault: weight for fault, weight in weights.items() if fault in GRAVE}
+    if grave:
+        kinds.add(plan, _one_of(rng, grave))
+    phases = max(1, plan.lasts // (6 * SECOND)) if wish.minutes else 1
+    for _ in range(phases * rng.choice([0, 1, 2, 2, 3, 4, 6, 10]) if weights else 0):
+        kinds.add(plan, _one_of(rng, weights))
+    plan.add_gathers()
+    plan.add_unicasts()
+    if "long-pause" in plan.may and rng.random() < 0.2:
+        return plan.add_long_pause() + rng.randrange(0, 2 * SECOND)
+    return 0
+
+
+def _one_of(rng: Random, weights: dict[str, int]) -> str:
+    return rng.choices(list(weights), list(weights.values()))[0]
+
+
+def _sends(
+    rng: Random, names: Sequence[str], until: int, heal_at: int, config: dict[str, int], wish: Wish
+) -> list[Action]:
+    """Steady senders and bursts.  In half of the schedules a few messages after everything healed, to see that it works
+    again; in the others nothing more is sent, and what was lost last must be found without that."""
+    senders = rng.sample(names, rng.randint(2, len(names)))
+    large = Config(**config).run_bytes
+    whole = max(1, until // (8 * SECOND)) if wish.minutes else 1
+    sends: list[Action] = []
+    left = MESSAGES * whole
+    while left > 0:
+        count = rng.choice([1, 1, 1, 2, 5, 20])
+        size = rng.randint(10, min(200, large)) if rng.random() < 0.97 else rng.randint(min(200, large), large)
+        at = rng.randrange(FORMATION // 2, until)
+        to = rng.choice(names) if rng.random() < 0.1 else None
+        who = to if to is not None and rng.random() < 0.2 else rng.choice(senders)  # also to oneself
+        sends.append(Send(at=at, who=who, count=count, size=size, to=to))
+        left -= count if to is None else 0
+    for _ in range(20 if heal_at > until else 0):
+        sends.append(Send(at=rng.randrange(until, heal_at), who=rng.choice(senders), count=1, size=20))
+    for _ in range(rng.choice([0, 10])):
+        sends.append(Send(at=heal_at + rng.randrange(0, 2 * SECOND), who=rng.choice(names), count=1, size=20))
+    return sends

@@ -1,0 +1,216 @@
+"""The faults of one schedule, drawn one after the other; enough members stay, or come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final, NamedTuple
+
+from pygroups.core.limits import MILLISECOND, SECOND
+
+from .steps import (
+    COORDINATOR,
+    FOLLOWER,
+    Action,
+    Clog,
+    Crash,
+    Cut,
+    Gather,
+    Leave,
+    Leaving,
+    Pause,
+    Ring,
+    Send,
+    Start,
+    Way,
+)
+
+FORMATION: Final = 500 * MILLISECOND  # most of the first members have started by then
+TURNS: Final = ("sends", "delivers", "stops", "installs")
+LEAVINGS: Final[tuple[Leaving, ...]] = ("all", "some", "first", "nothing")
+WAYS: Final[tuple[Way, ...]] = ("both", "both", "out", "in")
+ANYBODY: Final = "anybody"
+JOINER: Final = "joiner"
+
+
+class Stage(NamedTuple):
+    """A labeled point: who sends a head of this kind, and when."""
+
+    label: str
+    who: str  # COORDINATOR, FOLLOWER, ANYBODY or JOINER
+    after: str  # what has to begin before: "" for nothing, "change" of the view, "join"
+    often: int = 1
+
+
+STAGES: Final = (
+    Stage("Ready", COORDINATOR, "change"),
+    Stage("ReadyRsp", FOLLOWER, "change"),
+    Stage("Collect", COORDINATOR, "change", 4),
+    Stage("CollectAck", FOLLOWER, "change", 3),
+    Stage("Propose", COORDINATOR, "change", 4),
+    Stage("Accept", FOLLOWER, "change", 4),
+    Stage("Install", COORDINATOR, "change", 3),
+    Stage("InstallAck", FOLLOWER, "change"),
+    Stage("Done", COORDINATOR, "change"),
+    Stage("Digest", COORDINATOR, "join", 3),
+    Stage("StateData", COORDINATOR, "join", 3),
+    Stage("Join", JOINER, "join"),
+    Stage("StateBegin", JOINER, "join"),
+    Stage("StateAck", JOINER, "join"),
+    Stage("StateDone", JOINER, "join"),
+    Stage("Forward", FOLLOWER, "", 3),
+    Stage("Sequencer.Data", COORDINATOR, "", 3),
+    Stage("Nakack.Data", ANYBODY, "", 3),
+    Stage("Vote", ANYBODY, ""),
+    Stage("StabilityMsg", COORDINATOR, ""),
+    Stage("Ack", ANYBODY, ""),
+    Stage("XmitReq", ANYBODY, ""),
+)
+
+
+class Aim(NamedTuple):
+    """Whom a fault hits, and at which moment."""
+
+    who: str
+    moment: str = "now"
+    nth: int = 1
+    at: int = 0  # a little later than it was aimed, where its victim has to start first
+
+
+class Plan:
+    """Draws faults.  `may` are those that the schedule has; `labels` what its profile's members send."""
+
+    def __init__(
+        self, rng: Random, names: Sequence[str], lasts: int, patience: int, may: Sequence[str], labels: Sequence[str]
+    ) -> None:
+        self.rng = rng
+        self.names = names
+        self.lasts = lasts
+        self.patience = patience
+        self.may = may
+        self.stages = [stage for stage in STAGES if stage.label in labels]
+        self.gone = 0  # names that nobody starts again
+        self.actions: list[Action] = []
+
+    def add_gathers(self) -> None:
+        """Sides that went apart are often brought together again, so that what comes later finds a group."""
+        for fault in list(self.actions):
+            if isinstance(fault, Cut | Pause | Ring | Clog) and self.rng.random() < 0.5:
+                after = fault.at + fault.lasts + self.rng.randrange(0, SECOND)
+                self.actions.append(Gather(at=after))
+
+    def add_unicasts(self) -> None:
+        """Some write to each other while they lose sight of each other: connections are given up and made anew."""
+        for cut in [step for step in self.actions if isinstance(step, Cut | Clog) and step.lasts > self.patience]:
+            if self.rng.random() < 0.5:
+                continue
+            one, other = self.rng.sample(self.names, 2)
+            low, high = max(0, cut.at - 300 * MILLISECOND), cut.at + cut.lasts + 2 * SECOND
+            for _ in range(self.rng.randint(5, 8)):
+                at = self.rng.randrange(low, high)
+                self.actions.append(Send(at=at, who=one, count=1, size=20, to=other))
+
+    def add_long_pause(self) -> int:
+        """Somebody does not run for up to minutes.  When that is over."""
+        at = FORMATION + self.rng.randrange(0, self.lasts)
+        lasts = int(min(180, 5 * self.rng.paretovariate(0.7)) * SECOND)
+        self.actions.append(Pause(at=at, who=self.who(), lasts=lasts))
+        return at + lasts
+
+    # -- whom, when, how long
+
+    def who(self) -> str:
+        return COORDINATOR if self.rng.random() < 0.4 else self.rng.choice(self.names)
+
+    def some(self, low: int) -> list[str]:
+        return self.rng.sample(self.names, self.rng.randint(min(low, len(self.names)), len(self.names)))
+
+    def span(self) -> int:
+        """Shorter than anybody's patience, or longer, or so that it ends while the others go on without the victim."""
+        if self.rng.random() < 0.3:
+            return self.patience + self.rng.randrange(0, 400 * MILLISECOND)
+        share = self.rng.uniform(0.1, 1.0) if self.rng.random() < 0.4 else self.rng.uniform(1.0, 3.0)
+        return int(share * self.patience)
+
+    def soon(self, most: int = 20 * MILLISECOND) -> int:
+        return self.rng.randrange(0, most)
+
+    def when(self) -> int:
+        """Some faults hit the group while it forms, some come while what an earlier one began goes on."""
+        kind = self.rng.random()
+        if kind < 0.1:
+            return self.rng.randrange(1, FORMATION)
+        if kind < 0.6 and self.actions:
+            before = self.rng.choice(self.actions).at
+            suspected = before + self.patience if self.rng.random() < 0.5 else before
+            return min(suspected + self.soon(300 * MILLISECOND), FORMATION + self.lasts - 1)
+        return FORMATION + self.rng.randrange(0, self.lasts)
+
+    def aim(self, at: int) -> Aim:
+        """Some faults wait for what their victim does next; where that takes a view change, something begins one."""
+        kind = self.rng.random()
+        if kind < 0.45:
+            return Aim(self.who(), at=at)
+        if kind < 0.6:
+            moment = self.rng.choice(TURNS)
+            if moment in ("stops", "installs") and self.rng.random() < 0.8:
+                self._change(at + self.soon())
+            return Aim(self.who(), moment, at=at)
+        return self._aim_at_stage(at)
+
+    def _aim_at_stage(self, at: int) -> Aim:
+        stage = self.rng.choices(self.stages, [stage.often for stage in self.stages])[0]
+        nth = self.rng.choice((1, 1, 1, 2, 3))
+        who = stage.who if stage.who in (COORDINATOR, FOLLOWER) else self.rng.choice(self.names)
+        if stage.after == "change":
+            self._change(at + 1 + self.soon())
+        elif stage.after == "join":
+            joiner = self.joins(at)
+            if stage.who == JOINER and joiner is not None:
+                return Aim(joiner, stage.label, nth, at + 1)
+        return Aim(who, stage.label, nth, at)
+
+    # -- what begins a view change
+
+    def _change(self, at: int) -> None:
+        """Something that changes the view, done to anybody."""
+        changes: list[Action] = []
+        if "leave" in self.may:
+            changes.append(Leave(at=at, who=self.who()))
+        if "crash" in self.may:
+            changes.append(Crash(at=at, who=self.who()))
+        if "restart" in self.may or "join" in self.may:
+            changes.append(Start(at=at, who=self.rng.choice(self.names)))
+        if changes:
+            change = self.rng.choice(changes)
+            if isinstance(change, Start):
+                self.joins(at)
+                return
+            self.actions.append(change)
+            self.comes_back(at)
+
+    def joins(self, at: int) -> str | None:
+        """Somebody joins at `at`, who ended a while before.  Nobody, if nobody may end."""
+        joiner, before = self.rng.choice(self.names), max(1, at - self.rng.randrange(200, 600) * MILLISECOND)
+        if "crash" in self.may or "restart" in self.may:
+            self.actions.append(Crash(at=before, who=joiner))
+        elif "leave" in self.may or "handover" in self.may:
+            self.actions.append(Leave(at=before, who=joiner))
+        else:
+            return None
+        self.actions.append(Start(at=at, who=joiner))
+        return joiner
+
+    def comes_back(self, at: int) -> None:
+        """Whoever may be gone is started again, unless enough others stay."""
+        if self.gone < len(self.names) - 2 and self.rng.random() < 0.4:
+            self.gone += 1
+            return
+        soon = self.rng.random() < 0.5
+        back = at + int(self.rng.uniform(0.01, 0.3 if soon else 1.0) * self.lasts / 2)
+        self.actions += [Start(at=back, who=name) for name in self.names]
+
+    def traffic(self, at: int) -> None:
+        for _ in range(self.rng.randint(1, 4)):
+            who, count = self.rng.choice(self.names), self.rng.choice([1, 3, 10])
+            self.actions.append(Send(at=at + self.soon(), who=who, count=count, size=30))

@@ -1,0 +1,65 @@
+"""What applications and their surroundings do beside sending, drawn (carried out: world/surroundings.py).
+
+Another process starts under a name that is taken, or with another profile; an application closes a connection; where
+processes find each other the answer is late, or not the whole truth.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pygroups.core.limits import MILLISECOND, SECOND
+
+from .plan import Plan
+from .steps import COORDINATOR, Beside, Cut, Forget, How, Leave, Mislead, Send, Start
+
+WRONG: Final[tuple[How, ...]] = ("late", "former", "some")
+
+
+def twin(plan: Plan, at: int) -> None:
+    """A second process under a name, sometimes when the first one has just been cut off, or is about to end."""
+    rng = plan.rng
+    who = rng.choice(plan.names)
+    if "isolate" in plan.may and rng.random() < 0.3:
+        plan.actions.append(Cut(at=max(1, at - plan.soon(plan.patience)), side=(who,), lasts=plan.span()))
+    lasts = rng.choice((50, 500, 3_000)) * MILLISECOND
+    plan.actions.append(Beside(at=at, who=who, lasts=lasts))
+
+
+def stranger(plan: Plan, at: int) -> None:
+    """A process of another profile wants to join, often while others do."""
+    if plan.rng.random() < 0.5:
+        plan.actions.append(Start(at=at + plan.soon(), who=plan.rng.choice(plan.names)))
+    plan.actions.append(Beside(at=at, who=plan.rng.choice(plan.names), lasts=SECOND, stranger=True))
+
+
+def mislead(plan: Plan, at: int) -> None:
+    """Somebody joins while those who ask are told too late, of the dead, or not of all."""
+    rng = plan.rng
+    lasts = rng.choice((100, 500, 2_000)) * MILLISECOND
+    plan.actions.append(Mislead(at=at, how=rng.choice(WRONG), lasts=lasts))
+    plan.joins(at + plan.soon())
+
+
+def forget(plan: Plan, at: int) -> None:
+    """One writes to another, closes the connection while that is on its way, and writes again."""
+    rng = plan.rng
+    one, other = rng.sample(plan.names, 2)
+    plan.actions += [
+        Send(at=max(1, at - plan.soon()), who=one, count=rng.choice((1, 3, 40)), size=20, to=other),
+        Forget(at=at, who=one, other=other),
+        Send(at=at + plan.soon(), who=one, count=rng.choice((1, 3, 40)), size=20, to=other),
+    ]
+
+
+def leave_alone(plan: Plan, at: int) -> None:
+    """Somebody who is cut off leaves, and had written to others."""
+    rng = plan.rng
+    who = COORDINATOR if rng.random() < 0.3 else rng.choice(plan.names)
+    other = rng.choice(plan.names)
+    plan.actions += [
+        Cut(at=at, side=(who,), lasts=plan.patience + plan.span()),
+        Send(at=at + plan.soon(), who=who if who != COORDINATOR else other, count=3, size=20, to=other),
+        Leave(at=at + plan.soon(plan.patience), who=who),
+    ]
+    plan.comes_back(at)

@@ -1,0 +1,73 @@
+"""Virtual time: what happens next, and when.  Ties are dealt with in the order in which they were noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from pygroups.core.limits import SECOND
+
+from ..promises.broken import Broken
+
+PER_SECOND_MAX: Final = 400_000  # entries in a second of virtual time: more is a storm that does not end
+LAST: Final = 1 << 62  # a place behind all others of that time
+Entry = tuple[int, int, Callable[..., None], tuple[Any, ...]]  # when, its place among those of one time, what
+
+
+class Agenda:
+    """Time in microseconds from 0; it passes only from one entry to the next."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.done = 0  # entries so far
+        self._heap: list[Entry] = []
+        self._noted = 0
+        self._plan: Iterator[Entry] = iter(())
+
+    def at(self, when: int, do: Callable[..., None], *args: Any) -> None:
+        """Call `do(*args)` at `when`, or now if that is over."""
+        self._noted += 1
+        heappush(self._heap, (when if when > self.now else self.now, self._noted, do, args))
+
+    def after(self, delay: int, do: Callable[..., None], *args: Any) -> None:
+        """Call `do(*args)` in `delay` microseconds."""
+        self.at(self.now + delay, do, *args)
+
+    def plan(self, entries: Iterable[tuple[int, Callable[..., None], tuple[Any, ...]]]) -> None:
+        """Call what is known from the beginning, in place of `at` for each: when it is due, before all that is noted
+        later.  Only the next one lies among the other entries, which makes those cheaper."""
+        ordered = sorted(entries, key=lambda entry: entry[0])
+        first = self._noted + 1
+        self._noted += len(ordered)
+        self._plan = iter([(when, first + place, do, args) for place, (when, do, args) in enumerate(ordered)])
+        self._put_next()
+
+    def _put_next(self) -> None:
+        for when, place, do, args in self._plan:
+            heappush(self._heap, (when, place, self._planned, (do, args)))
+            return
+
+    def _planned(self, do: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self._put_next()
+        do(*args)
+
+    def run_until(self, limit: int) -> None:
+        """Let everything happen that is due until `limit`, which is then."""
+        heap, pop = self._heap, heappop
+        most = PER_SECOND_MAX * (1 + (limit - self.now) // SECOND)
+        end: Entry = (limit, LAST, _nothing, ())
+        heappush(heap, end)
+        for done in range(most):
+            entry = pop(heap)
+            if entry is end:
+                self.done += done
+                self.now = limit
+                return
+            self.now, _, do, args = entry
+            do(*args)
+        raise Broken("liveness", f"{most:,} things happen before {limit} us, and it goes on: a storm")
+
+
+def _nothing() -> None:
+    """What is done at the end of a time that something broken cut short."""

@@ -1,0 +1,119 @@
+"""The end of a schedule: everything settles; then, in the calm, the duties of time are tried out (promises/duties.py).
+
+A layer that is only slow keeps every promise that has no time, and while faults last nobody can tell.  So the group is
+asked, once everything has healed and settled: a lone message of which a frame is lost comes in time, a window opens
+when its last reader has read, and who leaves is let go.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from pygroups.core.limits import MILLISECOND, SECOND
+
+from ..promises.broken import Broken
+from ..schedules.schedule import stream
+from .member import Member
+from .world import World
+
+POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
+CALM_FOR: Final = 1 * SECOND  # so long must it stay settled
+SMALL_WINDOW: Final = 64 << 10  # a larger one is not filled: that would take long to play
+LONE: Final = 300 * MILLISECOND  # until a lone message is where it should be, and as long for its sender to hear of it
+LATE: Final = 1_200 * MILLISECOND  # whoever does what it should within a second has done it by then
+
+
+def settle(world: World) -> None:
+    """Let time pass until everything promised has happened and stays so; raises Broken if the bound is over."""
+    agenda, bound = world.agenda, world.schedule.bound
+    deadline = agenda.now + bound
+    _settle(world, deadline)
+    if world.schedule.duties and agenda.now < deadline - bound // 2:
+        if agenda.now > world.late_until:
+            world.judge.calm()
+        try_duties(world)
+        _settle(world, agenda.now + bound)  # who left is forgotten once its connection is old
+    for member in world.largest_side():
+        world.mark(member, "quiet")
+        world.mark(member, "stats", gauges=member.stack.gauges())
+    world.tell("-", "everything is quiet")
+
+
+def _settle(world: World, deadline: int) -> None:
+    agenda = world.agenda
+    planned = max((action.at for action in world.schedule.actions), default=0)
+    calm_since: int | None = None
+    while calm_since is None or agenda.now < max(calm_since, planned) + CALM_FOR:
+        agenda.run_until(agenda.now + POLL)
+        try:
+            world.judge.settled(world.rests())
+        except Broken:
+            calm_since = None
+            if agenda.now >= deadline:
+                raise
+        else:
+            calm_since = agenda.now if calm_since is None else calm_since
+
+
+def try_duties(world: World) -> None:
+    """Give the largest side of `world` the occasion for each duty, one after the other."""
+    rng = stream(world.schedule.seed, "duties")
+    world.tell("-", "the duties of time are tried out")
+    for _ in range(2):
+        _lone_message(world, rng)
+    if world.config.window <= SMALL_WINDOW:
+        _full_window(world, rng)
+    _leave(world, rng)
+
+
+def _others(world: World) -> list[Member]:
+    """Those of the largest side, if they are several."""
+    side = [member for member in world.largest_side() if not member.leaving]
+    return side if len(side) > 1 else []
+
+
+def _pass(world: World, time: int) -> None:
+    world.agenda.run_until(world.agenda.now + time)
+
+
+def _lone_message(world: World, rng: Random) -> None:
+    """Somebody multicasts, and the next frame on some link is lost."""
+    side = _others(world)
+    if not side:
+        return
+    one, other = rng.sample(side, 2)
+    world.to_lose = (one.address.name, other.address.name)
+    rng.choice(side).order(1, 20, None)
+    _pass(world, LONE)
+    world.to_lose = None
+    _pass(world, LONE)
+
+
+def _full_window(world: World, rng: Random) -> None:
+    """Somebody reads nothing until a sender's window is full, and a little longer."""
+    side = _others(world)
+    if not side:
+        return
+    sender, reader = rng.sample(side, 2)
+    reader.read_nothing()
+    size = min(world.config.run_bytes, world.config.window // 8)
+    sender.order(20, size, None)
+    _pass(world, rng.choice((100, 300)) * MILLISECOND)
+    reader.read_again()
+    world.judge.calm()
+    _pass(world, LATE)
+
+
+def _leave(world: World, rng: Random) -> None:
+    """Somebody leaves, half of the time whoever coordinates, with messages on their way."""
+    side = _others(world)
+    if not side:
+        return
+    leaver = side[0] if rng.random() < 0.5 else rng.choice(side)
+    for member in side:
+        if rng.random() < 0.5:
+            member.order(3, 20, None)
+    _pass(world, rng.choice((0, 1, 5)) * MILLISECOND)
+    leaver.leave()
+    _pass(world, LATE)

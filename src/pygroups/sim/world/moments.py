@@ -1,0 +1,64 @@
+"""Faults that wait for what their victim does: they strike in the turn in which it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from pygroups.core.events import Block, NewView
+from pygroups.core.stack import Output
+from pygroups.core.top import Delivered
+
+from ..schedules.schedule import stream
+from ..schedules.steps import Aimed, Crash
+from .member import Armed, Member, Trap
+from .world import Sending, World
+
+_DONE: Final[dict[str, Callable[[Output], bool]]] = {
+    "sends": lambda output: bool(output.frames),
+    "delivers": lambda output: any(isinstance(event, Delivered) for event in output.events),
+    "stops": lambda output: any(isinstance(event, Block) for event in output.events),
+    "installs": lambda output: any(isinstance(event, NewView) for event in output.events),
+}
+
+
+def arm(members: Iterable[Member], fault: Aimed) -> None:
+    """`fault` waits until one of `members` has done that, or all of them together, for the nth time from now on."""
+    trap = Trap(fault, fault.nth)
+    for member in members:
+        member.armed.append(Armed(trap, _sent(member, fault.moment)))
+
+
+def due(member: Member, output: Output) -> list[Aimed]:
+    """What waited for what `member` did in this turn; it waits for nobody else any more."""
+    for armed in member.armed:
+        trap, moment = armed.trap, armed.trap.fault.moment
+        if moment in _DONE:
+            trap.left -= _DONE[moment](output)
+        else:
+            sent = _sent(member, moment)
+            trap.left, armed.sent = trap.left - (sent - armed.sent), sent
+    struck = [armed.trap.fault for armed in member.armed if armed.trap.left <= 0 and not armed.trap.over]
+    for armed in member.armed:
+        armed.trap.over = armed.trap.left <= 0
+    member.armed = [armed for armed in member.armed if not armed.trap.over]
+    return struck
+
+
+def _sent(member: Member, label: str) -> int:
+    return member.watched.count(label) if member.watched is not None else 0
+
+
+def last_frames(world: World, member: Member, crash: Crash, frames: list[Sending]) -> list[Sending]:
+    """What of a turn's frames leaves although `member` crashes in it."""
+    if crash.leaves == "all":
+        return frames
+    dests = dict.fromkeys(dest for some, _ in frames for dest in some)
+    if crash.leaves == "nothing":
+        reached = {}
+    elif crash.leaves == "first":
+        reached = dict.fromkeys(list(dests)[: crash.reaches])
+    else:
+        chance = stream(world.schedule.seed, "last words", *member.address)
+        reached = {dest: None for dest in dests if chance.random() < 0.5}
+    return [(tuple(dest for dest in some if dest in reached), batch) for some, batch in frames]

@@ -1,0 +1,321 @@
+"""What happened in a world, as a table: a column for each name, time downward, what each did in the cells.
+
+A row is an instant.  What was sent and delivered while nothing else happened to anybody is folded into one row, whose
+time is that of the last of it.  The rows with what a witness names are marked.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.events import Block, Event, Excluded, NewView, Suspect
+from pygroups.core.top import Delivered
+
+from ..promises.broken import Witness
+from .story import Sent, event_text, span
+
+USUAL_WIDTH: Final = 120
+COLUMN: Final = 20  # what a cell should have
+WIDTH_MIN: Final = 100
+WIDTH_MAX: Final = 160
+HEAD_EVERY: Final = 40  # rows until the names are repeated
+MARGIN: Final = 2  # for the mark
+MESSAGE: Final = re.compile(r"([\w.-]+@\w+)#(\d+)")  # as a witness names one
+TIME: Final = 10
+ALL: Final = "-"  # in place of a name: it happens to everybody
+SIGNS: Final = (
+    "Time in simulated seconds, downward; a column for each name: | it runs, : it has stopped for a view change,",
+    "= it is paused, nothing: it is not there. B' is the second life under the name B.",
+    "A#3..5: messages 3 to 5 of A are delivered here; A>3: what A sent to this member alone. sends 3, sends B>1: own",
+    "messages begin their way, to all, to B alone. What is sent and delivered between two other events shares a row.",
+    "view 4:A [A C D] +D -B: the fourth view, made by A, with A, C and D; D is new, B is gone.",
+)
+STYLES: Final = {"fault": "red", "view": "green", "stopped": "yellow", "data": "dim", "head": "bold", "mark": "reverse"}
+
+
+class Line(msgspec.Struct):
+    """A line of the table, in parts with their styles."""
+
+    parts: list[tuple[str, str]]
+
+    def plain(self) -> str:
+        """The line without styles."""
+        return "".join(text for text, _ in self.parts).rstrip()
+
+
+class Heard(NamedTuple):
+    """One thing that a member was told or did."""
+
+    now: int
+    who: str
+    what: str | Event
+
+
+class Cell(msgspec.Struct):
+    """What one member did in a row."""
+
+    texts: list[str] = []
+    style: str = ""
+
+
+class Row(msgspec.Struct):
+    """An instant, or the stretch before it in which messages were sent and delivered."""
+
+    at: int
+    cells: dict[str, Cell] = {}
+    across: str = ""  # in place of cells: it happens to everybody
+    signs: dict[str, str] = {}  # what stands in a column in which nothing happens
+    marked: bool = False
+
+
+class SpaceTime:
+    """Listens to a world and makes its table."""
+
+    def __init__(self, names: Sequence[str], width: int | None = None) -> None:
+        """`width`: how many columns a line may have; 100 to 160 are used, if it is None as many as `names` need."""
+        self.names = names
+        usual = max(USUAL_WIDTH, MARGIN + TIME + COLUMN * len(names))
+        self.width = min(max(usual if width is None else width, WIDTH_MIN), WIDTH_MAX)
+        self.column = max((self.width - MARGIN - TIME) // max(len(names), 1) - 1, 8)
+        self.heard: list[Heard] = []
+
+    def hear(self, now: int, who: str, what: str | Event) -> None:
+        """See Story."""
+        self.heard.append(Heard(now, who, what))
+
+    def lines(self, witness: Witness | None) -> Iterator[Line]:
+        """The table; rows with what `witness` names are marked with >."""
+        for sign in SIGNS:
+            yield Line([(sign, STYLES["data"])])
+        tale = _Tale(self.names, witness)
+        for number, row in enumerate(tale.rows(self.heard)):
+            if number % HEAD_EVERY == 0:
+                yield from self._head()
+            yield from self._row(row)
+        if witness is not None:
+            yield from self._ending(witness, tale.lives)
+
+    def _head(self) -> Iterator[Line]:
+        names = " ".join(f"{name:<{self.column}}" for name in self.names)
+        yield Line([("", "")])
+        yield Line([(" " * MARGIN + f"{'time':>{TIME}} ", STYLES["head"]), (names, STYLES["head"])])
+
+    def _row(self, row: Row) -> Iterator[Line]:
+        """The row in as many lines as its fullest cell needs."""
+        mark = "> " if row.marked else "  "
+        first = (f"{mark}{row.at / 1_000_000:>{TIME}.6f} ", STYLES["mark"] if row.marked else "")
+        if row.across:
+            text = f"-- {row.across} "
+            yield Line([first, (text.ljust(self.width - MARGIN - TIME - 1, "-"), STYLES["fault"])])
+            return
+        wrapped = {name: self._wrapped(cell) for name, cell in row.cells.items()}
+        for at in range(max(map(len, wrapped.values()), default=1)):
+            parts = [first if at == 0 else (" " * (MARGIN + TIME + 1), "")]
+            for name in self.names:
+                cell = wrapped.get(name, [])
+                here = cell[at] if at < len(cell) else row.signs.get(name, "")
+                style = row.cells[name].style if at < len(cell) else STYLES["data"]
+                parts.append((f"{here:<{self.column}} ", style))
+            yield Line(parts)
+
+    def _wrapped(self, cell: Cell) -> list[str]:
+        return [line for text in cell.texts for line in textwrap.wrap(text, self.column, break_on_hyphens=False)]
+
+    def _ending(self, witness: Witness, lives: _Lives) -> Iterator[Line]:
+        named = [life for life in (witness.member, witness.other) if life]
+        yield Line([("", "")])
+        yield Line([(f"broken: {witness}", STYLES["fault"])])
+        said = [f"{lives.label(life)} is {life}" for life in dict.fromkeys(named) if life in lives.labels]
+        said.append("the rows with what it names are marked with >")
+        yield Line([("  " + "; ".join(said), "")])
+
+
+class _Lives:
+    """What each life is called: by its name, and from the second one on with a stroke or more behind it."""
+
+    def __init__(self) -> None:
+        self.labels: dict[str, str] = {}
+        self._births: dict[str, int] = {}
+
+    def begins(self, address: str) -> None:
+        name = address.partition("@")[0]
+        birth = self._births[name] = self._births.get(name, 0) + 1
+        self.labels[address] = name + ("'" * (birth - 1) if birth <= 4 else f"'{birth}")
+
+    def label(self, address: Address | str) -> str:
+        return self.labels.get(str(address), str(address))
+
+
+class _Stretch:
+    """What members sent and delivered while nothing else happened."""
+
+    def __init__(self) -> None:
+        self.until = 0
+        self.runs: dict[str, dict[str, list[range]]] = {}  # per member and sign, numbers in the order they came in
+
+    def add(self, now: int, who: str, sign: str, numbers: range) -> None:
+        self.until = now
+        runs = self.runs.setdefault(who, {}).setdefault(sign, [])
+        if runs and runs[-1].stop == numbers.start:
+            runs[-1] = range(runs[-1].start, numbers.stop)
+        else:
+            runs.append(numbers)
+
+    def cells(self) -> dict[str, Cell]:
+        return {
+            who: Cell(
+                [", ".join(sign + span(numbers) for sign, runs in signs.items() for numbers in runs)], STYLES["data"]
+            )
+            for who, signs in self.runs.items()
+        }
+
+
+class _Tale:
+    """Makes rows of what was heard; `signs` is how everybody stands."""
+
+    def __init__(self, names: Sequence[str], witness: Witness | None) -> None:
+        self.names = names
+        self.lives = _Lives()
+        self.signs = dict.fromkeys(names, "")
+        self.stretch = _Stretch()
+        self.members = (witness.member, witness.other) if witness is not None else ("", "")
+        self.view = witness.view if witness is not None else ""
+        named = f"{witness.message} {witness.detail}" if witness is not None else ""
+        self.messages = [(origin, int(number)) for origin, number in MESSAGE.findall(named)]
+        self.now: dict[str, str] = {}  # the life that is there under a name
+
+    def rows(self, heard: Sequence[Heard]) -> Iterator[Row]:
+        row: Row | None = None
+        for item in heard:
+            data = self._data(item)
+            if data is not None and not self._is_named(item):
+                if row is not None:
+                    yield row
+                    row = None
+                self.stretch.add(item.now, item.who, *data)
+                continue
+            text = _text(data) if data is not None else self._text(item)
+            if text is None:
+                continue
+            if self.stretch.runs:
+                yield Row(self.stretch.until, self.stretch.cells(), "", dict(self.signs))
+                self.stretch = _Stretch()
+            if row is not None and not self._joins(row, item):
+                yield row
+                row = None
+            row = self._put(row, item, text)
+        if row is not None:
+            yield row
+        if self.stretch.runs:
+            yield Row(self.stretch.until, self.stretch.cells(), "", dict(self.signs))
+
+    def _joins(self, row: Row, item: Heard) -> bool:
+        return row.at == item.now and not row.across and item.who in self.signs
+
+    def _put(self, row: Row | None, item: Heard, text: str) -> Row:
+        """Write it into its cell, or across when it happens to several."""
+        marked = self._is_named(item)
+        if item.who not in self.signs:
+            across = text if item.who == ALL else f"{text}: {item.who}"
+            return Row(item.now, {}, across, dict(self.signs), marked)
+        self._stand(item)
+        row = row if row is not None else Row(item.now)
+        row.signs = dict(self.signs)
+        cell = row.cells.setdefault(item.who, Cell([], _style(item.what)))
+        cell.texts = [*cell.texts, text]
+        row.marked = row.marked or marked
+        return row
+
+    # -- how everybody stands
+
+    def _stand(self, item: Heard) -> None:
+        who, what = item.who, item.what
+        if isinstance(what, NewView) or what == "runs again":
+            self.signs[who] = "|"
+        elif isinstance(what, Block):
+            self.signs[who] = ":"
+        elif isinstance(what, Excluded) or what == "crashes":
+            self.signs[who] = ""
+        elif isinstance(what, str) and what.startswith("starts as "):
+            self.signs[who] = "|"
+        elif what == "fault: pause":
+            self.signs[who] = "="
+
+    # -- what is said of it
+
+    def _data(self, item: Heard) -> tuple[str, range] | None:
+        """The sign and the numbers of what was sent or delivered."""
+        what = item.what
+        if isinstance(what, Sent):
+            sign = "sends " if what.to is None else f"sends {self.lives.label(what.to)}>"
+            return sign, range(what.number, what.number + 1)
+        if isinstance(what, Delivered):
+            assert what.run.origin is not None
+            origin = self.lives.label(what.run.origin)
+            return origin + ("#" if what.position >= 0 else ">"), range(what.run.first, what.run.next)
+        return None
+
+    def _text(self, item: Heard) -> str | None:
+        if isinstance(item.what, Event):
+            return _event_text(item.what, self.lives)
+        if item.what.startswith("starts as "):
+            address = item.what.removeprefix("starts as ")
+            self.lives.begins(address)
+            self.now[item.who] = address
+            return f"starts as {self.lives.label(address)} ({address.partition('@')[2][:6]})"
+        return item.what
+
+    # -- what the witness names
+
+    def _is_named(self, item: Heard) -> bool:
+        what, life = item.what, self.now.get(item.who, "")
+        if isinstance(what, Delivered):
+            run = what.run
+            return what.position >= 0 and any(
+                str(run.origin) == origin and run.first <= number < run.next for origin, number in self.messages
+            )
+        if isinstance(what, Sent):
+            return what.to is None and (life, what.number) in self.messages
+        if not life or life not in self.members:
+            return False
+        if isinstance(what, NewView):
+            return not self.view or str(what.view.id) == self.view
+        return isinstance(what, Suspect | Excluded) or what == "crashes"
+
+
+def _event_text(event: Event, lives: _Lives) -> str | None:
+    """As story.event_text, and shorter."""
+    if isinstance(event, NewView):
+        number, leader = event.view.id
+        members = " ".join(map(lives.label, event.view.members))
+        joined, left = (
+            "".join(f" {sign}{lives.label(life)}" for life in those)
+            for sign, those in (("+", event.joined), ("-", event.left))
+        )
+        return f"view {number}:{lives.label(leader)} [{members}]{joined}{left}"
+    if isinstance(event, Block):
+        return "stops"
+    if isinstance(event, Excluded):
+        return f"is out: {event.reason}"
+    return event_text(event, lives.label)
+
+
+def _text(data: tuple[str, range]) -> str:
+    sign, numbers = data
+    return sign + span(numbers)
+
+
+def _style(what: str | Event) -> str:
+    if isinstance(what, NewView):
+        return STYLES["view"]
+    if isinstance(what, Block):
+        return STYLES["stopped"]
+    if isinstance(what, Excluded) or (isinstance(what, str) and (what.startswith("fault") or what == "crashes")):
+        return STYLES["fault"]
+    return ""

@@ -1,0 +1,22 @@
+"""The stacks of the simulated members: those of a profile, and between stack and network a codec that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pygroups.core.layer import Env
+from pygroups.core.stack import Stack
+from pygroups.layers.profiles import Profile, build_stack, profile_named
+from pygroups.wire.codec import Codec
+
+from ..schedules.stages import Watched
+
+GROUP: Final = "simulated"  # what seals its frames
+
+
+def builder_of(profile: str | Profile) -> Callable[[Env], Stack]:
+    """What builds a member's stack of `profile`, a name or an own one; UsageError if there is no such profile."""
+    found = profile_named(profile) if isinstance(profile, str) else profile
+    heads = found.heads()
+    return lambda env: build_stack(found, env, lambda _: Watched(Codec(GROUP, heads)))

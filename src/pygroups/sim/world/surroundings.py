@@ -1,0 +1,37 @@
+"""What applications and their surroundings do beside sending: another process under a name, a connection that an
+application closes, a directory that misleads.  schedules/surroundings.py draws it."""
+
+from __future__ import annotations
+
+from pygroups.core.events import Forget as ForgetPeer
+
+from ..schedules.steps import Beside, Forget, Mislead
+from .world import World
+
+
+def begin_beside(world: World, beside: Beside) -> None:
+    """Another process starts under that name; it ends by itself if nobody refuses it."""
+    if beside.who not in world.running or not world.largest_side():
+        return  # there is nobody who could refuse it
+    world.count("another profile" if beside.stranger else "two lives under one name")
+    member = world.start_beside(beside.who, stranger=beside.stranger)
+
+    def ends() -> None:
+        if not member.ended:
+            world.crash(member)
+
+    world.agenda.after(beside.lasts, ends)
+
+
+def forget_peer(world: World, forget: Forget) -> None:
+    """The application at one member closes its connection with another."""
+    one, other = world.running.get(forget.who), world.running.get(forget.other)
+    if one is not None and other is not None and one is not other:
+        world.count("peer forgotten")
+        one.ask(ForgetPeer(other.address))
+
+
+def begin_misleading(world: World, mislead: Mislead) -> None:
+    """Until it is over the directory does not say at once, and to all, who is there."""
+    world.count(f"directory: {mislead.how}")
+    world.directory.mislead(mislead.how, world.agenda.now + mislead.lasts)

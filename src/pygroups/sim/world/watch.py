@@ -1,0 +1,64 @@
+"""Looks at the whole world again and again, for what is promised while faults last."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pygroups.core.limits import MILLISECOND
+
+from ..promises.facts import Situation, Stand
+from ..promises.progress import bound_of
+from .world import World
+
+PERIOD: Final = 500 * MILLISECOND  # between two looks
+
+
+class Watch:
+    """Tells the judge how everybody stands, once nothing in the world has changed since the look before."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.since = 0
+        self._stamp = (-1, -1)
+
+    def look(self) -> None:
+        """Look now, and from now on."""
+        world, now = self.world, self.world.agenda.now
+        world.agenda.after(PERIOD, self.look)
+        stamp = (world.network.changes, world.changes)
+        if stamp != self._stamp or self._is_unsteady():
+            self._stamp, self.since = stamp, now
+        else:
+            world.judge.looked(self._situation())
+
+    def _is_unsteady(self) -> bool:
+        """Whether links or processes are neither working nor out of work."""
+        world, network = self.world, self.world.network
+        clogged = any(until > world.agenda.now for until in network.clogs.values())
+        return network.silences or clogged or any(len(member.delays) > 1 for member in world.running.values())
+
+    def _situation(self) -> Situation:
+        world, network = self.world, self.world.network
+        stands = [
+            Stand(
+                member.address,
+                not member.paused,
+                not member.unread,
+                member.view.id if member.view is not None else None,
+                member.view.members if member.view is not None else (),
+                member.blocked,
+                member.leaving,
+                member.top.unknown().stop,
+                sum(order.count for order in member.app.orders),
+                member.state.waits,
+                member.born,
+            )
+            for member in world.running.values()
+        ]
+        cut = frozenset(link for link, cuts in network.cuts.items() if cuts)
+        farthest = network.farthest()
+        bound = bound_of(world.config, 2 * farthest)
+        if any(habits.state != "gives" for habits in world.schedule.habits.values()):
+            bound += world.config.state_timeout
+        times = (world.agenda.now, self.since, bound)
+        return Situation(*times, cut, tuple(stands), sum(self._stamp), farthest > 0)

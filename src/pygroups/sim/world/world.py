@@ -1,0 +1,382 @@
+"""The simulated world: processes, the network between them, and what the schedule does to both."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from pygroups.core.address import INCARNATION_DIGITS, Address
+from pygroups.core.events import Announce, Contacts, Ended, Event, Find, Found, Probe
+from pygroups.core.layer import Env, Record
+from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.records import plain_records
+from pygroups.core.stack import Output, Stack
+from pygroups.core.view import ViewId
+from pygroups.journal.writer import MemoryJournal
+
+from ..promises.facts import Rest
+from ..promises.judge import Judge
+from ..schedules.schedule import Schedule, stream
+from ..schedules.steps import COORDINATOR, Replay
+from .agenda import Agenda
+from .connections import Connections
+from .directory import Directory
+from .member import MILLION, Member, local_time
+from .network import BURST, CALM, Network
+from .story import Story
+
+WALL_CLOCK: Final = 1_700_000_000_000_000  # what all wall clocks show when the world begins
+Sending = tuple[tuple[Address, ...], list[bytes]]  # who gets which frames
+Kept = tuple[int, Address, Address, bytes]  # when a frame was sent, by whom, to whom
+
+
+def group_of(schedule: Schedule) -> str:
+    """The group's name in the journals: one for each seed, so that they lie side by side in one folder."""
+    return f"seed-{schedule.seed}"
+
+
+class Held:
+    """Something that waits behind a clog, to be done once."""
+
+    __slots__ = ("args", "do")
+
+    def __init__(self, do: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self.do: Callable[..., None] | None = do
+        self.args = args
+
+    def let_go(self) -> None:
+        (do, args), self.do, self.args = (self.do, self.args), None, ()  # nothing of it is kept
+        if do is not None:
+            do(*args)
+
+
+class World:
+    """Plays one schedule.  `build` makes the stack of a member from its env; `at_moments` is faults.at_moments, which
+    knows this module and is not known by it."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        build: Callable[[Env], Stack],
+        judge: Judge,
+        *,
+        at_moments: Callable[[World, Member, Output], list[Sending]],
+        journals: bool = False,
+        story: Story | None = None,
+    ) -> None:
+        self.schedule = schedule
+        self.build = build
+        self.judge = judge
+        self.at_moments = at_moments
+        self.journals = journals
+        self.story = story
+        self.agenda = Agenda()
+        self.network = Network(schedule.seed, schedule.weather)
+        self.directory = Directory()
+        self.config = Config(**schedule.config)
+        self.running: dict[str, Member] = {}  # by name
+        self.beside: dict[Address, Member] = {}  # processes under a name that another one had, or of another profile
+        self.lives: dict[Address, Member] = {}  # all there ever were, by address
+        self.births: dict[str, int] = {}  # how often each name was started
+        self.wall_ahead: dict[str, int] = {}  # by how much the wall clock of a host was set ahead, or back
+        self.counters: dict[str, int] = {}
+        self.rng = stream(schedule.seed, "world")
+        self.connections = Connections(self)
+        self.phase = 0  # how often everything has healed: what an earlier fault would end is over already
+        self.staying: list[Callable[[], None]] = []  # brings back what stays when the rest heals
+        self.changes = 0  # how often a process began, ended or stood still because the schedule says so
+        self.late_until = 0  # frames of the bad weather may arrive until then
+        self.to_lose: tuple[str, str] | None = None  # the next frame from one host to another is lost
+        around = judge.around
+        around.clock, around.restless, around.config = lambda: self.agenda.now, self.is_restless, self.config
+        around.trip = schedule.trip
+        self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, what a clog holds, or held before
+        self._keeps_for = max((step.since for step in schedule.actions if isinstance(step, Replay)), default=0)
+        self._kept: dict[tuple[str, str], deque[Kept]] = {}  # by hosts, what may be replayed
+        self._mourned: dict[tuple[Address, Address], None] = {}  # who was told of whose end
+
+    def count(self, what: str, by: int = 1) -> None:
+        """Add to a counter of this world."""
+        self.counters[what] = self.counters.get(what, 0) + by
+
+    def tell(self, who: str, what: str | Event) -> None:
+        """Tell the story, if somebody listens."""
+        if self.story is not None:
+            self.story.hear(self.agenda.now, who, what)
+
+    def is_restless(self) -> bool:
+        """Whether anything disturbs a process or the network now."""
+        disturbed = (member.paused or member.unread or len(member.delays) > 1 for member in self.running.values())
+        network = self.network
+        return network.weather.treats or network.is_disturbed(self.agenda.now) or any(disturbed)
+
+    # -- processes
+
+    def start(self, name: str) -> None:
+        """A new life begins under `name`, unless one lives."""
+        if name in self.running:
+            return
+        member = self.running[name] = self._live(name)
+        self.changes += 1
+        member.join()
+
+    def start_beside(self, name: str, *, stranger: bool) -> Member:
+        """Another process begins under a name that is taken, or one with another profile."""
+        member = self._live(name)
+        self.beside[member.address] = member
+        if stranger:
+            member.env.fingerprint = "another profile"
+        member.join()
+        return member
+
+    def _live(self, name: str) -> Member:
+        birth = self.births[name] = self.births.get(name, 0) + 1
+        seed, now = self.schedule.seed, self.agenda.now
+        digits = stream(seed, "life", name, birth).getrandbits(4 * INCARNATION_DIGITS)
+        address = Address(name, f"{digits:0{INCARNATION_DIGITS}x}")
+        habits = self.schedule.habits[name]
+        shown = local_time(now, habits.drift)
+        env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=True)
+        env.contact, env.run_records = name, self.journals  # else they are for nobody: the judge knows from events
+        member = Member(self, address, env, self.build(env), habits)
+        self.lives[address] = member
+        if self.journals:
+            member.journal = MemoryJournal(group_of(self.schedule), name, address.incarnation, self.schedule.profile)
+            self.mark(member, "start", gauges={"bound_us": self.schedule.bound, "epsilon_ppm": 0})
+            self._mark_what_lasts(member)
+        self.tell(name, f"starts as {address}")
+        return member
+
+    def gone(self, member: Member) -> None:
+        """The process of `member` ends: its kernel closes what it had open."""
+        member.ended = member.ended or "crashed"
+        if self.running.get(member.address.name) is member:
+            del self.running[member.address.name]
+        elif self.beside.pop(member.address, None) is None:
+            return
+        self.directory.ended(member.address)
+        for other in list(self.running.values()):
+            if other.address in member.routes or member.address in other.routes:
+                delay = self.network.delay(member.address.name, other.address.name)
+                self.agenda.after(delay + self.rng.randint(0, 3 * MILLISECOND), self._mourn, other, member.address)
+        if member.ended == "excluded" and self.schedule.rejoin:
+            self.agenda.after(200 * MILLISECOND, self._again, member.address.name)
+
+    def _again(self, name: str) -> None:
+        """Who was excluded joins as a new life: the group's doing, and no change of what it has to live with."""
+        changes = self.changes
+        self.start(name)
+        self.changes = changes
+
+    def crash(self, member: Member) -> None:
+        """The process of `member` ends in the middle of whatever it did."""
+        member.ended = "crashed"
+        self.changes += 1
+        self.tell(member.address.name, "crashes")
+        self.judge.crashed(member.address)
+        self.gone(member)
+
+    def _mourn(self, member: Member, dead: Address) -> None:
+        """`member`'s connection with `dead` ends, if the news can reach it; once."""
+        if self.waits(dead.name, member.address.name, self._mourn, member, dead):
+            return
+        key = (member.address, dead)
+        if key in self._mourned or not self.network.is_open(dead.name, member.address.name):
+            return
+        self._mourned[key] = None
+        member.arrive(Ended(dead))
+
+    # -- the network
+
+    def send(self, member: Member, dest: Address, frames: Sequence[bytes]) -> None:
+        """`member` hands frames for `dest` to its kernel."""
+        if dest not in member.routes:
+            self.count("no route", len(frames))
+            return
+        src, agenda, arrivals = member.address, self.agenda, self.network.arrivals
+        now = agenda.now
+        if self._keeps_for:
+            self._keep(now, src, dest, frames)
+        if self.to_lose == (src.name, dest.name) and frames:
+            frames, self.to_lose = frames[1:], None
+            self.judge.around.lost_at = now
+            self.count("frame of a lone message lost")
+        for frame in frames:
+            for delay, arriving, outlives in arrivals(src.name, dest.name, frame):
+                agenda.at(now + delay, self._arrive, src, dest, arriving, outlives)
+
+    def _keep(self, now: int, src: Address, dest: Address, frames: Sequence[bytes]) -> None:
+        kept = self._kept.setdefault((src.name, dest.name), deque())
+        kept += [(now, src, dest, frame) for frame in frames]
+        while kept[0][0] < now - self._keeps_for:
+            kept.popleft()
+
+    def replay(self, src: str, dest: str, since: int) -> None:
+        """What was sent from one host to another in the last `since` microseconds arrives again."""
+        delay = self.network.delay(src, dest)
+        for then, sender, receiver, frame in self._kept.get((src, dest), ()):
+            if then >= self.agenda.now - since:
+                self.network.counters["replayed"] += 1
+                self.agenda.after(delay, self._arrive, sender, receiver, frame, True)
+
+    def _arrive(self, src: Address, dest: Address, frame: bytes, outlives: bool) -> None:
+        network = self.network
+        if network.cuts and not network.is_open(src.name, dest.name):
+            network.counters["cut"] += 1
+            return
+        if network.clogs and self.waits(src.name, dest.name, self._arrive, src, dest, frame, outlives):
+            return
+        receiver = self.lives[dest]
+        if outlives and receiver.ended:
+            receiver = self.running.get(dest.name, receiver)
+        if not receiver.ended:
+            receiver.arrive((src, frame))
+            return
+        sender = self.lives[src]  # the host is there and knows no such connection
+        if not sender.ended:
+            self.agenda.after(self.network.delay(dest.name, src.name), self._mourn, sender, dest)
+
+    def waits(self, src: str, dest: str, do: Callable[..., None], *args: Any) -> bool:
+        """Whether the link is clogged: `do` is then called when that is over."""
+        wait = self.network.held(src, dest, self.agenda.now) if self.network.clogs else None
+        if wait is not None:
+            held = Held(do, args)
+            self.held.setdefault((src, dest), []).append(held)
+            self.agenda.after(wait, held.let_go)
+        return wait is not None
+
+    def release(self, links: Iterable[tuple[str, str]]) -> None:
+        """These are not clogged any more; what they held arrives in a burst."""
+        self.tell("-", "a clog is over")
+        for src, dest in links:
+            chance = self.network.unclog(src, dest)
+            for held in self.held.pop((src, dest), ()):
+                self.agenda.after(int(chance.random() * BURST), held.let_go)
+
+    # -- what stacks ask of their driver
+
+    def command(self, member: Member, command: Event) -> None:
+        """Carry out what the bottom of a stack asked for.  A Disconnect says farewell, which means nothing to peers."""
+        if isinstance(command, Find):
+            self.agenda.after(self.rng.randint(200, 2 * MILLISECOND), self._looks, member)
+        elif isinstance(command, Announce):
+            self.directory.announce(member.address, member.address.name, command.member, command.invited)
+        elif isinstance(command, Contacts):
+            for peer in command.contacts:
+                member.routes.setdefault(peer)
+        elif isinstance(command, Probe):
+            self.connections.probe(member, command.peer)
+
+    def _looks(self, member: Member) -> None:
+        """What it finds is what is there now, also if the answer is late."""
+        if member.ended:
+            return
+        found, now = self.directory.told(member.address, self.agenda.now, self.rng), self.agenda.now
+        late = self.rng.randrange(SECOND) if self.directory.is_wrong("late", now) else 0
+        self.agenda.after(late, self._found, member, found)
+
+    def _found(self, member: Member, found: Found) -> None:
+        if member.ended:
+            return
+        for peer in found.members:
+            member.routes.setdefault(peer)
+        member.arrive(found)
+
+    # -- who is meant
+
+    def named(self, who: str) -> Member | None:
+        """The living process that a schedule means by `who`."""
+        if who != COORDINATOR:
+            return self.running.get(who)
+        followers: dict[Address, int] = {}
+        for member in self.running.values():
+            if member.view is not None:
+                coordinator = member.view.coordinator
+                followers[coordinator] = followers.get(coordinator, 0) + 1
+        for address in sorted(followers, key=lambda address: (-followers[address], address)):
+            if not self.lives[address].ended:
+                return self.lives[address]
+        return None
+
+    # -- journals
+
+    def write(self, member: Member, records: Sequence[Record]) -> None:
+        """The records of a turn, or a mark, go to `member`'s journal."""
+        if member.journal is not None:
+            now, name = self.agenda.now, member.address.name
+            wall = WALL_CLOCK + now + now * member.habits.wall_drift // MILLION + self.wall_ahead.get(name, 0)
+            member.journal.write(plain_records(records), wall, now)
+
+    def mark(self, member: Member, kind: str, **fields: Any) -> None:
+        """A line that the world writes into `member`'s journal."""
+        self.write(member, [(kind, member.env.view, fields)])
+
+    def mark_all(self, kind: str, **fields: Any) -> None:
+        """The same line in the journal of everybody who runs."""
+        for member in self.running.values():
+            self.mark(member, kind, **fields)
+
+    def _mark_what_lasts(self, newborn: Member) -> None:
+        """A life that begins while a fault lasts has not seen its mark: it gets one of its own."""
+        lasting = self.network.troubles(self.agenda.now)
+        others = self.running.values()
+        lasting += ["pause"] if any(member.paused for member in others) else []
+        lasting += ["slow member"] if any(len(member.delays) > 1 for member in others) else []
+        for kind in lasting:
+            self.mark(newborn, "fault", reason=kind, members=())
+
+    # -- the end
+
+    def heal(self) -> None:
+        """All faults are over."""
+        self.tell("-", "everything heals")
+        self.judge.healed(self.agenda.now + self.schedule.bound)
+        self._recover()
+        self.mark_all("heal")
+
+    def calm(self) -> None:
+        """All faults are over but those that stay."""
+        self.tell("-", "everything heals but what stays")
+        self._recover()
+        for bring_back in self.staying:
+            bring_back()
+
+    def _recover(self) -> None:
+        self.phase += 1
+        self.changes += 1
+        self.late_until = self.agenda.now + self.network.weather.lateness
+        self.judge.unsettled(self.late_until)
+        self.network.mend_all()
+        self.directory.tells_the_truth()
+        for member in list(self.beside.values()):
+            self.crash(member)
+        self.network.set_weather(CALM)
+        for member in list(self.running.values()):
+            member.heal()
+
+    def largest_side(self) -> list[Member]:
+        """Those who are in the view that most are in.
+
+        Sides that split stay apart, so only one of them can be what is there when all is quiet: the others end in the
+        journals without that mark, as if they had been stopped.
+        """
+        sides: dict[ViewId, list[Member]] = {}
+        for member in self.running.values():
+            if member.view is not None:
+                sides.setdefault(member.view.id, []).append(member)
+        return max(sides.values(), key=len, default=[])
+
+    def rests(self) -> list[Rest]:
+        """How everybody who lives stands."""
+        return [
+            Rest(
+                member.address,
+                member.top.unknown().stop,
+                sum(order.count for order in member.app.orders),
+                member.stack.gauges(),
+                member.blocked,
+                member.leaving,
+            )
+            for member in self.running.values()
+        ]
