@@ -24,8 +24,8 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import SECOND, XMIT_RANGES_MAX, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import Ballot, View
-from pygroups.layers._stream import UNLIMITED
 from pygroups.layers.nakack import Data, HighestSeq, Nakack, XmitReq
+from pygroups.layers.streams.stream import UNLIMITED
 from pygroups.wire.codec import Codec
 from tests.layers.streams_world import Network, World
 
@@ -87,7 +87,7 @@ def test_what_is_kept_still_names_who_multicast_it() -> None:
     (up,) = nakack.above
     assert isinstance(up, Run)
     assert (up.stream, up.seq, up.src, up.origin, up.heads) == (A, 0, A, B, ())
-    kept = nakack.streams[A].runs[0]
+    kept = nakack.streams.by_name[A].runs[0]
     assert (kept.src, kept.origin, kept.head) == (A, B, Data(VIEW.id, A, 0))
 
 
@@ -102,7 +102,7 @@ def test_a_run_that_was_sent_again_looks_like_the_one_that_was_lost() -> None:
     (up,) = there.above
     assert isinstance(up, Run)
     assert (up.stream, up.seq, up.src, up.dest, up.origin) == (A, 0, A, None, B)
-    assert there.streams[A].runs[0].src == A
+    assert there.streams.by_name[A].runs[0].src == A
 
 
 def test_a_hole_is_asked_of_the_stream_and_not_of_the_origin() -> None:
@@ -251,7 +251,7 @@ def test_a_suspicion_does_not_outlive_the_membership() -> None:
     nakack = layer()
     nakack.up_event(Suspect(B, True))
     nakack.up_event(view_event(View(Ballot(2, A), (A, C), ("a", "c"))))
-    assert nakack.suspects == {}
+    assert nakack.streams.holes.suspects == {}
 
 
 def test_after_the_stop_nothing_new_is_sent_and_nothing_announced() -> None:
@@ -261,7 +261,7 @@ def test_after_the_stop_nothing_new_is_sent_and_nothing_announced() -> None:
     sent(nakack)
     advance(nakack, 10 * SECOND)
     assert sent(nakack) == [] and nakack.wake == NEVER
-    with pytest.raises(AssertionError, match="on its way out"):
+    with pytest.raises(AssertionError, match="about to end"):
         nakack.down(Run(A, None, (), A, 2, 0, 1, pack([b"y"])))
 
 
@@ -323,7 +323,7 @@ def test_only_what_is_stable_is_forgotten() -> None:
     for seq in range(5):
         nakack.up(data(seq))
     nakack.down_event(Stability({A: 3, B: 0, C: 0}, {A: 5, B: 0, C: 0}, 1, 1))
-    assert sorted(nakack.streams[A].runs) == [3, 4]
+    assert sorted(nakack.streams.by_name[A].runs) == [3, 4]
     assert nakack.below == [], "the layers below have nothing to do with it"
 
 
@@ -497,4 +497,4 @@ def test_stability_that_comes_with_the_end_is_of_nothing() -> None:
     nakack.up(data(0))
     nakack.up_event(Excluded("excluded", ""))
     nakack.down_event(Stability({A: 1, B: 0, C: 0}, {A: 1, B: 0, C: 0}, 1, 1))
-    assert nakack.streams == {}
+    assert nakack.streams.by_name == {}

@@ -405,7 +405,7 @@ def test_stb_01_by_bytes_alone() -> None:
     world.run(world.now + 5 * SECOND)
     for process in world.members.values():
         assert len(process.delivered["B"]) == 10
-        window = process.nakack.streams[world["B"].address]
+        window = process.nakack.streams.by_name[world["B"].address]
         assert window.low == window.next > 0
 
 

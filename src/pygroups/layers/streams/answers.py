@@ -1,0 +1,68 @@
+"""Answering requests for missing runs: any member that holds a run sends it again, to one member once in a period.
+
+Note: docs/layers/streams.md.
+"""
+
+from __future__ import annotations
+
+from pygroups.core.address import Address
+from pygroups.core.layer import Layer
+from pygroups.core.run import Run
+
+from .holes import Ranges
+from .stream import Stream
+
+
+class Answers:
+    """Sends stored runs of one layer again to the members that ask for them."""
+
+    __slots__ = ("layer", "period", "sent_at", "swept_at")
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.period = layer.env.config.nakack_period
+        self.sent_at: dict[tuple[Address, Address, int], int] = {}  # by asker, stream and number, within a period
+        self.swept_at = 0
+
+    def begin(self) -> None:
+        """Forget the answers of the view before."""
+        self.sent_at, self.swept_at = {}, 0
+
+    def answer(self, name: Address, stream: Stream, ranges: Ranges, asker: Address) -> None:
+        """Send `asker` what is held here of these ranges of the stream `name`, early runs included."""
+        env = self.layer.env
+        floor, end = stream.low, stream.next + env.config.nakack_early_max
+        for low, high in ranges:
+            for seq in range(max(low, floor), min(high, end)):
+                stored = stream.runs.get(seq)
+                if stored is not None and self._may_send(asker, name, seq, env.now):
+                    self._send_again(name, seq, stored, asker)
+            floor = max(floor, high)  # ranges ascend: a request that repeats one is answered once
+
+    def _may_send(self, asker: Address, name: Address, seq: int, now: int) -> bool:
+        """Whether the run is sent now.  A run that was sent within a period is on its way; the request is older."""
+        if now >= self.swept_at + self.period:
+            self.sent_at = {key: at for key, at in self.sent_at.items() if now < at + self.period}
+            self.swept_at = now
+        key = (asker, name, seq)
+        if now < self.sent_at.get(key, -self.period) + self.period:
+            return False
+        self.sent_at[key] = now
+        return True
+
+    def _send_again(self, name: Address, seq: int, stored: Run, asker: Address) -> None:
+        env = self.layer.env
+        self.layer.below.append(stored.readdressed(env.me, asker))
+        env.count("runs sent again")
+        if env.journaling and stored.origin is not None:
+            env.record(
+                "retransmit",
+                origin=stored.origin.name,
+                origin_incarnation=stored.origin.incarnation,
+                first=stored.first,
+                count=stored.count,
+                bytes=len(stored.body),
+                peer=asker,
+                stream=name,
+                seq=seq,
+            )

@@ -1,0 +1,216 @@
+"""The numbered streams of one view at one member: runs are taken in any order and handed up in order, once, without
+holes; the flush stops the streams and fetches what is missing to the cut.
+
+A layer that numbers multicasts holds one `ViewStreams` and brings the heads.  Note: docs/layers/streams.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pygroups.core.address import Address
+from pygroups.core.events import Fetch, Held, HeldQuery, Served, Stability
+from pygroups.core.layer import NEVER, Layer
+from pygroups.core.run import Run
+from pygroups.core.view import ViewId
+
+from .answers import Answers
+from .holes import HoleRequests, Ranges, Request
+from .stream import Stream
+
+
+class ViewStreams:
+    """The streams of the view that is installed.  What they hand up and ask for is left in the layer's lists.
+
+    A stream is named by the member that multicasts in it.  Each run that is taken has the layer's head on it, as it
+    was multicast; it is kept so, to be sent again, and handed up without that head, with its place.
+    """
+
+    __slots__ = ("answers", "by_name", "future", "holes", "layer", "own", "stopped", "view")
+
+    def __init__(self, layer: Layer, request: Request) -> None:
+        self.layer = layer
+        self.view: ViewId | None = None
+        self.by_name: dict[Address, Stream] = {}
+        self.own = Stream()  # what this member multicasts, if it has a stream in the view
+        self.stopped = False  # the view is about to end: only fetched runs are taken
+        self.future: list[Run] = []  # of views that are not installed here yet, heads and all
+        self.holes = HoleRequests(layer, request)
+        self.answers = Answers(layer)
+
+    # -- runs
+
+    def number(self, run: Run) -> None:
+        """Keep and hand up the next run of the own stream, which was given the number `own.next`."""
+        assert not self.stopped, "a multicast of a view that is about to end"
+        own, me = self.own, self.layer.env.me
+        seq = own.next
+        own.append(run)
+        self.layer.above.append(run.placed(me, seq))
+
+    def take(self, view: ViewId, name: Address, seq: int, run: Run) -> None:
+        """Number `seq` of the stream `name` came, from the member that multicast it or from any other."""
+        stream = self.find(view, name, run)
+        if stream is None:
+            return
+        if run.dest is not None:  # sent again, by any holder: from here on it is as its first sender multicast it
+            run = run.readdressed(name, None)
+        if seq == stream.next == stream.seen and seq < stream.limit:
+            stream.append(run)
+            self._hand_up(name, seq, run)
+        else:
+            self._take_other(name, stream, seq, run)
+
+    def _take_other(self, name: Address, stream: Stream, seq: int, run: Run) -> None:
+        """A run that is not simply the next one: it came twice, too late or early."""
+        env = self.layer.env
+        if stream.has(seq):
+            env.drop("repeated run")
+        elif seq >= stream.limit:
+            env.drop("run after the stop" if self.stopped else "run in our name")
+        elif seq >= stream.next + env.config.nakack_early_max:
+            stream.hear_of(seq + 1)
+            self.holes.watch(stream)
+            env.drop("run too far ahead")  # asked for when its turn comes
+        else:
+            stream.put(seq, run)
+            self._advance(name, stream)
+
+    def find(self, view: ViewId, name: Address, run: Run) -> Stream | None:
+        """The stream `name` of the view that is installed; otherwise `run` is kept for its view or dropped, and None.
+
+        `run` is what came and speaks of that stream of that view: a run of it, or any message about it.
+        """
+        if view == self.view:
+            stream = self.by_name.get(name)
+            if stream is None:
+                self.layer.env.drop("stream of no member")
+            return stream
+        env = self.layer.env
+        if self.view is not None and view < self.view:
+            env.drop("old view")
+        elif self.view is not None and run.src not in self.holes.members:
+            env.drop("later view of a stranger")  # if that view is ever installed here, the run is asked for
+        elif len(self.future) < env.config.future_runs_max:
+            self.future.append(run)
+        else:
+            env.drop("too many runs of a later view")
+        return None
+
+    def _hand_up(self, name: Address, seq: int, run: Run) -> None:
+        if run.count:
+            self.layer.above.append(run.placed(name, seq))
+        else:
+            self.layer.env.count("runs without payload")  # numbered, and nothing for the layers above
+
+    def _advance(self, name: Address, stream: Stream) -> None:
+        """Hand up what lies in order now, and see to what is missing."""
+        first = stream.next
+        for seq, run in enumerate(stream.take(stream.limit), first):
+            self._hand_up(name, seq, run)
+        if stream.next > first:
+            stream.progressed = True
+            stream.anew(self.layer.env.config.nakack_period)
+        fetch = stream.fetch
+        if fetch is not None and stream.next >= fetch.high:
+            stream.fetch = None
+            self.layer.above.append(Served(name, fetch.high))
+        if stream.asked and stream.asked <= stream.next:
+            self.holes.ask_for_holes(name, stream, stream.next)  # all that was asked for came: go on at once
+        self.holes.watch(stream)
+
+    # -- what other members say
+
+    def announced(self, view: ViewId, name: Address, upper: int, run: Run) -> None:
+        """`run` says that every number of the stream `name` below `upper` was multicast, a period ago or longer."""
+        stream = self.find(view, name, run)
+        if stream is not None and upper > stream.seen and not self.stopped:
+            stream.announced(upper)
+            if stream.check_at == NEVER:
+                self.holes.ask_for_holes(name, stream, stream.next)
+            self.holes.watch(stream)
+
+    def requested(self, view: ViewId, name: Address, ranges: Ranges, run: Run) -> None:
+        """`run` asks for these ranges of the stream `name`."""
+        stream = self.find(view, name, run)
+        if stream is None:
+            return
+        if run.src in self.holes.members:
+            self.answers.answer(name, stream, ranges, run.src)
+        else:
+            self.layer.env.drop("request of no member")
+
+    # -- what the layers above ask and tell
+
+    def held(self, query: HeldQuery) -> None:
+        """Answer how far each stream is held without a hole, and how far runs of it are known to exist."""
+        held = {name: stream.next for name, stream in self.by_name.items()}
+        seen = {name: stream.seen for name, stream in self.by_name.items()}
+        self.layer.above.append(Held(query.asker, held, seen))
+
+    def stability(self, event: Stability) -> None:
+        """Forget what every member has delivered; ask for what some member has and this one lacks."""
+        if not self.by_name:
+            return  # this member was excluded in the same turn
+        for name, position in event.purge.items():
+            self.by_name[name].forget(position)
+        for name, position in event.seen.items():
+            stream = self.by_name[name]
+            if stream.seen < position <= stream.limit and not self.stopped:
+                stream.hear_of(position)
+                self.holes.watch(stream)
+
+    def fetch(self, event: Fetch) -> None:
+        """Get the runs up to a cut, at once, in place of what the flush wanted of this stream before."""
+        stream = self.by_name.get(event.stream)
+        if stream is None:
+            return  # this member left in the same turn in which it was asked to fetch
+        stream.begin_fetch(event, stopped=self.stopped, period=self.layer.env.config.nakack_period)
+        self._advance(event.stream, stream)
+        stream.progressed = False
+        if stream.fetch is not None:
+            self.holes.check(event.stream, stream)
+
+    # -- membership and time
+
+    def stop(self) -> None:
+        """The view is about to end: this member answers for what it holds now, and takes only what it fetches."""
+        self.stopped = True
+        for stream in self.by_name.values():
+            stream.stop()
+
+    def begin(self, view: ViewId | None, members: tuple[Address, ...], names: Iterable[Address]) -> None:
+        """Forget all streams; those of `names` begin at 0 in `view`, of `members`."""
+        self.view = view
+        self.by_name = {name: Stream() for name in names}
+        self.own = self.by_name.get(self.layer.env.me) or Stream()
+        self.own.limit = 0  # no other member sends in it
+        self.stopped = False
+        self.holes.begin(view, members)
+        self.answers.begin()
+
+    def take_future(self) -> list[Run]:
+        """Runs of a later view that were kept, for the layer to look at again; none is kept here any more."""
+        future, self.future = self.future, []
+        return future
+
+    def check_holes(self) -> None:
+        """Look at the holes whose check is due now."""
+        now = self.layer.env.now
+        for name, stream in self.by_name.items():
+            if stream.check_at <= now:
+                self.holes.check(name, stream)
+
+    def next_check(self) -> int:
+        """When check_holes() is due next; NEVER while nothing is missing."""
+        return min([stream.check_at for stream in self.by_name.values()], default=NEVER)
+
+    def gauges(self) -> dict[str, int]:
+        """What the streams hold, by name."""
+        streams = self.by_name.values()
+        return {
+            "stored": sum(stream.held for stream in streams),
+            "early": sum(stream.early for stream in streams),
+            "future": len(self.future),
+            "fetching": sum(stream.fetch is not None for stream in streams),
+        }
