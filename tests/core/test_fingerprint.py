@@ -26,7 +26,7 @@ TOTAL = fingerprint("total", "Sequencer/Flush", "run_bytes=65536 window=1048576"
         ),
         (
             fingerprint("total", "Flush", "run_bytes=1 window=1048576"),
-            "the group's layers are others, though the profile is the same: it runs another version of pygroups",
+            "the group has other layers in the same profile: it runs another version of pygroups",
         ),
         ("", f"the group is {TOTAL!r}, the joiner is ''"),
         ("total Sequencer/Flush window=1", f"the group is {TOTAL!r}, the joiner is 'total Sequencer/Flush window=1'"),

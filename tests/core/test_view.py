@@ -26,5 +26,5 @@ def test_the_first_member_coordinates() -> None:
     [((A, B), ("here",)), ((A,), ("here", "there")), ((A, A), ("here", "there"))],
 )
 def test_a_view_that_cannot_be_is_not_made(members: tuple[Address, ...], contacts: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=r"a contact for each member|a member stands twice"):
+    with pytest.raises(ValueError, match=r"a contact for each member|a member is in the view twice"):
         View(Ballot(1, A), members, contacts)

@@ -92,7 +92,7 @@ def test_what_was_not_had_is_not_forgotten() -> None:
     window = Window()
     window.append(Run(A, None))
     window.hear_of(5)
-    with pytest.raises(AssertionError, match="only what was had"):
+    with pytest.raises(AssertionError, match="has not arrived"):
         window.forget(2)
 
 

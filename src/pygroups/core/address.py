@@ -1,4 +1,4 @@
-"""Who somebody is: a member is one life of one process, named by an address."""
+"""Addresses.  A member is one incarnation of a process, and has an address of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Incarnation = Annotated[str, Meta(min_length=1, max_length=32)]
 
 
 class Address(NamedTuple):
-    """A member's name and the random incarnation of this life; compared as (name, incarnation), each by bytes."""
+    """A member's name and its random incarnation, which is new at each start.  Compared as (name, incarnation), by
+    bytes."""
 
     name: Name
     incarnation: Incarnation
@@ -30,7 +31,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """The address written as `name@incarnation`; UsageError when it is not one."""
+    """The address written as `name@incarnation`.  Raises UsageError for any other text."""
     name, at, incarnation = text.rpartition("@")
     if not at or not NAME.fullmatch(name) or not re.fullmatch(r"[0-9a-f]{1,32}", incarnation):
         raise UsageError(f"{text!r} is not an address: write it as name@incarnation, for instance A@3f2c91d0")
@@ -38,7 +39,7 @@ def parse_address(text: str) -> Address:
 
 
 def checked_name(text: str, what: str) -> str:
-    """`text`, if it may name a member or a group; UsageError otherwise.  `what` says which, for the sentence."""
+    """`text`, if it is a valid name.  Raises UsageError otherwise; its message uses `what`: "member" or "group"."""
     if not isinstance(text, str) or not NAME.fullmatch(text) or text in (".", ".."):
         raise UsageError(f"{text!r} cannot name a {what}: use 1 to 64 letters, digits, dots, underscores or dashes")
     return text

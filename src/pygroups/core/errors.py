@@ -1,22 +1,26 @@
-"""What can go wrong, in three kinds: you (UsageError), they (PeerError, never seen by you), we (assert)."""
+"""The exceptions of pygroups.
+
+An error has one of three causes: the caller (UsageError), a peer (PeerError, which no caller sees), or a bug in
+pygroups (a failed assertion).
+"""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Everything that pygroups raises on purpose."""
+    """Base of all exceptions that pygroups raises on purpose."""
 
 
 class UsageError(Error):
-    """The call or its input was wrong; the sentence says what to do instead."""
+    """The call or its input was wrong.  The message says how to correct the call."""
 
 
 class NotBuilt(UsageError):
-    """What was asked for is part of the design and is not built yet."""
+    """The requested feature is part of the design and is not built yet."""
 
 
 class Refused(Error):
-    """The group would not have this member: another profile, stack, limits or wire version."""
+    """The group refused this member, because its profile, stack, limits or wire version differ from the group's."""
 
 
 class NameTaken(Refused):
@@ -24,15 +28,16 @@ class NameTaken(Refused):
 
 
 class Excluded(Error):
-    """The other members went on without this one.  Raised by iteration after the last event, `Left("excluded")`."""
+    """The other members removed this member.  Iteration raises this error after the last event, `Left("excluded")`."""
 
 
 class StateLost(Error):
-    """This member waited for the group's state, and no member that could give it is left.  Raised once by iteration."""
+    """This member waited for the group's state, and all members that had the state are gone.  Iteration raises it
+    once."""
 
 
 class ChannelClosed(Error):
-    """The channel was used after it left its group, or before it joined."""
+    """The channel has not joined its group yet, is leaving it, or has left it."""
 
 
 class JournalLost(Error):
@@ -40,7 +45,8 @@ class JournalLost(Error):
 
 
 class NotSent(Error):
-    """The message was certainly not sent.  `accepted`: how many of `send_many`'s payloads were taken before."""
+    """The message was certainly not sent.  `accepted`: the number of messages of `send_many` that were sent before
+    it."""
 
     def __init__(self, text: str, accepted: int = 0) -> None:
         super().__init__(text)
@@ -48,19 +54,20 @@ class NotSent(Error):
 
 
 class WouldBlock(NotSent):
-    """The window is full, and the call was not to wait."""
+    """The window is full, and `send_nowait` does not wait."""
 
 
 class WouldDeadlock(NotSent):
-    """The task that reads the events waited in `send` with more than `queue_max` bytes unread behind it."""
+    """`send` waits for the window, and only the reading task, which waits for this `send`, could open the window."""
 
 
 class Timeout(NotSent, TimeoutError):
-    """The time was over before the message was accepted."""
+    """The timeout expired before the message was accepted."""
 
 
 class Unknown(Error):
-    """The time was over, or the member left, while waiting for `until`: message `number` may still be delivered."""
+    """The timeout expired, or the member left, while `send` waited for `until`.  Message `number` may still be
+    delivered."""
 
     def __init__(self, text: str, number: int) -> None:
         super().__init__(text)
@@ -68,11 +75,11 @@ class Unknown(Error):
 
 
 class UnknownYet(Unknown, TimeoutError):
-    """Unknown because of a time-out: `except TimeoutError` catches it, as it catches Timeout."""
+    """An Unknown because of a timeout.  `except TimeoutError` catches it, as it catches Timeout."""
 
 
 class PeerError(Exception):
-    """What a peer sent does not hold up.  Counted and dropped where it arrives; never seen by the application."""
+    """A peer sent invalid data.  The receiver counts and drops the data; the application never sees this exception."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

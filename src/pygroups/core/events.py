@@ -1,7 +1,7 @@
-"""What layers tell each other beside runs.  Each event says who sends it, which way, and who answers.
+"""The events between layers.  Each docstring names the direction, the sender and the receivers of the event.
 
-Events that were asked for name their asker: an answer goes to the layer that asked and to no other (seed 002,
-"GET_DIGEST vs. GET_DIGEST_STATE").  Marks and stream positions are half-open: `next` is the first not yet had.
+An answer names the layer that asked, and only that layer handles it (seed 002, "GET_DIGEST vs. GET_DIGEST_STATE").
+Marks and positions are half-open: they give the first number that has not arrived.
 """
 
 from __future__ import annotations
@@ -12,81 +12,81 @@ from .address import Address
 from .standing import Standing
 from .view import Ballot, View, ViewId
 
-Marks = dict[Address, int]  # per origin, the number of the first message not yet had
-Positions = dict[Address, int]  # per numbered stream, the first seq not yet had
+Marks = dict[Address, int]  # per origin, the number of the first message that has not arrived
+Positions = dict[Address, int]  # per numbered stream, the first seq that has not arrived
 
 
 class Event(msgspec.Struct):
     """Base of all events."""
 
 
-# -- from the driver, handed to the bottom of the stack with Stack.happened
+# -- from the driver, given to the bottom of the stack with Stack.happened
 
 
 class Found(Event):
     """Up, driver to discovery, gms: the answer to Find.
 
-    `members`: those that say they have a view; `may_found`: nobody has one, and whoever is told so is the only one
-    who is, until it has announced its own view or ended.
+    `members`: the members with a view, and their contacts.  `may_found`: there is no such member, and this process may
+    found the group.  Only one process has this permission until it announces its own view or ends.
     """
 
-    members: dict[Address, str]  # where each listens
+    members: dict[Address, str]
     may_found: bool
 
 
 class Answered(Event):
-    """Up, driver to failure: a connection to `peer`'s contact was made and the same life answered on it."""
+    """Up, driver to failure: a new connection to `peer`'s contact was answered by `peer` itself."""
 
     peer: Address
 
 
 class Ended(Event):
-    """Up, driver to failure: a connection with `peer` ended.  No proof of anything yet."""
+    """Up, driver to failure: a connection with `peer` ended.  That is no proof that the process ended."""
 
     peer: Address
 
 
 class Dead(Event):
-    """Up, driver to failure: a new connection to `peer`'s contact was refused, or another life answered there."""
+    """Up, driver to failure: a new connection to `peer`'s contact was refused, or another incarnation answered."""
 
     peer: Address
 
 
-# -- to the driver: what comes out of the bottom of the stack
+# -- to the driver, from the bottom of the stack
 
 
 class Find(Event):
-    """Down, gms to driver: who is there?  Answered by Found."""
+    """Down, gms to driver: look for the members of the group.  Answered by Found."""
 
 
 class Announce(Event):
-    """Down, discovery to driver: I am a member now and may be found (`member`), or am not any more; or somebody is
-    taking me in (`invited`), and nobody founds a group until it is clear what comes of it."""
+    """Down, discovery to driver: this process is a member that others can find (`member`), or is none.  With
+    `invited` a group is about to admit this process, and no process founds a group meanwhile."""
 
     member: bool
     invited: bool = False
 
 
 class Invited(Event):
-    """Down, gms to discovery: a group asked this joiner whether it is there (`invited`), or nothing has come of it."""
+    """Down, gms to discovery: a group is about to admit this joiner (`invited`), or the attempt has failed."""
 
     invited: bool
 
 
 class Contacts(Event):
-    """Down, gms to driver: where to reach these."""
+    """Down, gms to driver: the contacts of these members."""
 
     contacts: dict[Address, str]
 
 
 class Probe(Event):
-    """Down, failure to driver: connect to `peer` anew and say Answered or Dead; say nothing on a time-out."""
+    """Down, failure to driver: make a new connection to `peer`.  Answered by Answered or Dead, or not at all."""
 
     peer: Address
 
 
 class Disconnect(Event):
-    """Down, failure to driver: nobody here needs `peer` any more."""
+    """Down, failure to driver: no layer needs the connection with `peer` any more."""
 
     peer: Address
 
@@ -95,38 +95,38 @@ class Disconnect(Event):
 
 
 class Silent(Event):
-    """Up, failure to verify_suspect: nothing was heard of `member` for the heartbeat timeout."""
+    """Up, failure to verify_suspect: no frame of `member` arrived during the heartbeat timeout."""
 
     member: Address
 
 
 class Proven(Event):
-    """Up, failure to verify_suspect: `member`'s process is taken to have ended; Heard takes this back, too."""
+    """Up, failure to verify_suspect: `member`'s process seems to have ended.  A later Heard withdraws this event."""
 
     member: Address
 
 
 class Heard(Event):
-    """Up, failure to verify_suspect: `member`, which was silent or taken to have ended, was heard."""
+    """Up, failure to verify_suspect: a frame of `member` arrived, after Silent or Proven."""
 
     member: Address
 
 
 class Suspect(Event):
-    """Up, verify_suspect to gms and all above: `member` is taken to be gone."""
+    """Up, verify_suspect to gms and all above: `member` is suspected to have crashed."""
 
     member: Address
-    proven: bool  # a new connection was refused; an Unsuspect follows if the same incarnation is heard again
+    proven: bool  # a new connection was refused.  Unsuspect follows if a frame of the same incarnation arrives
 
 
 class Unsuspect(Event):
-    """Up, verify_suspect to gms and all above: `member` was heard after all."""
+    """Up, verify_suspect to gms and all above: the suspicion of `member` ends, because a frame of it arrived."""
 
     member: Address
 
 
 class VerifyLife(Event):
-    """Down, gms to failure: is `member`'s process still there?  Answered by LifeVerified, or by Suspect(proven)."""
+    """Down, gms to failure: check whether `member`'s process runs.  Answered by LifeVerified, or by Suspect(proven)."""
 
     member: Address
 
@@ -138,8 +138,8 @@ class LifeVerified(Event):
 
 
 class HeartbeatOf(Event):
-    """Up, failure to gms: `member` says that it is in `view`, which is not this member's view, or `member` is not in
-    it."""
+    """Up, failure to gms: a heartbeat of `member` names `view`.  Either `view` is not this member's view, or this
+    member's view does not contain `member`."""
 
     member: Address
     view: ViewId
@@ -149,22 +149,21 @@ class HeartbeatOf(Event):
 
 
 class Join(Event):
-    """Down, top to gms: become a member of the group."""
+    """Down, top to gms: join the group."""
 
 
 class Leave(Event):
-    """Down, top to gms: leave it.  Passed on by each layer once it has nothing left that only this member can send."""
+    """Down, top to gms: leave the group.  Each layer passes it on when it holds no message that only this member
+    has."""
 
 
 class Gone(Event):
-    """Down, gms or top to all below: this member is no member any more; nobody orders, votes or acknowledges for it.
-
-    What was sent before in the same turn still leaves once; nothing is repeated, nobody hears a heartbeat again.
-    """
+    """Down, gms or top to all below: this process is not a member any more.  It orders, votes and acknowledges nothing,
+    and sends no retransmission and no heartbeat.  Messages sent earlier in the same turn still leave, once."""
 
 
 class NewView(Event):
-    """Up and down from gms: this is the view now.  Every run of the old view passed before it, none passes after."""
+    """Up and down from gms: the new view.  All runs of the old view passed before this event, and none passes after."""
 
     view: View
     previous: ViewId | None  # the view this member comes from; None: it is new, by joining or founding
@@ -184,13 +183,13 @@ class NewView(Event):
 
 
 class Stop(Event):
-    """Up, gms to flush: bound to `ballot`.  Take no run of this view any more, hand nothing up."""
+    """Up, gms to flush: this member takes part in `ballot`.  Accept and deliver no further run of this view."""
 
     ballot: Ballot
 
 
 class HeldQuery(Event):
-    """Down: how far do the streams reach?  `asker` is the class name of the layer that wants to know."""
+    """Down: ask for the positions of the streams.  `asker` is the class name of the asking layer."""
 
     asker: str
 
@@ -199,8 +198,8 @@ class Held(Event):
     """Up, the layer with streams to `asker`."""
 
     asker: str
-    held: Positions  # received without a hole
-    seen: Positions  # beyond the highest received or heard of, holes or not
+    held: Positions  # the end of the runs without a hole
+    seen: Positions  # the end of all runs that were received or announced, holes included
 
 
 class Bound(Event):
@@ -211,17 +210,17 @@ class Bound(Event):
 
 
 class FetchTo(Event):
-    """Up, gms to flush: this is the cut of `ballot`; get what is missing, hand up nothing."""
+    """Up, gms to flush: `cut` is the end of the view in `ballot`.  Fetch the missing runs, and deliver nothing yet."""
 
     ballot: Ballot
     cut: Positions
-    holders: dict[Address, Address]  # per stream, one member that holds everything up to the cut: ask it first.
-    # A holder that does not answer is no reason to wait: any other member of the view that is not suspected may hold
-    # the runs too, or fetches them itself and serves them then.
+    holders: dict[Address, Address]  # per stream, a member that holds all runs up to the cut: ask this member first.
+    # If the holder does not answer, ask the other members of the view that are not suspected.  They hold the runs too,
+    # or they fetch the runs and serve them later.
 
 
 class Fetch(Event):
-    """Down, flush to the layer with streams: get [low, high) of `stream` from `holder`."""
+    """Down, flush to the layer with streams: fetch [low, high) of `stream` from `holder`."""
 
     stream: Address
     low: int
@@ -230,65 +229,65 @@ class Fetch(Event):
 
 
 class Served(Event):
-    """Up, the layer with streams to flush: `stream` is held up to `high`."""
+    """Up, the layer with streams to flush: all runs of `stream` below `high` are here."""
 
     stream: Address
     high: int
 
 
 class Fetching(Event):
-    """Down, the layer with streams to gms: a part of what the flush wants has come, and more is awaited."""
+    """Down, the layer with streams to gms: some runs of a fetch have arrived, and others are still missing."""
 
 
 class Fetched(Event):
-    """Down, flush to gms: everything up to the cut of `ballot` is held here."""
+    """Down, flush to gms: all runs up to the cut of `ballot` are here."""
 
     ballot: Ballot
 
 
 class Block(Event):
-    """Up, flush to all above: number and order nothing until the next view."""
+    """Up, flush to all above: number and order no run until the next view."""
 
 
 class Installed(Event):
-    """Down, flush to gms: `view` is installed here; `marks` is how far each origin was handed up before it."""
+    """Down, flush to gms: `view` is installed here.  `marks`: per origin, the messages delivered before the view."""
 
     view: ViewId
     marks: Marks
 
 
 class Excluded(Event):
-    """Up, gms to top: the others went on without this member, or it has left; nothing more will come.
+    """Up, gms to top: this process is not a member any more, and gets no further events.
 
     `reason` is one of "left", "excluded", "refused", "name taken".
     """
 
     reason: str
     detail: str
-    cut: Positions | None = None  # where the streams of its last view end, if that was decided and it knows
+    cut: Positions | None = None  # the end of the streams of its last view, if this member knows the decision
 
 
 # -- progress, stability and flow
 
 
 class Consumed(Event):
-    """Down, the application to flow_control and stable: what it has consumed; cumulative, only what changed."""
+    """Down, the application to flow_control and stable: new marks of the messages that it has consumed in all."""
 
-    marks: Marks  # of the multicasts of each origin
-    unicasts: Marks = {}  # of what each origin sent to this member alone
+    marks: Marks  # multicasts
+    unicasts: Marks = {}  # messages to this member alone
 
 
 class StableWanted(Event):
-    """Down, the application to stable: a sender here waits until its own multicasts below `below` are stable."""
+    """Down, the application to stable: `send` waits here until its own multicasts below `below` are stable."""
 
     below: int
 
 
 class Stability(Event):
-    """Up and down from stable: `purge` was delivered by every member of the view, `seen` exists somewhere.
+    """Up and down from stable: every member has delivered the runs below `purge`; runs below `seen` exist somewhere.
 
-    `delivered` and `consumed` are about this member's own messages: below which number all other members have
-    delivered and consumed them.  `slowest`: now and then, who has consumed least of them; () says nothing.
+    All other members have delivered this member's own messages below `delivered`, and consumed those below `consumed`.
+    `slowest`: the members that have consumed least of them; () if this event does not name them.
     """
 
     purge: Positions
@@ -299,16 +298,14 @@ class Stability(Event):
 
 
 class Freed(Event):
-    """Up, flow_control to top: of the bytes of all own multicasts so far, this many are out of the window."""
+    """Up, flow_control to top: this many bytes of all own multicasts so far have left the window."""
 
     total_bytes: int
 
 
 class FreedTo(Event):
-    """Up, flow_control to top: of the bytes of all own messages to `to` alone so far, this many are out of its window.
-
-    With None all are, and counting begins anew: `to` is not in the view.
-    """
+    """Up, flow_control to top: this many bytes of all own messages to `to` alone so far have left its window.  None:
+    all have left it, and the count starts again at 0, because `to` is not in the view."""
 
     to: Address
     total_bytes: int | None
@@ -318,13 +315,13 @@ class FreedTo(Event):
 
 
 class Forget(Event):
-    """Down, top to unicast2: close the connection with `peer`; a later message to it opens another one."""
+    """Down, top to unicast2: close the connection with `peer`.  A later message to `peer` opens a new one."""
 
     peer: Address
 
 
 class Undelivered(Event):
-    """Up, unicast2 to top: these own messages to `to` were not acknowledged, and nobody will send them again."""
+    """Up, unicast2 to top: `to` has not acknowledged these own messages, and they will not be sent again."""
 
     to: Address
     numbers: range
@@ -334,23 +331,23 @@ class Undelivered(Event):
 
 
 class StateStanding(Event):
-    """Down, state_transfer to gms: how this member stands to the group's state from now on."""
+    """Down, state_transfer to gms: the new standing of this member."""
 
     standing: Standing
 
 
 class StateWanted(Event):
-    """Up, state_transfer to the application: give `joiners` the state of the start of `view`; the view comes next."""
+    """Up, state_transfer to the application: give `joiners` the state at the start of `view`, which comes next."""
 
     view: ViewId
     joiners: tuple[Address, ...]
-    digest: Marks  # what that state holds: the marks of this member just before the view
+    digest: Marks  # the messages that the state contains: the marks of this member just before the view
 
 
 class StateChunk(Event):
     """Down, the application to state_transfer, at the provider: the next part of the state for `joiner`.
 
-    With `none` there is no state here to give: the joiner begins with what it has.
+    With `none` this member has no state, and the joiner begins without one.
     """
 
     view: ViewId
@@ -361,8 +358,8 @@ class StateChunk(Event):
 
 
 class StateFailed(Event):
-    """Down, the application to state_transfer, at the provider: get_state() raised or timed out; this member gives
-    `joiner` no state of the start of `view`."""
+    """Down, the application to state_transfer, at the provider: get_state() failed; `joiner` gets no state from
+    here."""
 
     view: ViewId
     joiner: Address
@@ -370,8 +367,8 @@ class StateFailed(Event):
 
 
 class ViewWanted(Event):
-    """Down, state_transfer to gms: this joiner's provider will not give its state; a view change must choose another
-    provider."""
+    """Down, state_transfer to gms: the provider of this joiner gives no state.  A view change must choose another
+    one."""
 
 
 class StateTaken(Event):
@@ -383,9 +380,9 @@ class StateTaken(Event):
 
 
 class StateArrived(Event):
-    """Up, state_transfer to the application, at the joiner: the next part of the state of the start of `view`.
+    """Up, state_transfer to the application, at the joiner: the next part of the state at the start of `view`.
 
-    With `none` there is no state to be had: nobody who is left has one.
+    With `none` there is no state, because no remaining member has one.
     """
 
     view: ViewId

@@ -1,4 +1,4 @@
-"""What the members of a group must have in common, as one text: profile, layers and limits."""
+"""The fingerprint: profile, layers and limits as one text, which must be equal at all members of a group."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _PARTS: Final = 2  # the profile and its layers stand before the limits, which a
 
 
 def fingerprint(profile: str, layers: str, limits: str) -> str:
-    """The text that a joiner shows and a group compares."""
+    """The text that a joiner sends and a group compares with its own."""
     return f"{profile} {layers} {limits}"
 
 
 def difference(group: str, joiner: str) -> str:
-    """In what the fingerprint of `joiner` differs from that of `group`: a clause for each field, with both values."""
+    """The differences between two fingerprints: a clause for each field that differs, with both values."""
     ours, theirs = _fields(group), _fields(joiner)
     if ours is None or theirs is None or list(ours) != list(theirs):
         return f"the group is {group!r}, the joiner is {joiner!r}"
@@ -21,7 +21,7 @@ def difference(group: str, joiner: str) -> str:
     if differing[:1] == ["profile"]:
         differing = [name for name in differing if name != "layers"]  # each profile has its own
     if "layers" in differing:
-        return "the group's layers are others, though the profile is the same: it runs another version of pygroups"
+        return "the group has other layers in the same profile: it runs another version of pygroups"
     return "; ".join([f"the group has {name}={ours[name]}, the joiner {name}={theirs[name]}" for name in differing])
 
 

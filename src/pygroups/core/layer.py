@@ -1,4 +1,4 @@
-"""What a layer is, and all it may know of the world.  See ARCHITECTURE.md."""
+"""The base class of all layers, and the environment that a layer can read.  See ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .view import ViewId
 
 T = TypeVar("T")
 
-NEVER: Final = 1 << 62  # a time that does not come
+NEVER: Final = 1 << 62  # a time that is never reached
 
-Record = tuple[str, "ViewId | None", dict[str, Any]]  # kind, the view it happened in, the kind's fields
+Record = tuple[str, "ViewId | None", dict[str, Any]]  # kind, the current view, the fields of the kind
 
 
 class Random(Protocol):
@@ -28,7 +28,8 @@ class Random(Protocol):
 
 
 class Env:
-    """Who this member is, what time it is (microseconds), what chance says, what is configured; and its journal."""
+    """The environment of a member's layers: its address, the time (microseconds), random numbers, the configuration,
+    and the journal."""
 
     __slots__ = (
         "archiving",
@@ -54,31 +55,31 @@ class Env:
         self.now = now
         self.rng = rng
         self.config = config
-        self.contact = ""  # where this member listens; its driver sets it before it joins
-        self.fingerprint = ""  # what all members must have in common; whoever builds the stack sets it
-        self.keeps_state = True  # the application has a state, which joiners need and it can give
-        self.waits_for_all = True  # an own multicast is on its way until all have it, not until it is ordered; Top says
+        self.contact = ""  # the address this member listens on; the driver sets it before the join
+        self.fingerprint = ""  # must be equal at all members; the builder of the stack sets it
+        self.keeps_state = True  # the application has a state: it can give the state, and needs it when it joins
+        self.waits_for_all = True  # own multicasts are in flight until all have them, not until ordered; Top sets it
         self.journaling = journaling  # without a journal no record is made at all
-        self.run_records = journaling  # also those of every run that is sent or delivered; who watches may know them
-        self.archiving = False  # what is delivered goes into the journal, payloads and all
-        self.view: ViewId | None = None  # the view that the top has been given
+        self.run_records = journaling  # also make records of sent and delivered runs; a watcher may not need them
+        self.archiving = False  # the journal also gets the payloads of delivered runs
+        self.view: ViewId | None = None  # the last view that the top has received
         self.records: list[Record] = []  # of this turn
         self.drops: dict[str, int] = {}  # of this turn, by reason
-        self.counters: dict[str, int] = {}  # of this life
-        self.gauges: Callable[[], dict[str, int]] = dict  # what the whole stack holds; the stack sets it
+        self.counters: dict[str, int] = {}  # since the member began
+        self.gauges: Callable[[], dict[str, int]] = dict  # the gauges of all layers; the stack sets this function
 
     def record(self, kind: str, **fields: Any) -> None:
-        """Write to the journal.  Callers on the data path ask `journaling` first."""
+        """Add a record for the journal.  Callers on the data path check `journaling` first."""
         if self.journaling:
             self.records.append((kind, self.view, fields))
 
     def drop(self, reason: str, count: int = 1) -> None:
-        """Count `count` things that were discarded, and why.  Reasons are few and fixed: no text from a peer."""
+        """Count `count` dropped things under a reason.  Reasons are few and fixed, and contain no text from a peer."""
         self.drops[reason] = self.drops.get(reason, 0) + count
         self.count(f"drop {reason}", count)
 
     def record_drops(self) -> None:
-        """Write down what was discarded since this was done last."""
+        """Record the drops since the last call."""
         for reason, count in self.drops.items():
             self.record("drop", reason=reason, detail=str(count))
         self.drops = {}
@@ -89,19 +90,19 @@ class Env:
 
 
 class Layer:
-    """One protocol.  It calls no other layer: what it has to say it leaves in `above` and `below`, in the order it is
-    to arrive, and the stack moves it.  `wake` is when it wants timer().
+    """One protocol.  A layer never calls another layer.  It appends runs and events to `above` and `below`, in the
+    order in which they must arrive, and the stack moves them.  `wake` is the time of the next call of timer().
 
-    A layer pushes one of its `heads` on a run that it sends down, or none; its peer pops what it pushed: a layer looks
-    at the last head only, and a run whose last head is not its own is not for it and goes on up.
+    A layer pushes at most one of its `heads` on a run that it sends down.  The same layer at the receiver pops that
+    head. A layer looks only at the last head; a run with another layer's head last goes on up.
     """
 
     __slots__ = ("above", "below", "env", "wake")
 
-    needs: ClassVar[frozenset[str]] = frozenset()  # of the layers below
-    gives: ClassVar[frozenset[str]] = frozenset()  # to the layers above
-    heads: ClassVar[tuple[type, ...]] = ()  # what its peers may receive; the codec learns them from here
-    own_heads_only: ClassVar[bool] = False  # up() passes on every run whose last head is not its own: go past it
+    needs: ClassVar[frozenset[str]] = frozenset()  # services that a layer below must give
+    gives: ClassVar[frozenset[str]] = frozenset()  # services for the layers above
+    heads: ClassVar[tuple[type, ...]] = ()  # the heads of this protocol; the codec registers them
+    own_heads_only: ClassVar[bool] = False  # up() only passes on runs with other heads, so the stack may skip the layer
 
     def __init__(self, env: Env) -> None:
         self.env = env
@@ -118,22 +119,22 @@ class Layer:
         self.above.append(run)
 
     def down_event(self, event: Event) -> None:
-        """An event from the layer above; pass on what is not for this layer alone."""
+        """An event from the layer above.  Pass it on, unless it is for this layer alone."""
         self.below.append(event)
 
     def up_event(self, event: Event) -> None:
-        """An event from the layer below; pass on what is not for this layer alone."""
+        """An event from the layer below.  Pass it on, unless it is for this layer alone."""
         self.above.append(event)
 
     def timer(self) -> None:
-        """`wake` has come.  Set it anew, or to NEVER."""
+        """The time `wake` is reached.  Set `wake` again, or set it to NEVER."""
         raise AssertionError(f"{type(self).__name__} set a timer and does not handle it")
 
     def end_turn(self) -> None:
-        """Everything that came in this turn was handled: send now what was gathered."""
+        """The turn ends: all its input was handled.  Send the collected messages now."""
 
     def gauges(self) -> dict[str, int]:
-        """What this layer holds, by name; everything here must be 0 when all is quiet."""
+        """The number of things that this layer holds, by name.  Each must be 0 when the group is quiet."""
         return {}
 
     def tell(self, dest: Address | None, head: object) -> None:
@@ -142,5 +143,5 @@ class Layer:
         self.below.append(Run(self.env.me, dest, (head,)))
 
     def wake_at(self, when: int) -> None:
-        """Have timer() called at `when`, or earlier if it is set to be."""
+        """Call timer() at `when`, or earlier if an earlier time is set."""
         self.wake = min(self.wake, when)

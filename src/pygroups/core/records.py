@@ -1,4 +1,4 @@
-"""What layers record, in the plain words of the journal: an address is `name@incarnation`, a view id is a pair."""
+"""Conversion of the layers' records to plain values: an address becomes `name@incarnation`, a view id a pair."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from .layer import Record
 
 PlainRecord = tuple[str, tuple[int, str] | None, Mapping[str, object]]
 
-_AS_THEY_ARE: Final = frozenset({int, str, bool, bytes, type(None)})
+_PLAIN_TYPES: Final = frozenset({int, str, bool, bytes, type(None)})
 
 
 def plain_records(records: Sequence[Record]) -> list[PlainRecord]:
-    """`records` as a journal takes them.  Drivers and simulator call this once per turn."""
+    """`records` as a journal accepts them.  Drivers and the simulator call this function once per turn."""
     texts: dict[Address, str] = {}  # most records of a turn name the same few members
     return [
         (
             kind,
             None if view is None else (view.number, _text(view.leader, texts)),
-            {name: v if type(v) in _AS_THEY_ARE else _plain(v, texts) for name, v in fields.items()},
+            {name: v if type(v) in _PLAIN_TYPES else _plain(v, texts) for name, v in fields.items()},
         )
         for kind, view, fields in records
     ]
 
 
 def _plain(value: Any, texts: dict[Address, str]) -> object:
-    """`value` without addresses: each becomes its text, in sequences and as a mapping's key too."""
+    """`value` with the text of each address in place of the address, also inside sequences and as a mapping's key."""
     kind = type(value)
-    if kind in _AS_THEY_ARE:
+    if kind in _PLAIN_TYPES:
         return value
     if kind is Address:
         return _text(value, texts)

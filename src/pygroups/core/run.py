@@ -1,4 +1,4 @@
-"""A run: payloads that travel as one, numbered, ordered, retransmitted and delivered together, or not at all."""
+"""A run: a batch of payloads that is numbered, ordered, retransmitted and delivered as one unit."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ _decoder = msgspec.msgpack.Decoder(list[bytes])
 
 
 class Loose:
-    """Marks a head whose loss costs little, and which a later one replaces: to one member it goes without a connection,
-    neither numbered nor acknowledged."""
+    """Base of heads whose loss does little harm, because a later head replaces them.  A unicast with such a head needs
+    no connection: it is neither numbered nor acknowledged."""
 
     __slots__ = ()
 
 
 class Run(msgspec.Struct, frozen=True, eq=False):
-    """An immutable batch of payloads by one origin; adding or taking a head makes a new run over the same body.
+    """An immutable batch of payloads of one origin.  Adding or removing a head makes a new run with the same body.
 
-    So a layer may keep a run to send it again while the layers below go on adding their heads.  Between two layers
-    of the same member a run may also be no batch at all: `count` is 0, and the head is the message (see Layer.tell).
+    A layer can therefore keep a run for retransmission while the layers below add their heads.  A run can also carry a
+    message of a layer without any payload: then `count` is 0, and the head is the message (see Layer.tell).
     """
 
-    src: Address  # who put it on the wire: not always who wrote it
+    src: Address  # the member that put the run on the wire; it can differ from the origin
     dest: Address | None  # None: every member of the view
-    heads: tuple[object, ...] = ()  # the last one was pushed last, by the lowest layer so far
-    origin: Address | None = None  # who wrote the payloads; None when there are none
-    first: int = 0  # the origin's number of the first payload, from 1 in its life
-    index: int = 0  # 0, or which piece of one payload this is
+    heads: tuple[object, ...] = ()  # in the order in which layers pushed them, from the top of the stack down
+    origin: Address | None = None  # the member whose application sent the payloads; None without payloads
+    first: int = 0  # the number of the first payload; the origin counts its payloads from 1
+    index: int = 0  # 0, or the index of this piece of one payload
     count: int = 0
-    body: bytes = b""  # the payloads, still packed
-    stream: Address | None = None  # the numbered stream it came in, and its number there: for marks and the journal
-    seq: int = 0
+    body: bytes = b""  # the payloads, packed
+    stream: Address | None = None  # the numbered stream that the run came on
+    seq: int = 0  # the run's number in that stream
 
     @property
     def next(self) -> int:
-        """The origin's number after the last payload of this run."""
+        """The number after the last payload of this run."""
         return self.first + self.count
 
     @property
@@ -48,7 +48,7 @@ class Run(msgspec.Struct, frozen=True, eq=False):
         return self.heads[-1] if self.heads else None
 
     def push(self, head: object) -> Run:
-        """The same run under one more head."""
+        """The same run with one more head."""
         return self._with(self.src, self.dest, (*self.heads, head))
 
     def pop(self) -> Run:
@@ -56,7 +56,7 @@ class Run(msgspec.Struct, frozen=True, eq=False):
         return self._with(self.src, self.dest, self.heads[:-1])
 
     def readdressed(self, src: Address, dest: Address | None) -> Run:
-        """The same run on another way: from `src`, to `dest`."""
+        """The same run with another sender and another destination."""
         return self._with(src, dest, self.heads)
 
     def placed(self, stream: Address, seq: int) -> Run:
@@ -99,15 +99,15 @@ def pack(payloads: Sequence[bytes]) -> bytes:
 
 
 def unpack(body: bytes) -> list[bytes]:
-    """The payloads of a body of our own.  Raises msgspec.DecodeError on bytes that are none; see payloads_of()."""
+    """The payloads of a body that pack() made.  Raises msgspec.DecodeError for other bytes; see payloads_of()."""
     return _decoder.decode(body)
 
 
 def payloads_of(run: Run) -> list[bytes] | None:
-    """The payloads of a run that may have come from anybody; None when its body does not hold what it says.
+    """The payloads of a run from any peer; None if the body is malformed or has another number of payloads.
 
-    Bodies are not looked into on their way: that would cost as much as opening them once more.  Whoever opens one skips
-    it if it is malformed; all members got the same bytes, so all of them skip the same.
+    No layer checks a body on its way, because a check costs as much as a decoding.  A member that decodes a body skips
+    it if it is malformed.  All members have the same bytes, so all of them skip the same runs.
     """
     try:
         payloads = _decoder.decode(run.body)

@@ -1,4 +1,4 @@
-"""The stack moves runs and events between neighboring layers until nothing moves; all its world comes through it."""
+"""The stack moves runs and events between neighboring layers until none is left to move."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .events import Announce, Contacts, Disconnect, Event, Find, NewView, Probe
 from .layer import Env, Layer, Record
 from .run import Run
 
-COMMANDS = (Announce, Contacts, Disconnect, Find, Probe)  # events that leave the stack for its driver
+COMMANDS = (Announce, Contacts, Disconnect, Find, Probe)  # events for the driver
 WAKE: Final = attrgetter("wake")
 
 
 class Codec(Protocol):
-    """Runs to frames and back; see wire/."""
+    """Encodes runs as frames and decodes them; see wire/."""
 
     def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]: ...
     def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]: ...
 
 
 class Outlet(Layer):
-    """Below the last layer: gathers what leaves the member in this turn."""
+    """The place below the last layer.  It collects the runs and commands that leave the member in this turn."""
 
     __slots__ = ("commands", "peers", "sent")
 
@@ -32,7 +32,7 @@ class Outlet(Layer):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        self.peers: tuple[Address, ...] = ()  # where a multicast goes
+        self.peers: tuple[Address, ...] = ()  # the receivers of a multicast
         self.sent: dict[tuple[Address | None, tuple[Address, ...]], list[Run]] = {}
         self.commands: list[Event] = []
 
@@ -49,10 +49,10 @@ class Outlet(Layer):
 
 
 class Output(NamedTuple):
-    """What one turn leaves behind, in the order it must be dealt with."""
+    """The output of one turn.  The fields must be handled in this order."""
 
     records: list[Record]  # to the journal
-    frames: list[tuple[tuple[Address, ...], list[bytes]]]  # to the network: who gets which frames
+    frames: list[tuple[tuple[Address, ...], list[bytes]]]  # to the network: the receivers, and the frames for them
     commands: list[Event]  # to the driver
     events: list[Run | Event]  # to the application
 
@@ -60,8 +60,8 @@ class Output(NamedTuple):
 class Stack:
     """`layers`, top first.  Drivers and the simulator are the only callers.
 
-    A turn: any number of receive, happened, asked and advance, then end_turn.  What a turn sends and hands to the
-    application leaves only with end_turn's output, so that whoever drives the stack can write the records first.
+    A turn consists of any number of calls of receive, happened, asked and advance, and then one call of end_turn.
+    Frames and events leave the stack only in the output of end_turn, so the driver can write the records first.
     """
 
     def __init__(self, env: Env, layers: Sequence[Layer], codec: Codec) -> None:
@@ -75,18 +75,18 @@ class Stack:
         self._bottom = len(self.layers) - 1
         self._timed = [layer for layer in self.layers if type(layer).timer is not Layer.timer]
         self._deeper = [self._next_down(place) for place in range(len(self.layers))]
-        self._routes: list[dict[type | None, int]] = [{} for _ in self._places]  # per place and head, who sees it next
+        self._routes: list[dict[type | None, int]] = [{} for _ in self._places]  # per place and head, the next place
         self._enders = [
             (place, layer) for place, layer in enumerate(self.layers) if type(layer).end_turn is not Layer.end_turn
         ]
 
     def _next_down(self, place: int) -> int:
-        """The next layer below `place` that does more with a run than to pass it on; the outlet does."""
+        """The next place below `place` whose layer does not only pass runs on; the outlet is the last."""
         lower = range(place + 1, len(self.layers))
         return next((to for to in lower if type(self.layers[to]).down is not Layer.down), len(self.layers))
 
     def receive(self, frame: bytes | memoryview, now: int) -> None:
-        """A frame came in.  What a peer did wrong is counted and dropped, never raised."""
+        """Handle a received frame.  An invalid frame is counted and dropped, and raises no exception."""
         self.env.now = now
         try:
             runs = self.codec.decode(frame, self.env.me)
@@ -99,19 +99,19 @@ class Stack:
         self._settle(self._bottom)
 
     def happened(self, event: Event, now: int) -> None:
-        """Something happened in the world below: Found, Answered, Ended or Dead."""
+        """Handle an event of the driver: Found, Answered, Ended or Dead."""
         self.env.now = now
         self.layers[-1].up_event(event)
         self._settle(self._bottom)
 
     def asked(self, event: Event, now: int) -> None:
-        """The application asks for something: Join, Leave, Consumed or a part of a state."""
+        """Handle an event of the application: Join, Leave, Consumed or a part of a state."""
         self.env.now = now
         self.layers[0].down_event(event)
         self._settle(0)
 
     def advance(self, now: int) -> None:
-        """It is `now`: call the layers whose time has come."""
+        """Set the time to `now`, and call timer() of each layer whose `wake` is reached."""
         self.env.now = now
         for place, layer in enumerate(self.layers):
             if layer.wake <= now:
@@ -120,15 +120,15 @@ class Stack:
                 self._settle(place)
 
     def wake(self) -> int:
-        """When advance must be called next; NEVER if nothing waits."""
+        """The time of the next call of advance(); NEVER if no layer has set a time."""
         soonest: int = min(map(WAKE, self._timed))
         return soonest
 
     def end_turn(self, now: int) -> Output:
-        """Let the layers send what they gathered, and take everything that leaves the member."""
+        """End the turn: let the layers send their collected messages, and return all output of the turn."""
         self.env.now = now
         if self.layers[0].below:
-            self._settle(0)  # what the application sent since anything was called
+            self._settle(0)  # messages that the application sent after the last call
         for place, layer in self._enders:
             layer.end_turn()
             if layer.below or (layer.above and place):  # above the top is the application
@@ -145,7 +145,7 @@ class Stack:
         return output
 
     def gauges(self) -> dict[str, int]:
-        """Everything the layers hold, as layer.name; 0 when all is quiet."""
+        """The gauges of all layers, as layer.name.  All are 0 when the group is quiet."""
         return {
             f"{type(layer).__name__.lower()}.{name}": value
             for layer in self.layers
@@ -153,10 +153,10 @@ class Stack:
         }
 
     def _settle(self, place: int) -> None:
-        """Move what the layer at `place` has left, and what comes of it: down, then up, until nothing is left.
+        """Move the items of the layer at `place`, and all items that result: down, then up, until none is left.
 
-        Between two layers everything arrives in the order it was left.  Only who was called is looked at.  A run goes
-        past layers that would only pass it on, unless something may wait in one of them that was left before.
+        Items between two layers keep their order.  Only layers that were called are checked for items.  A run skips
+        layers that would only pass it on, unless an earlier item may still wait in one of them.
         """
         layer, up_first, up_last = self._places[place], place, place
         if layer.below:
@@ -171,8 +171,10 @@ class Stack:
             up_first, up_last = self._sweep_down(down_first, down_last)
 
     def _sweep_down(self, at: int, down_last: int) -> tuple[int, int]:
-        """Layers from `at` to `down_last` may have left something for those below: move it, and what it leaves, to the
-        bottom.  The first and the last that may have left something for those above; the last is -1 if none."""
+        """Move the items in `below` of the layers from `at` to `down_last`, and all that result, to the bottom.
+
+        Returns the first and the last layer whose `above` may have items; the last is -1 if there is none.
+        """
         layers, deeper = self._places, self._deeper
         up_first, up_last = len(layers), -1
         while at <= down_last:
@@ -181,13 +183,13 @@ class Stack:
             if layer.below:
                 items, layer.below = layer.below, []
                 far = deeper[here] if here == down_last else at
-                after = far  # nobody between these two has anything
+                after = far  # no layer between these two has items
                 for item in items:
                     if isinstance(item, Run):
                         lower = layers[far]
                         lower.down(item)
                     else:
-                        far = after = at  # the event may wait there: what follows must not overtake it
+                        far = after = at  # the event may wait there, and later items must not overtake it
                         lower = layers[at]
                         lower.down_event(item)
                     if lower.below and far > down_last:
@@ -201,8 +203,8 @@ class Stack:
         return up_first, up_last
 
     def _sweep_up(self, up_first: int, at: int) -> tuple[int, int]:
-        """As _sweep_down, the other way: what layers from `at` to `up_first` have left for those above moves to the
-        top."""
+        """The same as _sweep_down in the other direction: move the items in `above` of the layers from `at` up to
+        `up_first`, and all that result, to the top."""
         layers = self._places
         down_first, down_last = len(layers), -1
         while at >= up_first and at:
@@ -211,7 +213,7 @@ class Stack:
             if layer.above:
                 items, layer.above = layer.above, []
                 routes, after = self._routes[here], -1
-                ceiling = 0 if here == up_first else at  # what follows must not overtake what waits there
+                ceiling = 0 if here == up_first else at  # later items must not overtake items that wait there
                 for item in items:
                     if isinstance(item, Run):
                         heads = item.heads
@@ -238,11 +240,11 @@ class Stack:
                             down_first = called
                         if called > down_last:
                             down_last = called
-                at = after  # nobody between these two has anything
+                at = after  # no layer between these two has items
         return down_first, down_last
 
     def _upward(self, place: int, run: Run) -> int:
-        """The next layer above `place` that has to see `run`, and all that have such a head last."""
+        """The next place above `place` whose layer handles runs with the last head of `run`."""
         kind = type(run.heads[-1]) if run.heads else None
         found = place - 1
         while found and not _sees(self.layers[found], kind):
@@ -252,12 +254,12 @@ class Stack:
 
 
 def _sees(layer: Layer, head: type | None) -> bool:
-    """Whether a run with this head is more to `layer`, on its way up, than something to pass on."""
+    """Whether `layer` handles a run with this head on its way up, and does not only pass it on."""
     return type(layer).up is not Layer.up and (not layer.own_heads_only or head in layer.heads)
 
 
 def check_fit(layers: Sequence[type[Layer]]) -> None:
-    """UsageError when a layer needs what no layer below it gives."""
+    """Raise UsageError if a layer needs a service that no layer below it gives."""
     given: set[str] = set()
     for layer in reversed(layers):
         missing = sorted(layer.needs - given)

@@ -1,4 +1,4 @@
-"""How a member stands to the group's state; who gives one to whom follows from it."""
+"""The standing of a member: whether it has the group's state, waits for it, or keeps none."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from .view import ViewId
 
 
 class Waits(msgspec.Struct, frozen=True, array_like=True):
-    """A member that has no state yet: `provider` gives it the one of the start of `view`.  None: nobody gives it one in
-    `view`, and a later view shows whether anybody has one.  `failed`: those who have a state and did not give it to
-    this member; among them perhaps `provider`, until the next view names another."""
+    """A member that waits for the state at the start of `view`.
+
+    `provider`: the member that gives the state; None if no member gives it in `view`, so that a later view must name a
+    provider.  `failed`: members that have a state and failed to give it; they can include `provider` until the next
+    view names another one.
+    """
 
     provider: Address | None
     view: ViewId
     failed: Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)] = ()
 
 
-Standing = Waits | bool  # how a member stands to the group's state: it waits for one, has one (True) or keeps none
+Standing = Waits | bool  # a member waits for the group's state, has it (True), or keeps no state (False)

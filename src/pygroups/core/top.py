@@ -1,8 +1,8 @@
-"""The top of every stack: payloads become runs, runs become deliveries, and both are written to the journal.
+"""The top of every stack: it makes runs of payloads and deliveries of runs, and records both in the journal.
 
-Runs form here.  A run is cut when it is full, or at the end of a turn while fewer than `runs_in_flight` own runs are
-on their way; otherwise it stays open and grows until one of them is done.  There is no timer: a lone message finds
-nothing in flight and goes at once.
+A run is closed and sent when it is full.  It is also sent at the end of a turn if fewer than `runs_in_flight` own runs
+are in flight; otherwise the run stays open and grows until one of them has landed.  There is no timer: a single message
+finds no run in flight and leaves at once.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .view import ViewId
 
 
 class Delivered(Event):
-    """To the application: a run of multicasts at its place in the view, or a run that was sent to this member alone."""
+    """To the application: a delivered run of multicasts, or a run that was sent to this member alone."""
 
     run: Run
     view: ViewId | None
-    position: int  # messages of this view delivered before; -1 for a unicast
+    position: int  # the number of messages delivered before in this view; -1 for a unicast
 
 
 class Reached(Event):
-    """To the application: own multicasts below `delivered` were delivered here, those below `stable` everywhere."""
+    """To the application: own multicasts below `delivered` were delivered here, and those below `stable` everywhere."""
 
     delivered: int
     stable: int
 
 
 class OpenRun(msgspec.Struct):
-    """Payloads for one destination that were accepted and not yet cut."""
+    """The accepted payloads for one destination that are not in a sent run yet."""
 
     first: int  # the number of the first payload
     payloads: list[bytes]
@@ -43,10 +43,10 @@ class OpenRun(msgspec.Struct):
 
 
 class ToOne(OpenRun):
-    """The same for one member, with what its window holds."""
+    """The open run for one member, with the state of this member's window."""
 
-    cut_bytes: int = 0  # of all runs to it so far
-    freed_bytes: int = 0  # of those that left the window
+    cut_bytes: int = 0  # of all runs to the member so far
+    freed_bytes: int = 0  # of the runs that have left the window
 
 
 def checksum(body: bytes) -> int:
@@ -56,8 +56,8 @@ def checksum(body: bytes) -> int:
 
 
 class Top(Layer):
-    """See the module.  `flight_ends` says where an own run must be delivered to be done: "here" (with an ordering
-    layer) or "everywhere" (without)."""
+    """The top layer.  `flight_ends`: an own run has landed when it is delivered "here" (with an ordering layer) or
+    "everywhere" (without one)."""
 
     __slots__ = (
         "consumed",
@@ -87,26 +87,26 @@ class Top(Layer):
         env.waits_for_all = flight_ends == "everywhere"
         self.run_limit = env.config.run_bytes + ENTRY_BYTES  # of the payloads of a run, each with its length
         self.open = OpenRun(1, [], 0)  # multicasts
-        self.unicasts: dict[Address, ToOne] = {}  # by receiver, also former members: numbers go on
-        self.unused = 1  # no receiver that was forgotten was ever sent this number, or one above it
-        self.flight: list[Run] = []  # own multicasts on their way, oldest first
+        self.unicasts: dict[Address, ToOne] = {}  # by receiver; former members too, because their numbers continue
+        self.unused = 1  # forgotten receivers were sent only numbers below this
+        self.flight: list[Run] = []  # own multicasts in flight, oldest first
         self.cut_bytes = 0  # of all own multicasts so far
-        self.freed_bytes = 0  # of those that left the window
-        self.consumed = 1  # own multicasts below this were consumed by all others
-        self.slowest: tuple[Address, ...] = ()  # who has consumed least of them, as far as that was told
+        self.freed_bytes = 0  # of the own multicasts that have left the window
+        self.consumed = 1  # all other members have consumed the own multicasts below this
+        self.slowest: tuple[Address, ...] = ()  # the members that have consumed least of them, as far as known
         self.position = 0
         self.delivered = 1  # own multicasts below this were delivered here
         self.stable = 1
-        self.reached = (1, 1)  # what the application was told last
-        self.leaving = False  # the application asked to leave; Leave goes down when nothing of ours is on its way
-        self.leave_at = NEVER  # when it goes whatever the others say
+        self.reached = (1, 1)  # the last Reached that the application got
+        self.leaving = False  # the application asked to leave; Leave goes down when no own run is in flight
+        self.leave_at = NEVER  # the time at which the member leaves without the other members' consent
         self.stopped = False
-        self.ending: Excluded | None = None  # why it stopped, until that is told
+        self.ending: Excluded | None = None  # the reason of the end, until the application gets it
 
     # -- sending
 
     def accept(self, payload: bytes, to: Address | None = None) -> int:
-        """Take a payload, and give it its number; it leaves with this turn or a later one."""
+        """Accept a payload, and return its number.  The payload leaves in this turn or a later one."""
         entry = len(payload) + ENTRY_BYTES
         opened = self.open if to is None else self._to_one(to)
         size = opened.size + entry
@@ -114,7 +114,7 @@ class Top(Layer):
             if entry > self.run_limit:
                 limit = self.env.config.run_bytes
                 raise UsageError(f"the payload has {len(payload):,} bytes; the limit is {limit:,}: send it in parts")
-            if not self.stopped:  # else nobody takes it any more: its fate is told with the end
+            if not self.stopped:  # after the end no layer takes a run; Left.unknown or Undelivered reports the payload
                 self._cut(opened, to)
                 size = entry
         payloads = opened.payloads
@@ -125,12 +125,12 @@ class Top(Layer):
     def _to_one(self, to: Address) -> ToOne:
         opened = self.unicasts.get(to)
         if opened is None:
-            opened = self.unicasts[to] = ToOne(self.unused, [], 0)  # it may have been forgotten: no number twice
+            opened = self.unicasts[to] = ToOne(self.unused, [], 0)  # a forgotten receiver gets no number twice
         return opened
 
     def room(self, to: Address | None = None) -> int:
-        """How many bytes the window has left: own multicasts that not all others have consumed are in it.  With `to`
-        that of the messages to this member alone: those that it has not consumed."""
+        """The free bytes of the window, which holds the own multicasts that some other member has not consumed.
+        With `to`, the free bytes of the window for messages to this member alone."""
         if to is None:
             return self.env.config.window - (self.cut_bytes - self.freed_bytes) - self.open.size
         opened = self.unicasts.get(to)
@@ -138,18 +138,18 @@ class Top(Layer):
         return self.env.config.window - used
 
     def sent_bytes(self) -> int:
-        """How many bytes of own multicasts were accepted so far, in the measure of `room`."""
+        """The bytes of all own multicasts accepted so far, in the same measure as room()."""
         return self.cut_bytes + self.open.size
 
     def waits_for(self) -> tuple[Address, ...]:
-        """Who holds the window of multicasts shut: those who have consumed least of it, a few of them at most; nobody
-        while there is room for a full run.  It may take a second until they are known."""
+        """The members that keep the window of multicasts full: a few of those that have consumed least.  Empty while
+        the window has room for a full run.  It can take a second until these members are known."""
         config = self.env.config
         opens = min(config.window, max(self.run_limit, config.window // 4))
         return () if self.room() >= opens else self.slowest
 
     def unknown(self) -> range:
-        """The numbers of own multicasts that were accepted and not delivered here."""
+        """The numbers of the own multicasts that were accepted and not delivered here."""
         return range(self.delivered, self.open.first + len(self.open.payloads))
 
     def end_turn(self) -> None:
@@ -193,9 +193,9 @@ class Top(Layer):
         if run.heads:
             self.env.drop("head of no layer")
         elif run.dest is None and run.stream is None:
-            self.env.drop("multicast of no stream")  # no layer below has put it in its place
+            self.env.drop("multicast of no stream")  # no layer below has given it a stream and a number
         elif run.count and (not self.stopped or (self.ending is not None and run.stream is None)):
-            self._deliver(run)  # also what came to this member alone with the news of its end: it is acknowledged
+            self._deliver(run)  # also unicasts that arrived together with the member's end: they are acknowledged
 
     def _deliver(self, run: Run) -> None:
         env = self.env
@@ -236,15 +236,16 @@ class Top(Layer):
             self.below.append(event)
 
     def timer(self) -> None:
-        """Something arrived after this layer's part of a turn: the turn that this begins tells it, and cuts what waited
-        for it.  Or the others did not let this member go in time: it goes, and says what it cannot know."""
+        """Begin a turn for news that came after this layer's part of the last turn, or end a leave that timed out.
+
+        A leave times out when the other members do not decide on a view without this member in time."""
         self.wake = NEVER if self.stopped else self.leave_at
         if self.wake <= self.env.now:
             self.wake = self.leave_at = NEVER
             self.stopped = True
             self.env.count("leave timed out")
             self.ending = Excluded("left", "the others did not decide on a view without this member in time")
-            self.below.append(Gone())  # so that messages to single members that nobody acknowledged are reported
+            self.below.append(Gone())  # so that UNICAST2 reports the unacknowledged messages to single members
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Stability):
@@ -266,7 +267,7 @@ class Top(Layer):
         if isinstance(event, NewView):
             self._install(event)
         elif isinstance(event, Excluded):
-            if not self.stopped:  # else it has gone by itself before
+            if not self.stopped:  # a leave that timed out has stopped it before
                 self.stopped, self.ending = True, event
                 self.wake_at(self.env.now)
             return
@@ -283,19 +284,19 @@ class Top(Layer):
         self.wake_at(self.env.now)
 
     def _stop(self) -> None:
-        """The layers below have said what they had to say of the end: write and tell the last of this life."""
+        """End the member: write the last records, and give the application its last events."""
         event, self.ending, self.wake = self.ending, None, NEVER
         if event is None:
             return
-        self._tell_reached()  # whoever waits for what did arrive must not hear that its fate is unknown
+        self._tell_reached()  # first, so that a `send` that waits for a delivered message does not raise Unknown
         env = self.env
         for run in self.flight:
             env.record("undelivered", **_who(run))
         env.record_drops()
         env.record("stop", reason=event.reason, detail=event.detail, gauges=env.gauges())
-        env.journaling = False  # the last record of this life
+        env.journaling = False  # `stop` is the last record
         for dest, opened in self.unicasts.items():
-            if opened.payloads:  # accepted when the end had come and was not told yet: nobody else knows of them
+            if opened.payloads:  # accepted between the end and its event: no other layer knows these
                 self.above.append(Undelivered(dest, range(opened.first, opened.first + len(opened.payloads))))
         self.above.append(event)
 
@@ -303,7 +304,7 @@ class Top(Layer):
         self.env.view = event.view.id
         self.position = 0
         self.slowest = ()
-        if not event.is_new:  # all who came along delivered the whole old view
+        if not event.is_new:  # all members that came along have delivered all messages of the old view
             self.stable = max(self.stable, self.delivered)
         previous = event.previous
         self.env.record(
@@ -319,7 +320,8 @@ class Top(Layer):
         self._forget_outsiders(event.view.members)
 
     def _forget_outsiders(self, members: tuple[Address, ...]) -> None:
-        """Receivers outside of the view are forgotten above a limit.  One that comes again is given higher numbers."""
+        """Forget receivers outside the view, above a limit.  A forgotten receiver gets higher numbers when it
+        returns."""
         if len(self.unicasts) > self.env.config.unicast_peers_max:
             outside = [to for to, opened in self.unicasts.items() if to not in members and not opened.payloads]
             for to in outside[: len(self.unicasts) - self.env.config.unicast_peers_max]:
@@ -331,7 +333,7 @@ class Top(Layer):
 
 
 def _who(run: Run) -> dict[str, object]:
-    """The journal's columns that say which run it is."""
+    """The journal's columns that identify a run."""
     assert run.origin is not None
     return {
         "origin": run.origin.name,
@@ -343,5 +345,5 @@ def _who(run: Run) -> dict[str, object]:
 
 
 def _what(run: Run) -> dict[str, object]:
-    """The journal's columns that say which run it is, and what is in it."""
+    """The journal's columns that identify a run, and the checksum of its body."""
     return {**_who(run), "checksum": checksum(run.body)}

@@ -1,4 +1,4 @@
-"""What a group agrees on: its members in rank order, under an id that is used once."""
+"""A view: the members of a group in rank order, under an id that is used only once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Contact = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 class Ballot(NamedTuple):
-    """One attempt to change a view: above every number its leader has heard of; compared as a pair."""
+    """The id of one attempt to change a view.  Its number is above every number that its leader knows.
+
+    Ballots are compared as pairs.
+    """
 
     number: Annotated[int, Meta(ge=0, le=1 << 62)]
     leader: Address
@@ -30,23 +33,23 @@ ViewId = Ballot  # a view's id is the ballot under which it was first proposed, 
 
 
 class View(msgspec.Struct, frozen=True, array_like=True):
-    """The members, those who stayed first in their old order, then the joiners.  The first one coordinates."""
+    """The members: first the remaining members in their old order, then the joiners.  The first member coordinates."""
 
     id: ViewId
     members: Annotated[tuple[Address, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
     contacts: Annotated[tuple[Contact, ...], Meta(max_length=MEMBERS_MAX)]  # where each listens, in the same order
 
     def __post_init__(self) -> None:
-        """ValueError, which a decoder takes as malformed, for a view that cannot be."""
+        """Raise ValueError for an impossible view; a decoder reports the error as malformed data."""
         if len(self.contacts) != len(self.members):
             raise ValueError("a contact for each member")
         if len(dict.fromkeys(self.members)) != len(self.members):
-            raise ValueError("a member stands twice")
+            raise ValueError("a member is in the view twice")
 
     @property
     def coordinator(self) -> Address:
         return self.members[0]
 
     def contact(self, member: Address) -> str:
-        """Where `member` listens: "host:port" on sockets, a name in the simulator."""
+        """The contact of `member`: "host:port" on sockets, a name in the simulator."""
         return self.contacts[self.members.index(member)]

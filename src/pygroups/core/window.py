@@ -1,4 +1,4 @@
-"""A numbered stream as one member holds it: what is there without a hole, what is beyond one, what is missing."""
+"""The runs of a numbered stream at one member: the runs before the first hole, the runs beyond it, and the holes."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ from .run import Run
 
 
 class Window:
-    """Everything in [low, next) is held here, of [next, seen) perhaps something; what is below `low` is forgotten.
+    """The window holds all runs in [low, next) and possibly some in [next, seen); runs below `low` are forgotten.
 
-    Always low <= next <= seen.  What the runs mean is for the layer; nothing here is bounded but by its caller.
+    Always low <= next <= seen.  The window does not look into the runs, and has no limit of its own.
     """
 
     __slots__ = ("low", "next", "runs", "seen")
 
     def __init__(self) -> None:
         self.low = 0
-        self.next = 0  # the first number not yet had
-        self.seen = 0  # every number that was received or heard of is below this
-        self.runs: dict[int, Run] = {}  # all of [low, next), and what came early
+        self.next = 0  # the first number that has not arrived
+        self.seen = 0  # above every number that was received or announced
+        self.runs: dict[int, Run] = {}  # all of [low, next), and the early ones beyond
 
     def append(self, run: Run) -> None:
-        """Hold `run` as number `next`.  Only while nothing is known beyond it."""
+        """Store `run` as number `next`.  Only while no number beyond `next` is known."""
         assert self.next == self.seen, "a hole cannot be appended to"
         self.runs[self.next] = run
         self.next = self.seen = self.next + 1
 
     def has(self, seq: int) -> bool:
-        """Whether number `seq` was had, be it forgotten since."""
+        """Whether number `seq` has arrived; it may be forgotten since."""
         return seq < self.next or seq in self.runs
 
     def put(self, seq: int, run: Run) -> None:
-        """Hold `run`, which was not had, as number `seq`; take() moves over it."""
+        """Store `run` as number `seq`, which has not arrived before.  take() moves `next` over it."""
         assert not self.has(seq), "one number, two runs"
         self.runs[seq] = run
         self.hear_of(seq + 1)
 
     def hear_of(self, seen: int) -> None:
-        """Numbers below `seen` exist somewhere."""
+        """Note that all numbers below `seen` exist at some member."""
         self.seen = max(self.seen, seen)
 
     def take(self, limit: int) -> list[Run]:
-        """Move `next` over what is held there, below `limit`, and give back what it moved over."""
+        """Move `next` up to the first hole, at most to `limit`.  Returns the runs that it moved over."""
         taken = []
         while self.next < limit and (run := self.runs.get(self.next)) is not None:
             taken.append(run)
@@ -48,7 +48,7 @@ class Window:
         return taken
 
     def missing(self, low: int, high: int, most: int, ranges_most: int) -> list[tuple[int, int]]:
-        """What of [low, high) was not had, as ascending half-open ranges: the first `most` numbers at most, in at
+        """The missing numbers in [low, high), as ascending half-open ranges: at most the first `most` numbers, in at
         most `ranges_most` ranges."""
         ranges: list[tuple[int, int]] = []
         for seq in range(max(low, self.next), high):
@@ -66,20 +66,20 @@ class Window:
         return ranges
 
     def forget(self, below: int) -> None:
-        """Let go of everything below `below`, which was had."""
+        """Forget all runs below `below`.  All of them must have arrived."""
         if below <= self.low:
             return
-        assert below <= self.next, "only what was had may be forgotten"
+        assert below <= self.next, "a run that has not arrived cannot be forgotten"
         for seq in range(self.low, below):
             del self.runs[seq]
         self.low = below
 
     @property
     def held(self) -> int:
-        """How many runs lie in [low, next)."""
+        """The number of runs in [low, next)."""
         return self.next - self.low
 
     @property
     def early(self) -> int:
-        """How many runs lie beyond a hole."""
+        """The number of runs beyond a hole."""
         return len(self.runs) - self.held
