@@ -97,6 +97,8 @@ def _members() -> list[Planted]:
         ),
         *_disturbed(),
         _one("merged", s.merged),
+        _one("merged-and-quiet", lambda g: s.merged(g, more=False)),
+        *(_one(f"merged-and-given-{at}", lambda g, at=at: s.merged_and_given(g, at)) for at in "AC"),
         _one("merged-in-uniform", lambda g: s.merged(g, profile="uniform"), "fifo"),
         *(
             _one(f"gap-over-the-dead-{profile}", lambda g, profile=profile: s.gap_over_the_dead(g, profile), "fifo")
@@ -211,6 +213,7 @@ def _compared() -> list[Planted]:
             "fifo gap-free-prefix virtual-synchrony",
             "fifo gap-free-prefix",
         ),
+        *variants("postponed-past-an-edge", c.postponed_past_an_edge, "total-order", "total-order"),
         *variants("divergent", c.divergent, "gap-free-prefix virtual-synchrony fifo", "gap-free-prefix"),
         *variants(
             "repeated-later",

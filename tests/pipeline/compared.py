@@ -42,6 +42,20 @@ def skipped_at_an_edge(history: History, at: str) -> None:
     history.multicast("DB")
 
 
+def postponed_past_an_edge(history: History, at: str) -> None:
+    """The run at the last place of a block comes to one at the end of the next; the block after that is equal again."""
+    for _ in range(BLOCK // RUN // 2 - 1):
+        history.multicast("BD", RUN)
+    history.multicast("B", RUN)
+    history.multicast("D", RUN - OPENED - 1)
+    late = history.send("B")
+    history.deliver(late, others(history, at))
+    for _ in range(BLOCK // RUN // 2):
+        history.multicast("AC", RUN)
+    history.deliver(late, at)
+    history.multicast("BD")
+
+
 def divergent(history: History, at: str) -> None:
     """One delivers a run of its own that nobody else ever has, and then what all deliver."""
     history.deliver(history.send(at), at)

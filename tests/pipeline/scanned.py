@@ -52,15 +52,18 @@ def _number(key: int) -> int:
     return key * pow(_SCATTER, -1, 1 << 64) % (1 << 64)
 
 
-def scanned(spark: SparkSession, views: Sequence[Members], profile: str = "total", whole: bool = True) -> Any:
+def scanned(spark: SparkSession, views: Sequence[Members], profile: str = "total", broken: str = "") -> Any:
     """Streams, blocks, runs and the frames below them, of views whose members are listed in this order.
 
     Views are told apart by their place in `views`: `place_of`, and of their groups "g0", "g1" and so on.
+    The journals of the members in `broken` end early.
     """
     records = [row for view, members in enumerate(views) for row in _of_view(view, members, profile)]
     listed = [row for view, members in enumerate(views) for row in _listed(view, "".join(members))]
     known = [
-        (f"g{view}", profile, life_of(n, view), 0, None, None, whole) for view in range(len(views)) for n in LETTERS
+        (f"g{view}", profile, life_of(n, view), 0, None, None, n not in broken)
+        for view in range(len(views))
+        for n in LETTERS
     ]
     lives = spark.createDataFrame(known, _LIVES).coalesce(1)
     frame = spark.createDataFrame(records, _RECORDS).coalesce(1).localCheckpoint()
@@ -82,7 +85,7 @@ def scanned(spark: SparkSession, views: Sequence[Members], profile: str = "total
         deliveries=deliveries,
         streams=streams,
         blocks=blocks,
-        runs=runs_of(frame, blocks, lives, whole=whole),
+        runs=runs_of(frame, blocks, lives, whole=not broken),
         once=once,
     )
     return tables

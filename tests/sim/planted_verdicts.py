@@ -10,7 +10,7 @@ import pytest
 
 from tests.sim import test_promises, test_promises_causal, test_promises_planted, test_promises_progress
 
-LARGE: Final = ("cut-block-", "swapped-at-an-edge-", "skipped-at-")
+LARGE: Final = ("cut-block-", "swapped-at-an-edge-", "skipped-at-", "postponed-past-")
 """Planted histories of more than a block of messages: they take most of the time, and hardly a check needs them."""
 
 

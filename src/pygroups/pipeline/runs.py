@@ -31,15 +31,15 @@ _OF_RUN: Final = {
 def runs_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole: bool) -> DataFrame:
     """One row per run `(sender, peer, first)`; `peer` is 0 for a multicast.
 
-    `records` are trusted run records of the kinds 0 to 3. Sends and unicasts are looked at all, deliveries in a view at
-    one member of those that had the same; at all members unless every journal is `whole`, as what a journal that ends
-    early does not tell has to be counted.
+    `records` are trusted run records of the kinds 0 to 3. All sends and unicasts are read. Of the deliveries in a view
+    those of one member are read among the members that had the same. Deliveries from a sender whose journal ends early
+    are read at all members, because integrity counts each of them; `whole` says that there is no such journal.
 
     Columns: group, profile, history; sends, deliveries (records that were looked at), delivered (their messages);
     `low_label` and `high_label`, the least and greatest hash of count, bytes and checksum that anybody gives it;
     `low_view` and `high_view` of those in which it was delivered; `origin_whole`, null without the sender's journal.
     """
-    rows = records if not whole else _sample(records, blocks)
+    rows = _sample(records, blocks, None if whole else lives.where("not whole").selectExpr("life as broken"))
     said = rows.selectExpr(
         *("kind", "life", "history", "sender", "first", "count"),
         "coalesce(peer, 0L) as peer",
@@ -52,12 +52,21 @@ def runs_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole: b
     return known.drop("life")
 
 
-def _sample(records: DataFrame, blocks: DataFrame) -> DataFrame:
-    """All but the deliveries of members that did not differ anywhere in a lane of a view from its reference."""
+def _sample(records: DataFrame, blocks: DataFrame, broken: DataFrame | None) -> DataFrame:
+    """All but the deliveries of members that did not differ anywhere in a lane of a view from its reference.
+
+    Deliveries from senders in `broken` are all kept.
+    """
     chosen = blocks.where("life = reference or deviates").selectExpr("life ^ view ^ lane as chosen").distinct()
     lane = f"life ^ view ^ {LANE} = chosen"
     known = records.join(chosen, F.expr(f"kind = 1 and {lane}"), "left")
-    return known.where("kind <> 1 or view is null or chosen is not null").selectExpr(*records.columns)
+    kept = "kind <> 1 or view is null or chosen is not null"
+    if broken is not None:
+        known, kept = (
+            known.join(broken, F.expr("kind = 1 and sender = broken"), "left"),
+            f"{kept} or broken is not null",
+        )
+    return known.where(kept).selectExpr(*records.columns)
 
 
 def said_of(tables: "Tables") -> DataFrame:

@@ -36,17 +36,13 @@ def promises_of(blind: Blind) -> list[str]:
 
 
 class Planted:
-    """The table of the planted histories whose journals are whole, and what each breaks.
-
-    A journal with a hole makes the audit look at every delivery, and not at a sample.
-    """
+    """The table of the planted histories, and what each breaks."""
 
     def __init__(self, folder: Path, session: SparkSession) -> None:
         self.session, self.table = session, folder / "table"
         self.breaks = {planted.group: planted.breaks for planted in all_planted()}
-        for history in (planted.make(planted.group) for planted in all_planted()):
-            if history.whole:
-                history.save(folder / "journals")
+        for planted in all_planted():
+            planted.make(planted.group).save(folder / "journals")
         ingest([folder / "journals"], self.table)
 
     def shown_by(self, blind: Blind) -> str | None:
