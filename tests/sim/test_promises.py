@@ -401,6 +401,7 @@ PLANTED = [
     ),
     ("repair-in-time", CALM + "send A\nA2: A B\nafter 93 ms\nA2: C"),
     ("repair-in-time", CALM + "send A\nafter 93 ms\nA2: A B\nlost\nA2: C"),
+    ("repair-in-time", CALM + "send B\nB1: A B C\nsend A\nA2: A B\nafter 93 ms\nA2: C"),  # nothing is before it
     ("stable-in-time", CALM + "send A\nA2: A B C\nafter 409 ms\nstable A below 3"),
     ("stable-in-time", CALM + "send A\nA2: A B C\nafter 409 ms\nquiet A B C"),
     ("stable-in-time", CALM + "send A\nlost\nA2: A B C\nafter 609 ms\nstable A below 3"),
@@ -449,6 +450,18 @@ def test_only_what_is_promised_is_judged(profile: str, breaks: bool) -> None:
             History(profile).play(history)
     else:
         History(profile).play(history)
+
+
+@pytest.mark.parametrize(("profile", "breaks"), [("fifo", True), ("total", False)])
+def test_in_one_order_a_message_waits_for_what_others_sent_before_it(profile: str, breaks: bool) -> None:
+    behind = CALM + "send B\nB1: A B C\nsend B\nB2: A B\nsend A\nA2: A B\nafter 93 ms\nB2: C"
+    played = History(profile)
+    played.play(behind)
+    if breaks:
+        with pytest.raises(Broken, match="repair-in-time"):
+            played.line("A2: C")
+    else:
+        played.line("A2: C")
 
 
 def test_a_body_that_cannot_be_read_is_none_that_was_sent() -> None:

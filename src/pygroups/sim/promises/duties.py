@@ -17,6 +17,7 @@ from pygroups.core.limits import SECOND
 from pygroups.core.view import ViewId
 
 from .facts import Around, Check, Delivery, Rest, Viewed
+from .messages import Messages
 
 LEAVE: Final = 1 * SECOND  # for a leave, and once more where views were made in the second before it
 WINDOW: Final = 1 * SECOND  # after the last reader, for a window to open
@@ -69,7 +70,7 @@ class Leaves(Check):
 
 
 class Lone(msgspec.Struct):
-    """A multicast that nothing of its sender was under way with."""
+    """A multicast that nothing of its sender was under way with; in one order, nothing of anybody."""
 
     number: int
     view: ViewId
@@ -82,7 +83,10 @@ class Repairs(Check):
 
     promises = ("repair-in-time", "stable-in-time")
 
-    def __init__(self) -> None:
+    def __init__(self, messages: Messages, *, one_order: bool) -> None:
+        self.messages = messages
+        self.one_order = one_order  # of all senders: a message waits for what was sent before it by anybody
+        self.sent: dict[Address, int] = {}  # per sender, the number after its last multicast
         self.views: dict[Address, Viewed] = {}  # of those who live
         self.stable: dict[Address, int] = {}  # per sender, below which number it was told that all have everything
         self.lone: dict[Address, Lone] = {}
@@ -94,13 +98,22 @@ class Repairs(Check):
         return {"repair-in-time": self.repairs, "stable-in-time": self.told}
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
+        if to is not None:
+            return
+        self.sent[member] = number + 1
         view = self.views.get(member)
-        if to is not None or view is None or self.stable.get(member, 1) < number:
+        if view is None or self.stable.get(member, 1) < number or self._waits_for_others(member, view):
             return
         there = all(other in self.views and self.views[other].id == view.id for other in view.members)
         if there:
             lacking = dict.fromkeys(view.members)
             self.lone[member] = Lone(number, view.id, self.around.clock(), lacking)
+
+    def _waits_for_others(self, sender: Address, view: Viewed) -> bool:
+        """Whether some member lacks what another one sent before, and so has that before what comes now."""
+        others = [origin for origin in view.members if origin != sender] if self.one_order else []
+        had = [self.messages.next.get(member, {}) for member in view.members]
+        return any(marks.get(origin, 1) < self.sent.get(origin, 1) for marks in had for origin in others)
 
     def delivered(self, delivery: Delivery) -> None:
         lone = self.lone.get(delivery.origin)

@@ -57,7 +57,7 @@ def checks_of(profile: str) -> list[Check]:
         Joins(),
         WindowBound(messages),
         Leaves(),
-        Repairs(),
+        Repairs(messages, one_order=profile == "total"),
         Windows(),
     ]
 
