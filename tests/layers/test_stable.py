@@ -163,7 +163,7 @@ def test_a_vote_says_delivered_and_seen_apart() -> None:
     assert dest == A and isinstance(head, Vote)
     assert (head.delivered, head.seen) == ([2, 0, 0], [0, 0, 0]), "seen is what the layer with streams answers"
     stable.up(run_of(A, 3, seq=2))
-    stable.due = True
+    stable.clock.due = True
     ((_, head),) = end_turn(stable, {A: 6, B: 0, C: 0})
     assert isinstance(head, Vote)
     assert (head.delivered, head.seen, head.numbers) == ([3, 0, 0], [6, 0, 0], [4, 1, 1])
@@ -176,7 +176,7 @@ def test_in_total_order_the_stream_is_the_sequencers_and_the_numbers_are_the_ori
     stable.up(run_of(A, 1, stream=A, seq=1))
     stable.up(run_of(B, 2, stream=A, seq=2))
     stable.up(run_of(B, 1, stream=A, seq=3))  # ordered twice after a failover; the sequencer's layer drops it
-    stable.due = True
+    stable.clock.due = True
     ((_, head),) = end_turn(stable)
     assert isinstance(head, Vote)
     assert (head.delivered, head.numbers) == ([4, 0, 0], [2, 3, 1])
@@ -283,7 +283,7 @@ def test_stb_04_the_same_members_in_a_later_view() -> None:
     for voter in (B, C):
         stable.up(Run(voter, A, (vote(1, [0, 0, 0], view=later),)))
         stable.up(Run(voter, A, (vote(9, [1, 0, 0], view=VIEW),)))
-    stable.due = True
+    stable.clock.due = True
     end_turn(stable)
     assert stable.last is not None and stable.last.purge == [0, 0, 0]
     assert stable.env.drops == {"old view": 2}
@@ -606,7 +606,7 @@ def who_counts(delivered: int) -> Stable:
 
 def test_what_nobody_waits_for_is_told_when_all_have_voted_or_after_a_while() -> None:
     stable = who_counts(5)
-    stable.vote_at = stable.wake = NEVER  # no vote of its own comes in between
+    stable.clock.at = stable.wake = NEVER  # no vote of its own comes in between
     stable.on_vote(vote(2, [5, 0, 0]), C)
     assert not end_turn(stable)
     assert not advance(stable, stable.env.config.stable_quiet - 1)
@@ -630,7 +630,7 @@ def test_with_an_ordering_layer_more_runs_make_a_vote_urgent(waits_for_all: bool
     end_turn(stable)
     env.now = 10 * MILLISECOND
     for seq in range(runs):
-        assert not stable.urgent
+        assert not stable.clock.urgent
         stable.up(run_of(A, seq + 1, seq=seq))
     ((_, head),) = end_turn(stable)
     assert isinstance(head, Vote) and head.urgent
@@ -643,7 +643,7 @@ def test_the_pace_is_that_of_votes_and_not_of_news() -> None:
     end_turn(stable)
     stable.env.now = 10 * MILLISECOND
     stable.up(run_of(A, 1, seq=0))
-    assert period // 2 <= stable.vote_at <= period
+    assert period // 2 <= stable.clock.at <= period
     advance(stable, 60 * SECOND)
     stable.up(run_of(A, 2, seq=1))
-    assert 60 * SECOND <= stable.vote_at <= 60 * SECOND + period // 10
+    assert 60 * SECOND <= stable.clock.at <= 60 * SECOND + period // 10

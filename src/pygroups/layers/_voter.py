@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks, NewView, Positions
-from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 
 from ._marks import before_cut, forget_outside
+from ._vote_clock import Reason, VoteClock
 from ._votes import Origin, StabilityMsg, Vote, Wanted
 
 
@@ -20,22 +21,17 @@ class Voter(Layer):
 
     __slots__ = (
         "awaited",
+        "clock",
         "delivered",
-        "due",
         "fetched",
         "last",
         "members",
-        "news",
         "origins",
-        "pause",
         "quantum",
         "rank",
         "round",
         "runs_due",
         "stopped",
-        "urgent",
-        "vote_at",
-        "voted_at",
         "want",
         "want_told",
     )
@@ -53,12 +49,7 @@ class Voter(Layer):
         self.last: StabilityMsg | None = None  # what was heard last in this view
 
         self.round = 0  # of the own votes in this view
-        self.news = False  # something was delivered or consumed since the last vote
-        self.due = False  # vote at the end of this turn
-        self.urgent = False  # a sender may wait for what the next vote says
-        self.vote_at = NEVER  # vote then, if there is anything to say
-        self.voted_at = 0
-        self.pause = 0  # before the next vote that repeats
+        self.clock = VoteClock(env.config)  # when this member votes next
         self.awaited: Marks = {}  # what senders of the view, this one too, wait for: until all have what is below
         self.want = 0  # a sender here waits until own multicasts below this are stable
         self.want_told = 0  # what the others were told of that in this view
@@ -76,7 +67,7 @@ class Voter(Layer):
         origin.deliver(run.first, run.count, len(run.body))
         self.delivered[stream] = run.seq + 1
         if (
-            not self.news
+            not self.clock.news
             or origin.runs == self.runs_due
             or origin.consumed_bytes >= origin.due
             or origin.next >= origin.wanted
@@ -134,41 +125,32 @@ class Voter(Layer):
         """Something of `origin` was delivered or consumed: see that the coordinator hears of it in time."""
         if self.stopped:
             return
-        config, now = self.env.config, self.env.now
-        if not self.news:
-            self.news = True
-            self.pause = config.stable_period
-            half = config.stable_period // 2
-            chance = self.env.rng.randrange(0, half + 1)  # so that not all vote at once
-            self._vote_by(max(self.voted_at + half + chance, now + chance // 5))
-        if origin.presses:
-            self.due = self.urgent = True
-        elif origin.runs >= self.runs_due:
-            self.urgent = True
-            self._vote_by(self.voted_at + config.stable_pause)
+        clock, now = self.clock, self.env.now
+        if not clock.news:
+            clock.first_news(now, self.env.rng.randrange(0, clock.chances()))
+        reason = origin.reason(self.runs_due)
+        if reason is not None:
+            clock.arises(reason, now)
+        self.wake_at(clock.at)
 
-    def _vote_by(self, when: int) -> None:
-        if when <= self.env.now:
-            self.due = True
-        elif when < self.vote_at:
-            self.vote_at = when
-            self.wake_at(when)
+    def _to_vote(self, reason: Reason) -> None:
+        """There is a reason to vote that is about no single origin."""
+        self.clock.arises(reason, self.env.now)
+        self.wake_at(self.clock.at)
 
     def _vote(self, view: ViewId, seen: Positions) -> None:
-        now, origins = self.env.now, [self._origin(member) for member in self.members]
+        clock, origins = self.clock, [self._origin(member) for member in self.members]
         numbers = [origin.next for origin in origins]
         consumed = [origin.consumed for origin in origins]
         self.round += 1
         seen_here = [seen.get(member, 0) for member in self.members]
-        vote = Vote(view, self.round, list(self.delivered.values()), seen_here, numbers, consumed, self.urgent)
+        vote = Vote(view, self.round, list(self.delivered.values()), seen_here, numbers, consumed, clock.urgent)
         if self.env.journaling:
             self.env.record("stable", digest=dict(self.delivered))
         for origin in origins:
             origin.voted()
-        self.news = self.urgent = False
-        self.voted_at, self.vote_at = now, NEVER
-        self._vote_by(now + self.pause)
-        self.pause = min(2 * self.pause, self.env.config.stable_backoff_max)
+        clock.voted(self.env.now)
+        self.wake_at(clock.at)
         if self.rank == 0:
             self._count_own(vote)
         else:

@@ -16,6 +16,8 @@ from pygroups.core.limits import MEMBERS_MAX, SLOWEST_MAX
 from pygroups.core.run import Loose
 from pygroups.core.view import ViewId
 
+from ._vote_clock import Reason
+
 UNWANTED: Final = 1 << 62  # no message has this number
 
 Number = Annotated[int, Meta(ge=0, le=1 << 62)]
@@ -117,6 +119,12 @@ class Origin:
     def presses(self) -> bool:
         """Whether a vote is due at once: as much is new as a sender waits for."""
         return self.consumed_bytes >= self.due or self.next >= self.wanted
+
+    def reason(self, runs_due: int) -> Reason | None:
+        """Why this member is to vote sooner than for any other news; `runs_due` is the reason RUNS, in runs."""
+        if self.presses:
+            return Reason.WANTED if self.next >= self.wanted else Reason.BYTES
+        return Reason.RUNS if self.runs >= runs_due else None
 
     def voted(self) -> None:
         """The coordinator is told all this now."""

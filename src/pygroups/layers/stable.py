@@ -29,6 +29,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 
+from ._vote_clock import Reason
 from ._voter import Voter
 from ._votes import StabilityMsg, Vote, Votes, Wanted, vectors
 
@@ -103,8 +104,8 @@ class Stable(Voter):
             return
         if self.want > self.want_told:
             self._tell_wanted()
-        if self.due:
-            self.due = False
+        if self.clock.due:
+            self.clock.due = False
             self.below.append(HeldQuery(_ASKER))  # the vote leaves when it is answered, in this turn
         elif self.to_combine:
             self._combine(again=False)
@@ -166,8 +167,7 @@ class Stable(Voter):
             self.tell(None, msg)
             self._learn(msg)
         elif seen_rose:
-            self.news = True
-            self._vote_by(now + config.stable_period)
+            self._to_vote(Reason.SEEN)
 
     def _ends_a_wait(self) -> bool:
         """Whether a sender waits for what is to be told now."""
@@ -226,7 +226,7 @@ class Stable(Voter):
     def resume(self) -> None:
         """Go on; what was missed meanwhile comes with the next vote."""
         self.suspended_until = 0
-        self._vote_by(self.env.now + 1)
+        self._to_vote(Reason.RESUMED)
 
     # -- membership and time
 
@@ -247,8 +247,9 @@ class Stable(Voter):
     def _stop(self) -> None:
         """What is delivered from here on is delivered with the next view, by all who come along."""
         self.stopped = True
-        self.due = self.news = self.urgent = self.to_combine = self.hurry = False
-        self.vote_at = self.combine_at = NEVER
+        self.clock.stop()
+        self.to_combine = self.hurry = False
+        self.combine_at = NEVER
 
     def _install(self, event: NewView) -> None:
         self._stop()
@@ -257,8 +258,7 @@ class Stable(Voter):
         self.rank = self.members.index(self.env.me)
         self.delivered = dict.fromkeys(self.members, 0)
         self.votes, self.last, self.round = Votes(self.members), None, 0
-        self.pause = self.env.config.stable_period
-        self.due = True  # windows of origins wait for the votes of those who are here now
+        self._to_vote(Reason.VIEW)
         self._begin_marks(event)
         self.want_told, self.awaited = 0, {}
         mine = self.origins.get(self.env.me)
@@ -272,13 +272,11 @@ class Stable(Voter):
         now = self.env.now
         if 0 < self.suspended_until <= now:
             self.resume()
-        if self.vote_at <= now:
-            self.vote_at = NEVER
-            self.due = self.due or self.news or not self._settled()
+        self.clock.look(now, self._settled)
         if self.combine_at <= now:
             self.combine_at, self.to_combine = NEVER, True
         resume_at = self.suspended_until or NEVER
-        self.wake = min(self.vote_at, self.combine_at, resume_at)
+        self.wake = min(self.clock.at, self.combine_at, resume_at)
 
     def gauges(self) -> dict[str, int]:
         purged = sum(self.last.purge) if self.last else 0
