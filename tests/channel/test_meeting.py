@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pygroups import UsageError
 from tests.channel.world import Group, in_a_group, until
 
 WAITS_FOR_TWO = """
@@ -70,6 +71,17 @@ def test_who_comes_after_the_folder_was_removed_comes_into_the_same_group(tmp_pa
         await until(lambda: all(len(one.channel.view.members) == 3 for one in (first, second, third)))
 
     in_a_group(tmp_path, story)
+
+
+def test_a_process_with_another_transport_is_refused_and_founds_no_second_group(tmp_path: Path) -> None:
+    async def main(group: Group) -> None:
+        a = await group.read("A", transport="udp")
+        with pytest.raises(UsageError, match=r"^A@\w+ of group g uses .*: give transport='udp'$"):
+            await group.read("B")
+        await group.read("C", transport="udp")
+        await until(lambda: len(a.channel.view.members) == 2)
+
+    in_a_group(tmp_path, main)
 
 
 @pytest.mark.slow

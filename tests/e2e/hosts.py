@@ -7,11 +7,14 @@ Each host has one address, 10.77.0.1 and so on, and an nftables table that tests
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +22,7 @@ from types import TracebackType
 from typing import Final, Self
 
 NETWORK: Final = ipaddress.ip_network("10.77.0.0/24")
+BAD_NETWORK: Final = ipaddress.ip_network("10.78.0.0/24")
 HOLD: Final = ("unshare", "--net", "sleep", "600")
 ENVIRONMENT: Final = os.environ | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
 ESTABLISHED: Final = "01"  # in /proc/net/tcp
@@ -131,6 +135,49 @@ class Hosts:
             host.end()
         self.switch.kill()
         self.switch.wait()
+
+
+class BadNetwork:
+    """A network of relay.py between some hosts, who have addresses of their own in it: 10.78.0.1 and so on."""
+
+    def __init__(self, hosts: Sequence[Host], **faults: float) -> None:
+        self.addresses = {host: str(BAD_NETWORK[number]) for number, host in enumerate(hosts, 1)}
+        self.counts = Counter[str]()  # what the relay did, once it has ended
+        options = [word for name, value in faults.items() for word in (f"--{name}", str(value))]
+        places = [f"{host.holder.pid}:{address}" for host, address in self.addresses.items()]
+        self.relay = subprocess.Popen(
+            [sys.executable, "-m", "tests.e2e.relay", *options, *places],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+
+    def address(self, host: Host) -> str:
+        return self.addresses[host]
+
+    def wait(self) -> None:
+        """Until packets are carried."""
+        assert self.relay.stdout is not None
+        if self.relay.stdout.readline() != "ready\n":
+            raise CannotMakeHosts("the relay between the hosts has ended")
+
+    def end(self) -> None:
+        said, _ = self.relay.communicate("", timeout=20)
+        self.counts.update(json.loads(said or "{}"))
+
+
+@contextmanager
+def bad_network(hosts: Sequence[Host], **faults: float) -> Iterator[BadNetwork]:
+    """Packets between `hosts` go through a relay with these faults, as long as this lasts."""
+    network = BadNetwork(hosts, **faults)
+    try:
+        network.wait()
+        yield network
+        network.end()
+    finally:
+        network.relay.kill()
+        network.relay.wait()
 
 
 def _wait_for_namespace(holder: subprocess.Popen[bytes]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -18,7 +19,8 @@ from pygroups.layers.gms.heads import Done, Install, Proposal, Stuck
 from pygroups.layers.nakack import Data
 from pygroups.layers.verify_suspect import AreYouAlive, IAmAlive
 from pygroups.wire.codec import Codec
-from tests.wire.made import HEADS, A, B, C, a_codec, packed, packet_of, runs, same, sealed, seen, wire_run
+from pygroups.wire.frame import HEADER
+from tests.wire.made import GROUP, HEADS, A, B, C, a_codec, packed, packet_of, runs, same, sealed, seen, wire_run
 
 VIEW = Ballot(3, A)
 ALIVE = [11]  # IAmAlive on the wire
@@ -113,6 +115,24 @@ def test_heads_too_large_for_one_frame_go_in_several() -> None:
     assert len(frames) > 1 and all(len(frame) <= FRAME_MAX for frame in frames)
     assert same(batch, [run for frame in frames for run in a_codec().decode(frame, B)])
     assert len(a_codec().decode(codec.encode(A, None, [data_run()])[0], B)) == 1, "and it goes on"
+
+
+def test_frames_for_datagrams_are_no_larger_than_they_may_be() -> None:
+    """The longest names; runs that fit one by one are gathered as long as they fit together."""
+    me = Address("N" * 64, A.incarnation)
+    batch = [Run(me, B, (IAmAlive(),), me, n, 0, 1, pack([bytes(n)])) for n in range(1, 800)]
+    codec = Codec(GROUP, HEADS, 1_400)
+    frames = codec.encode(me, B, batch)
+    assert max(map(len, frames)) <= 1_400
+    assert len(frames) < len(batch)
+    assert all(len(one) + len(other) > 1_400 - HEADER.size for one, other in pairwise(frames))
+    assert same(batch, [run for frame in frames for run in a_codec().decode(frame, B)])
+
+
+def test_a_run_that_fits_no_datagram_has_a_frame_of_its_own() -> None:
+    batch = [Run(A, None, (IAmAlive(),), A, n, 0, 1, pack([bytes(2_000 if n == 2 else 10)])) for n in (1, 2, 3)]
+    frames = Codec(GROUP, HEADS, 1_400).encode(A, None, batch)
+    assert [len(a_codec().decode(frame, B)) for frame in frames] == [1, 1, 1]
 
 
 def test_no_runs_need_no_frame() -> None:

@@ -32,12 +32,14 @@ class Channel:
     Iterating over it gives one ordered stream of events: Message, View, Suspected, Undelivered, JournalLost, Left.
 
     `profile`: "total" (one order for all, the default) or "fifo" (each sender's order).  `name`: the member's name,
-    unique in the group.  `bind`: where to listen, `host:port`; anything but loopback needs `insecure=True`, because
-    nothing protects the group there yet.  `advertise`: what others are told to dial, if that differs.  `discovery`:
-    "dir:/path", a folder where members on this machine find each other; there is one by default.  `journal`: a folder
-    to write down what this member sees, with `journal_payloads` the messages too, with `journal_fsync` each turn to the
-    disk.  `state`: an object with `async get_state()` and `async set_state(data)`.  `events="none"`: for a program that
-    only sends; no event is kept, and every message counts as read.  `config`: limits and time-outs.
+    unique in the group.  `bind`: the address to listen on, `host:port`; an address that other machines can reach needs
+    `insecure=True`, because nothing protects the group there yet.  `advertise`: the address that the other members
+    connect to, if it differs.  `transport`: "tcp" (the default), "udp", or "udp:239.1.2.3:7000" for IP multicast; all
+    members use the same.  `discovery`: "dir:/path", a folder where members on this machine find each other; there is
+    one by default.  `journal`: a folder for the log of this member's events, with `journal_payloads` the messages too,
+    with `journal_fsync` each turn to the disk.  `state`: an object with `async get_state()` and `async
+    set_state(data)`.  `events="none"`: for a program that only sends; no event is kept, and every message counts as
+    read.  `config`: limits and timeouts.
 
     Raises UsageError for what is wrong, and NotBuilt for what is not there yet; `async with` raises NameTaken or
     Refused when the group does not take this member.

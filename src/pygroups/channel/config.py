@@ -39,6 +39,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     run_bytes: int = _DEFAULT.run_bytes  # the largest payload
     window: int = _DEFAULT.window  # own messages that at least one member has not read yet; then `send` waits
     queue_max: int = _DEFAULT.queue_max  # unread events while the reading task itself sends, before WouldDeadlock
+    datagram: int = _DEFAULT.datagram  # over UDP: the largest packet, without the headers of IP and UDP
     link_bytes: int = _DEFAULT.link_bytes  # queued for one connection; the rest is dropped, and sent again later
     heartbeat: float = _seconds("heartbeat")  # between two signs of life
     heartbeat_timeout: float = _seconds("heartbeat_timeout")  # without a sign of life, before a member is asked
@@ -65,7 +66,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     def limits(self) -> Limits:
         """The same for the layers and drivers: whole microseconds."""
-        sizes = {name: getattr(self, name) for name in ("run_bytes", "window", "queue_max", "link_bytes")}
+        sizes = {name: getattr(self, name) for name in ("run_bytes", "window", "queue_max", "datagram", "link_bytes")}
         times = {name: round(getattr(self, name) * SECOND) for name in TIMES}
         return msgspec.structs.replace(self.internal, **sizes, **times)
 

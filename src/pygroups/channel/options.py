@@ -8,19 +8,19 @@ import os
 import re
 import socket
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.limits import Config as Limits
 from pygroups.drivers.contacts import advertised, checked_bind
 from pygroups.drivers.places import Place, parse_discovery
+from pygroups.drivers.transports import Transport, parse_transport
 from pygroups.layers.profiles import Profile, profile_named
 
 from .config import Config
 from .states import State
 
-_TRANSPORTS: Final = ("udp",)  # designed and not built
 _lives = itertools.count(1)  # channels of this process
 
 
@@ -33,6 +33,7 @@ class Options(NamedTuple):
     bind: str
     advertise: str | None
     insecure: bool
+    transport: Transport
     place: Place
     journal: Path | None
     journal_payloads: bool
@@ -66,7 +67,7 @@ def checked_options(
     if group is None:
         raise UsageError(f"profile {profile!r} needs a group: give it a name, for instance Channel('orders')")
     checked_name(group, "group")
-    _check_transport(transport)
+    carried = parse_transport(transport)
     bound = checked_bind(bind, advertise, insecure=insecure)
     advertised(bound, advertise)
     if journal is not None and not isinstance(journal, str | os.PathLike):
@@ -82,13 +83,14 @@ def checked_options(
         bind=bind,
         advertise=advertise,
         insecure=insecure,
+        transport=carried,
         place=parse_discovery(discovery),
         journal=None if journal is None else Path(journal),
         journal_payloads=journal_payloads,
         journal_fsync=journal_fsync,
         state=state,
         events=events,
-        config=_limits(config),
+        config=carried.limits(_limits(config)),
     )
 
 
@@ -143,14 +145,6 @@ def _limits(config: Config | Limits | None) -> Limits:
     if config is not None and not isinstance(config, Limits):
         raise UsageError(f"config= needs a pygroups.Config, not {type(config).__name__}")
     return config or Limits()
-
-
-def _check_transport(transport: str | None) -> None:
-    if transport in (None, "tcp"):
-        return
-    if isinstance(transport, str) and transport.partition(":")[0] in _TRANSPORTS:
-        raise NotBuilt(f"transport {transport!r} is not built yet: leave it out, or use 'tcp'")
-    raise UsageError(f"there is no transport {transport!r}; there is: tcp")
 
 
 def default_name() -> str:

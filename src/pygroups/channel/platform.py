@@ -20,6 +20,7 @@ from pygroups.core.layer import Random
 from pygroups.drivers.directory import Directory
 from pygroups.drivers.member import CLOCK, Clock, Discovery, Journal, Loop, Network
 from pygroups.drivers.tcp import TcpNetwork
+from pygroups.drivers.udp import UdpNetwork
 from pygroups.journal.writer import JournalError, JournalWriter
 
 from .options import Options, boot_id, default_name
@@ -73,7 +74,7 @@ class Platform(Protocol[SessionType]):
 
 
 class LocalPlatform:
-    """The real platform: TCP, a folder for discovery, the kernel's randomness and clocks."""
+    """The real platform: TCP or UDP, a folder for discovery, the kernel's randomness and clocks."""
 
     clock: Clock = CLOCK
 
@@ -87,11 +88,17 @@ class LocalPlatform:
         return asyncio.get_running_loop()
 
     def network(self, me: Address, options: Options) -> Connections:
-        bind, advertise = options.bind, options.advertise
-        return TcpNetwork(me, options.group, options.config, bind=bind, advertise=advertise, insecure=options.insecure)
+        bind, advertise, insecure = options.bind, options.advertise, options.insecure
+        if options.transport.kind == "tcp":
+            return TcpNetwork(me, options.group, options.config, bind=bind, advertise=advertise, insecure=insecure)
+        to_all = options.transport.to_all
+        return UdpNetwork(
+            me, options.group, options.config, bind=bind, advertise=advertise, insecure=insecure, to_all=to_all
+        )
 
     def meeting(self, me: Address, options: Options) -> Meeting:
-        return Directory(options.place, options.group, me, options.config, asyncio.get_running_loop())
+        loop, transport = asyncio.get_running_loop(), options.transport.kind
+        return Directory(options.place, options.group, me, options.config, loop, transport)
 
     def journal(self, me: Address, options: Options) -> Journal | None:
         return journal_on_disk(me, options, socket.gethostname(), boot_id())

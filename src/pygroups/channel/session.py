@@ -85,7 +85,8 @@ class Session:
         options, here = self.options, self.platform
         env = Env(self.me, here.clock.now(), here.chance(self.me), options.config, journaling=journaling)
         env.archiving = options.journal_payloads
-        return build_stack(options.profile, env, lambda heads: Codec(options.group, heads))
+        frame_bytes = options.transport.frame_bytes(options.config)
+        return build_stack(options.profile, env, lambda heads: Codec(options.group, heads, frame_bytes))
 
     def _connect(self) -> None:
         member, network, directory = self.member, self.network, self.directory

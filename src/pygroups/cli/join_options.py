@@ -49,6 +49,9 @@ class JoinOptions:
         Listen where other machines reach it. Nothing protects the group there yet.
     discovery
         dir:/path, a folder in which members find each other, in place of the usual one.
+    transport
+        tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same. Over udp a message has at most
+        1,120 bytes.
     """
 
     name: str | None = None
@@ -65,7 +68,7 @@ class JoinOptions:
     advertise: str | None = None
     insecure: Flag = False
     discovery: str | None = None
-    transport: Annotated[str | None, HIDDEN] = None
+    transport: str = "tcp"
     expect: Annotated[Whole | None, HIDDEN] = None
     rejoin: Annotated[Flag, HIDDEN] = False
     secret_file: Annotated[Path | None, HIDDEN] = None

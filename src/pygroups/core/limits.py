@@ -86,6 +86,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     reconnect_max: int = 1 * SECOND
     probe_tries: int = 20  # for a peer that accepts connections and closes them unanswered, as a dying process does
     link_bytes: int = 64 << 20  # unsent frames for one peer; further frames are dropped, and retransmitted later
+    datagram: int = 1_400  # over UDP: the largest packet, without the headers of IP and UDP
+    socket_bytes: int = 4 << 20  # over UDP: the socket buffers that the member asks the system for
     contacts_max: int = 4_096  # remembered contacts of peers
     strangers: int = 64  # connections whose peers have not identified themselves
     stranger_timeout: int = 5 * SECOND  # for such a peer to identify itself

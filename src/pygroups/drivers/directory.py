@@ -38,7 +38,13 @@ class Directory:
     """
 
     def __init__(
-        self, place: Place, group: str, me: Address, config: Config, loop: asyncio.AbstractEventLoop | None = None
+        self,
+        place: Place,
+        group: str,
+        me: Address,
+        config: Config,
+        loop: asyncio.AbstractEventLoop | None = None,
+        transport: str = "tcp",
     ) -> None:
         self.place = place
         self.group = group
@@ -46,6 +52,7 @@ class Directory:
         self.me = me
         self.config = config
         self.loop = loop
+        self.transport = transport
         self.invitation_s = 4 * config.flush_timeout / SECOND  # so long is an invitation believed; it says so anew
         self.happened: Callable[[Event], None]
         self.count: Callable[[str], None]
@@ -58,6 +65,7 @@ class Directory:
         self.retries = 0  # tries of `find` in a row that the file system refused
         self.look: asyncio.TimerHandle | None = None
         self.looks = 0
+        self.unreached: tuple[Address, str] | None = None  # a process of this group with another transport
         self.view: Collection[Address] = ()
         self.foreign: frozenset[Address] = frozenset()  # members that were not in the view at the last look
         self.warn = Seldom(LOGGER)
@@ -65,11 +73,18 @@ class Directory:
 
     def open(self, contact: str) -> None:
         """Write the entry.  UsageError when the folder cannot be used, or belongs to somebody else."""
-        self.said = Entry(member=False, contact=contact)
+        self.said = Entry(member=False, contact=contact, transport=self.transport)
         try:
             self._write_entry()
+            self._others()
         except OSError as error:
             raise UsageError(f"members cannot find each other in {self.folder}: {_why(error)}") from error
+        if self.unreached:
+            peer, theirs = self.unreached
+            raise UsageError(
+                f"{peer} of group {self.group} uses transport {theirs!r}, and this process {self.transport!r}: "
+                f"give transport={theirs!r}"
+            )
         LOGGER.info("%s looks for members of group %s in %s", self.me, self.group, self.folder)
         self._look_later()
 
@@ -239,14 +254,22 @@ class Directory:
         return self._others()[0]
 
     def _others(self) -> tuple[dict[Address, str], bool]:
-        """The other members; and whether a group is taking somebody in who does not say yet that it is one."""
+        """The other members; and whether nobody may found the group although there is none.
+
+        So it is while a group takes in a process that does not say yet that it is a member, and where a member uses
+        another transport, which this process cannot reach.
+        """
         found, invited = {}, False
+        self.unreached = None
         for name in sorted(os.listdir(self.folder)):
             address = address_of(name)
             if address is None or address == self.me:
                 continue
             entry = living(self.folder / name, self.invitation_s)
-            if entry is not None and entry.member:
+            if entry is not None and entry.transport != self.transport:
+                self.unreached = address, entry.transport
+                invited = invited or entry.member or entry.invited
+            elif entry is not None and entry.member:
                 found[address] = entry.contact
             elif entry is not None:
                 invited = invited or entry.invited

@@ -31,11 +31,12 @@ class Entry(msgspec.Struct):
     member: bool
     contact: Annotated[str, Meta(max_length=TEXT_MAX)]
     invited: bool = False  # a group is taking it in: it may be a member before it says so
+    transport: str = "tcp"  # what it listens with: members that differ cannot hear each other
 
 
 def text_of(entry: Entry) -> bytes:
     """Of the same length for members and others, so that one write replaces all of it."""
-    longest = msgspec.json.encode(Entry(member=False, contact=entry.contact))
+    longest = msgspec.json.encode(Entry(member=False, contact=entry.contact, transport=entry.transport))
     return msgspec.json.encode(entry).ljust(len(longest))
 
 

@@ -14,7 +14,7 @@ from pygroups.core.errors import PeerError
 from pygroups.core.limits import BODY_MAX, FRAME_FILL, HEADS_MAX, RUN_MESSAGES_MAX, RUNS_PER_FRAME_MAX
 from pygroups.core.run import Run
 
-from .frame import Checksum
+from .frame import HEADER, Checksum
 
 _Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 _Count = Annotated[int, Meta(ge=0, le=RUN_MESSAGES_MAX)]
@@ -28,15 +28,17 @@ _ARRAY16: Final = 0xDC  # in front of its length
 _ARRAY: Final = struct.Struct(">BH")
 _BIN32: Final = 0xC6
 _BINARY: Final = struct.Struct(">BI")
+OUTER_MAX: Final = 112  # what a packet needs beside its runs, with the longest names
 
 
 class Codec:
     """Frames of one group, for stacks whose layers have these heads.
 
     `heads` are msgspec structs with `array_like=True` and an integer `tag` each, no two alike (TypeError otherwise).
+    With `frame_bytes` a frame of several runs is no larger than that, header included; a frame of one run may be.
     """
 
-    def __init__(self, group: str, heads: Iterable[type]) -> None:
+    def __init__(self, group: str, heads: Iterable[type], frame_bytes: int | None = None) -> None:
         any_head: Any = Union[tuple(heads)]  # noqa: UP007 (the members are known at run time only)
         any_heads = Annotated[tuple[any_head, ...], Meta(max_length=HEADS_MAX)]
         self._wire_run: Any = msgspec.defstruct(
@@ -59,18 +61,22 @@ class Codec:
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(self._packet)
         self._seal = Checksum(group)
         self._sent = 0
+        self._room = None if frame_bytes is None else frame_bytes - HEADER.size - OUTER_MAX
 
     def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]:
         """As few frames as FRAME_FILL allows; those of a multicast (no `dest`) are the same for every receiver."""
-        encode = self._encoder.encode
+        encode, room = self._encoder.encode, self._room
         frames: list[bytes] = []
         pieces: list[bytes] = []
         size = count = 0
         for run in runs:
             body = run.body
             head = encode((run.origin, run.first, run.index, run.count, run.heads))
+            if room is not None and count and size + len(head) + _BINARY.size + len(body) > room:
+                frames.append(self._frame(me, dest, count, pieces))
+                pieces, size, count = [], 0, 0
             pieces += (_RUN, head[1:], _BINARY.pack(_BIN32, len(body)), body)
-            size += len(head) + len(body)
+            size += len(head) + _BINARY.size + len(body)
             count += 1
             if size >= FRAME_FILL or count == RUNS_PER_FRAME_MAX:
                 frames.append(self._frame(me, dest, count, pieces))

@@ -1,0 +1,69 @@
+"""How frames travel: "tcp", "udp" (a datagram to each receiver), or "udp:239.x.y.z:port" (IP multicast)."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final, NamedTuple
+
+import msgspec
+
+from pygroups.core.errors import UsageError
+from pygroups.core.limits import Config
+
+from .contacts import Contact, parse_contact
+from .datagrams import DATAGRAM_LARGEST, DATAGRAM_LEAST
+
+HEADROOM: Final = 280  # bytes of a datagram for the headers and heads of a run, if names have ten letters or so
+EXAMPLES: Final = "'tcp', 'udp', or 'udp:239.1.2.3:7000' for IP multicast"
+
+
+class Transport(NamedTuple):
+    """What frames travel over."""
+
+    kind: str  # "tcp" or "udp"
+    to_all: Contact | None = None  # the multicast address that all members listen to
+
+    def limits(self, config: Config) -> Config:
+        """`config`, with runs and parts of a state that fit one datagram over UDP.
+
+        One lost datagram then costs one run.  A frame with long names may be a little larger; it goes in two parts.
+        """
+        if self.kind == "tcp":
+            return config
+        if not DATAGRAM_LEAST <= config.datagram <= DATAGRAM_LARGEST:
+            raise UsageError(
+                f"config datagram={config.datagram} must be between {DATAGRAM_LEAST} and {DATAGRAM_LARGEST} bytes"
+            )
+        fits = config.datagram - HEADROOM
+        return msgspec.structs.replace(
+            config, run_bytes=min(config.run_bytes, fits), state_chunk=min(config.state_chunk, fits)
+        )
+
+    def frame_bytes(self, config: Config) -> int | None:
+        """What a frame of several runs has at most; None for as much as the wire allows."""
+        return None if self.kind == "tcp" else config.datagram
+
+
+TCP: Final = Transport("tcp")
+
+
+def parse_transport(text: str | None) -> Transport:
+    """The transport that `text` names; UsageError when there is none such."""
+    if text in (None, "tcp"):
+        return TCP
+    if text == "udp":
+        return Transport("udp")
+    kind, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+    if kind != "udp" or not colon:
+        raise UsageError(f"there is no transport {text!r}; there are: {EXAMPLES}")
+    to_all = parse_contact(rest, "transport")
+    if not _is_multicast(to_all.host) or not to_all.port:
+        raise UsageError(f"transport {text!r} names no IPv4 multicast address and port: write udp:239.1.2.3:7000")
+    return Transport("udp", to_all)
+
+
+def _is_multicast(host: str) -> bool:
+    try:
+        return ipaddress.IPv4Address(host).is_multicast
+    except ValueError:
+        return False

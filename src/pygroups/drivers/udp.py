@@ -1,0 +1,278 @@
+"""Frames over UDP: a datagram to each receiver, or one to a multicast address that all members listen to.
+
+Nothing is repaired here: what the network or a full buffer drops is sent again by the layers above.  The end of a
+process is proven by refusals (way.py).  A datagram is a frame, a part of one (datagrams.py), a question or an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from pygroups.core.address import Address
+from pygroups.core.errors import PeerError, UsageError
+from pygroups.core.events import Answered, Event
+from pygroups.core.limits import HELLO_MAX, SECOND, Config
+from pygroups.core.turn import Source
+from pygroups.wire.frame import VERSION
+
+from .book import Book, Reach
+from .contacts import Contact, advertised, checked_bind
+from .datagrams import SPLIT, Joiner, is_frame, sender_of, split
+from .hello import LENGTH, Hello, Welcome, Word, heard, said, welcome
+from .seldom import Seldom
+from .sockets import resolved
+from .udp_sockets import Datagrams
+from .way import NONCE_BYTES, Place, Way
+
+LOGGER: Final = logging.getLogger("pygroups.drivers.udp")
+QUESTION: Final = b"Q"
+ANSWER: Final = b"A"
+
+
+class UdpNetwork:
+    """One member's datagrams.  `receive` is called with each frame, `happened` with Ended, Answered and Dead.
+
+    `to_all`, if given, is an IP multicast address and port: a frame for more than one member goes there, once.
+    """
+
+    def __init__(
+        self,
+        me: Address,
+        group: str,
+        config: Config,
+        *,
+        bind: str = "127.0.0.1:0",
+        advertise: str | None = None,
+        insecure: bool = False,
+        to_all: Contact | None = None,
+    ) -> None:
+        self.me = me
+        self.group = group
+        self.config = config
+        self.bind = checked_bind(bind, advertise, insecure=insecure)
+        self.advertise = advertise
+        self.to_all = to_all
+        self.contact = ""  # where others are told to send to; known once the socket is bound
+        self.receive: Callable[[memoryview], None]
+        self.happened: Callable[[Event], None]
+        self.count: Callable[..., None]
+        self.crashed: Callable[[BaseException], None]
+        self.loop: asyncio.AbstractEventLoop
+        self.warn = Seldom(LOGGER)
+        self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
+        self.joiner = Joiner(config.receive_bytes, self._count)
+        self.datagrams = Datagrams(self)
+        self.ways: dict[Address, Way] = {}
+        self.lives: dict[bytes, Way] = {}  # by incarnation, as frames name it
+        self.members: dict[Address, None] = {}  # of the view
+        self.places: dict[Contact, Place | None] = {}  # of hosts that are names; None while one is looked up
+        self.lookups: dict[Contact, asyncio.Task[None]] = {}
+        self.life = bytes.fromhex(me.incarnation)
+
+    # -- beginning and end
+
+    async def open(self) -> None:
+        """Bind the sockets; UsageError when that place cannot be had."""
+        self.loop = asyncio.get_running_loop()
+        try:
+            family, place = await resolved(self.bind, self.loop)
+            bound = self.datagrams.open(family, place)
+            if self.to_all is not None:
+                self.datagrams.listen_to_all(self.to_all, place[0])
+        except (OSError, UnicodeError) as error:  # UnicodeError: the host's name is none
+            self.datagrams.close()
+            why = getattr(error, "strerror", None) or str(error)
+            raise UsageError(
+                f"cannot listen at {self.bind} (UDP): {why}; bind elsewhere, port 0 takes any free one"
+            ) from error
+        self.contact = str(advertised(Contact(*bound), self.advertise))
+
+    def close(self) -> None:
+        """Close the sockets; peers see it as they would see the end of the process."""
+        for way in self.ways.values():
+            way.stop()
+        for lookup in self.lookups.values():
+            lookup.cancel()
+        self.datagrams.close()
+        self.ways, self.lives = {}, {}
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until everything was given to the kernel, at most so long."""
+        end = self.loop.time() + seconds
+        while self.waiting_bytes() and self.loop.time() < end:
+            await asyncio.sleep(0.001)
+
+    def waiting_bytes(self) -> int:
+        """What the kernel has not taken yet, for all peers."""
+        return self.datagrams.waiting_bytes
+
+    # -- sending
+
+    def send(self, frames: Iterable[tuple[Sequence[Address], Sequence[bytes]]]) -> None:
+        """Send each frame to each of its receivers."""
+        for dests, bodies in frames:
+            datagrams = [datagram for body in bodies for datagram in self._split(body)]
+            if len(dests) > 1 and self.to_all is not None:
+                self.datagrams.give(datagrams, (self.to_all.host, self.to_all.port))
+                continue
+            for dest in dests:
+                place = self._way(dest).place()
+                if place is not None:
+                    self.datagrams.give(datagrams, place)
+                else:
+                    self.count("frames dropped: the receiver's place is not known")
+
+    def _split(self, frame: bytes) -> list[bytes]:
+        datagrams = split(frame, self.config.datagram)
+        if not datagrams:
+            self.count("frames dropped: too large for datagrams")
+        return datagrams
+
+    # -- peers
+
+    def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
+        """These listen there, says `source`; those of the view are its members from now on."""
+        self.book.learn(contacts, source, self.ways)
+        for peer in contacts:
+            if peer in self.ways:
+                self.ways[peer].moved()
+        if source is Source.VIEW:
+            self.members = dict.fromkeys(contacts)
+
+    def probe(self, peer: Address) -> None:
+        """Ask `peer` whether it lives; Answered, Dead or nothing follows."""
+        if peer == self.me:
+            self.happened(Answered(peer))  # a newcomer wants this member's own name
+        else:
+            self._way(peer).probe()
+
+    def disconnect(self, peer: Address) -> None:
+        """Nobody here needs `peer` any more."""
+        way = self.ways.pop(peer, None)
+        if way is not None:
+            way.stop()
+            self.lives.pop(bytes.fromhex(peer.incarnation), None)
+
+    def _way(self, peer: Address) -> Way:
+        way = self.ways.get(peer)
+        if way is None:
+            if len(self.ways) >= len(self.members) + self.config.guests:
+                self._forget_a_guest()
+            way = self.ways[peer] = Way(self, peer)
+            self.lives[bytes.fromhex(peer.incarnation)] = way
+        return way
+
+    def _forget_a_guest(self) -> None:
+        """Nobody says when a peer that never came into a view is needed no more."""
+        guest = next((peer for peer, way in self.ways.items() if peer not in self.members and not way.asking), None)
+        if guest is not None:
+            self.disconnect(guest)
+
+    # -- what ways ask for
+
+    def reaches(self, peer: Address) -> list[Reach]:
+        """Where `peer` may listen."""
+        return self.book.reaches(peer)
+
+    def place_of(self, contact: Contact) -> Place | None:
+        """The numbers of a contact; a name is looked up beside, and what is sent meanwhile is lost."""
+        try:
+            ipaddress.ip_address(contact.host)
+        except ValueError:
+            if contact not in self.places and len(self.places) < self.config.contacts_max:
+                self.places[contact] = None
+                self.lookups[contact] = self.loop.create_task(self._look_up(contact))
+            return self.places.get(contact)
+        return contact.host, contact.port
+
+    async def _look_up(self, contact: Contact) -> None:
+        try:
+            self.places[contact] = (await resolved(contact, self.loop))[1]
+        except (OSError, UnicodeError):
+            self.count("peers whose host is not known")
+            del self.places[contact]
+        finally:
+            del self.lookups[contact]
+        for way in self.ways.values():
+            way.moved()
+
+    def say_hello(self, peer: Address, place: Place, nonce: bytes) -> None:
+        """Ask for an answer of `peer`, and let it know where this member listens."""
+        hello = Hello(VERSION, self.group, self.me, self.contact, peer)
+        self.datagrams.give([QUESTION + nonce + said(hello)[LENGTH.size :]], place)
+
+    def refused(self, peer: Address, why: str) -> None:
+        """`peer` wants nothing of this member."""
+        self.count("connections refused by the peer")
+        self.warn.warning("by peer", "%s refuses this member: %r", peer, why)
+
+    def _count(self, what: str) -> None:
+        self.count(what)
+
+    # -- what came in
+
+    def arrived(self, datagram: memoryview, place: Place) -> None:
+        """A datagram came from `place`."""
+        kind = datagram[0] if datagram else 0
+        if kind == SPLIT:
+            frame = self.joiner.add(datagram, int(self.loop.time() * SECOND))
+            if frame is not None:
+                self._frame(memoryview(frame))
+        elif kind == QUESTION[0]:
+            self._asked(datagram, place)
+        elif kind == ANSWER[0]:
+            self._answered(datagram, place)
+        elif is_frame(datagram):
+            self._frame(datagram)
+        else:
+            self.count("datagrams that are no frames")
+
+    def _frame(self, frame: memoryview) -> None:
+        sender = sender_of(frame)
+        if sender == self.life:
+            return  # an own multicast came back
+        way = self.lives.get(sender)
+        if way is not None:
+            way.heard()
+        self.receive(frame)
+
+    def _asked(self, datagram: memoryview, place: Place) -> None:
+        try:
+            nonce, hello = _opened(datagram, Hello)
+        except PeerError as error:
+            self.count(f"questions dropped: {error.reason}")
+            return
+        answer = welcome(hello, self.me, self.group)
+        if answer.refusal:
+            self.count("questions refused")
+        else:
+            self.learn({hello.sender: hello.contact}, Source.PEER)
+        self.datagrams.give([ANSWER + nonce + said(answer)[LENGTH.size :]], place)
+
+    def _answered(self, datagram: memoryview, place: Place) -> None:
+        try:
+            nonce, answer = _opened(datagram, Welcome)
+        except PeerError as error:
+            self.count(f"answers dropped: {error.reason}")
+            return
+        way = next((way for way in self.ways.values() if way.nonce == nonce), None)
+        if way is None:
+            self.count("answers to no question")
+        else:
+            way.answered(answer, place)
+
+    def refused_at(self, place: Place) -> None:
+        """The host says that no process listens at `place`."""
+        for way in [way for way in self.ways.values() if place in way.places]:
+            way.refused(place)
+
+
+def _opened(datagram: memoryview, kind: type[Word]) -> tuple[bytes, Word]:
+    """The number of a question or an answer, and what it says."""
+    if not 1 + NONCE_BYTES < len(datagram) <= 1 + NONCE_BYTES + HELLO_MAX:
+        raise PeerError("malformed hello")
+    return bytes(datagram[1 : 1 + NONCE_BYTES]), heard(datagram[1 + NONCE_BYTES :], kind)

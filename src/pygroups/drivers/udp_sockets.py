@@ -1,0 +1,217 @@
+"""The sockets of a member that speaks UDP: large buffers, what waits for the kernel, and what hosts refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import select
+import socket
+import struct
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from pygroups.core.limits import Config
+
+from .contacts import Contact
+from .forks import closed_in_children
+from .seldom import Seldom
+from .way import Place
+
+DATAGRAM_READ: Final = 1 << 16
+READS_AT_ONCE: Final = 256  # in one pass of the loop
+IP_RECVERR: Final = 11  # of Linux: the errors of a socket without a connection are queued, with the place they concern
+IPV6_RECVERR: Final = 25
+SO_SNDBUFFORCE: Final = 32
+SO_RCVBUFFORCE: Final = 33
+ECONNREFUSED: Final = 111
+MULTICAST_HOPS: Final = 1
+_ERROR: Final = struct.Struct("=I")  # the number at the beginning of an extended error
+
+
+class Home(Protocol):
+    """What the sockets need of the network that they belong to."""
+
+    config: Config
+    loop: asyncio.AbstractEventLoop
+    warn: Seldom
+    count: Callable[..., None]
+    crashed: Callable[[BaseException], None]
+
+    def arrived(self, datagram: memoryview, place: Place) -> None: ...
+    def refused_at(self, place: Place) -> None:
+        """The host says that no process listens at `place`."""
+
+
+class Datagrams:
+    """One socket for what a member sends and is sent, and one for what is sent to all, if there is such an address."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.area = memoryview(bytearray(DATAGRAM_READ))
+        self.sock: socket.socket | None = None
+        self.opened: list[tuple[socket.socket, select.epoll | None]] = []
+        self.waiting: deque[tuple[bytes, Place]] = deque()  # the kernel had no room for these
+        self.waiting_bytes = 0
+
+    # -- beginning and end
+
+    def open(self, family: int, place: Place) -> Place:
+        """Bind to `place`; OSError when it cannot be had.  The place in the kernel's words, with the port it chose."""
+        sock = self._bound(family, place, shared=False)
+        if sys.platform == "linux":
+            six = family == socket.AF_INET6
+            sock.setsockopt(*((socket.IPPROTO_IPV6, IPV6_RECVERR) if six else (socket.IPPROTO_IP, IP_RECVERR)), 1)
+        self.sock = sock
+        host, port = sock.getsockname()[:2]
+        return str(host), int(port)
+
+    def listen_to_all(self, to_all: Contact, host: str) -> None:
+        """Take part in the multicast address, over the network interface that has `host`; OSError when that fails."""
+        assert self.sock is not None
+        here = socket.inet_aton("0.0.0.0" if ipaddress.ip_address(host).is_unspecified else host)
+        sock = self._bound(socket.AF_INET, (to_all.host, to_all.port), shared=True)
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(to_all.host) + here)
+        self.sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
+        self.sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, MULTICAST_HOPS)
+
+    def _bound(self, family: int, place: Place, *, shared: bool) -> socket.socket:
+        sock = closed_in_children(socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK))
+        try:
+            if shared:  # other members of this host listen there too
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(place)
+            self._enlarge(sock)
+        except OSError:
+            sock.close()
+            raise
+        self._read_from(sock)
+        return sock
+
+    def _enlarge(self, sock: socket.socket) -> None:
+        """Ask for buffers of `socket_bytes`, and say so where the system gives less."""
+        wanted = self.home.config.socket_bytes
+        for forced, asked in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, forced, wanted)  # beyond the system's limit; needs privileges
+            except OSError:
+                sock.setsockopt(socket.SOL_SOCKET, asked, wanted)
+        given = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2  # Linux doubles what was asked for
+        if given < wanted:
+            self.home.warn.warning(
+                "buffers",
+                "the system gives a receive buffer of %d bytes where %d were asked for: bursts of datagrams get lost "
+                "and are sent again; raise net.core.rmem_max",
+                given,
+                wanted,
+            )
+
+    def _read_from(self, sock: socket.socket) -> None:
+        """Have the loop call when datagrams, or errors, are there.
+
+        uvloop listens no more to a socket once it has an error; an epoll around the socket never has one.
+        """
+        poll = None
+        if hasattr(select, "epoll"):
+            poll = select.epoll()
+            poll.register(sock, select.EPOLLIN)
+        self.opened.append((sock, poll))
+        self.home.loop.add_reader(poll or sock, self._readable, sock)
+
+    def close(self) -> None:
+        """Close all; what waits is dropped."""
+        if self.waiting and self.sock is not None:
+            self.home.loop.remove_writer(self.sock)
+        for sock, poll in self.opened:
+            self.home.loop.remove_reader(poll or sock)
+            if poll is not None:
+                poll.close()
+            sock.close()
+        self.sock, self.opened = None, []
+        self.waiting.clear()
+        self.waiting_bytes = 0
+
+    # -- sending
+
+    def give(self, datagrams: Sequence[bytes], place: Place) -> None:
+        """Give the kernel these; what it does not take now waits, up to `link_bytes` for all peers."""
+        sock = self.sock
+        if sock is None:
+            return
+        for datagram in datagrams:
+            if self.waiting:
+                self._wait(datagram, place)
+            elif not self._sent(sock, datagram, place):
+                self.home.loop.add_writer(sock, self._writable)
+                self._wait(datagram, place)
+
+    def _wait(self, datagram: bytes, place: Place) -> None:
+        if self.waiting_bytes + len(datagram) > self.home.config.link_bytes:
+            self.home.count("datagrams dropped: the network takes no more")
+            return
+        self.waiting.append((datagram, place))
+        self.waiting_bytes += len(datagram)
+
+    def _sent(self, sock: socket.socket, datagram: bytes, place: Place) -> bool:
+        """Whether the kernel took it, or never will; an error that an earlier datagram left is read, and told."""
+        for _ in range(2):
+            try:
+                sock.sendto(datagram, place)
+            except (BlockingIOError, InterruptedError):
+                return False
+            except ConnectionRefusedError:
+                self._read_errors(sock)
+                continue
+            except OSError:
+                self.home.count("datagrams that could not be sent")
+            return True
+        self.home.count("datagrams that could not be sent")
+        return True
+
+    def _writable(self) -> None:
+        sock = self.sock
+        if sock is None:
+            return
+        while self.waiting:
+            datagram, place = self.waiting[0]
+            if not self._sent(sock, datagram, place):
+                return
+            self.waiting.popleft()
+            self.waiting_bytes -= len(datagram)
+        self.home.loop.remove_writer(sock)
+
+    # -- receiving
+
+    def _readable(self, sock: socket.socket) -> None:
+        try:
+            self._read(sock)
+        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: what ends up here is a fault of ours)
+            self.home.crashed(error)
+
+    def _read(self, sock: socket.socket) -> None:
+        """Datagrams first: what a peer sent before its end still counts, and speaks against a refusal."""
+        area = self.area
+        for _ in range(READS_AT_ONCE):
+            if self.sock is None:
+                return
+            try:
+                size, place = sock.recvfrom_into(area)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:
+                self._read_errors(sock)
+                continue
+            self.home.arrived(area[:size], place[:2])
+        self._read_errors(sock)
+
+    def _read_errors(self, sock: socket.socket) -> None:
+        """What hosts and routers had to say about datagrams that this member sent."""
+        with contextlib.suppress(BlockingIOError, InterruptedError):
+            while self.sock is not None:
+                _, extended, _, place = sock.recvmsg(0, 512, socket.MSG_ERRQUEUE)
+                if extended and _ERROR.unpack_from(extended[0][2])[0] == ECONNREFUSED:
+                    self.home.refused_at(place[:2])
+                else:
+                    self.home.count("datagrams that the network refused")

@@ -1,0 +1,157 @@
+"""Frames in parts: what is split is joined in any order, and what is kept has bounds."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pygroups.core.limits import SECOND
+from pygroups.drivers.datagrams import (
+    DATAGRAM_LEAST,
+    PART,
+    PARTS_MAX,
+    SPLIT,
+    UNFINISHED_BYTES,
+    UNFINISHED_MAX,
+    UNFINISHED_TIME,
+    Joiner,
+    is_frame,
+    sender_of,
+    split,
+)
+from pygroups.wire.frame import HEADER, VERSION, Checksum
+from tests.drivers.tiny import A, B
+
+SEAL = Checksum("g")
+SIZE = DATAGRAM_LEAST
+
+
+class Joined:
+    """A joiner and what it counted."""
+
+    def __init__(self, limit: int = 1 << 30) -> None:
+        self.counts = Counter[str]()
+        self.joiner = Joiner(limit, lambda why: self.counts.update([why]))
+
+    def add(self, part: bytes, now: int = 0) -> bytes | None:
+        return self.joiner.add(memoryview(part), now)
+
+
+def frame(size: int, counter: int = 0, sender: object = A) -> bytes:
+    return SEAL.sealed([os.urandom(size)], A if sender is A else B, counter)
+
+
+@given(st.integers(1, 20_000), st.integers(DATAGRAM_LEAST, 9_000), st.randoms(use_true_random=False))
+def test_what_is_split_is_joined_in_any_order(size: int, datagram: int, chance: random.Random) -> None:
+    whole, joined = frame(size), Joined()
+    parts = split(whole, datagram)
+    assert all(len(part) <= datagram for part in parts)
+    if len(parts) == 1:
+        assert parts == [whole]
+        assert is_frame(memoryview(whole))
+        return
+    assert not any(is_frame(memoryview(part)) for part in parts)
+    parts += chance.sample(parts, len(parts) // 2)  # the network repeats some
+    chance.shuffle(parts)
+    done = [one for one in map(joined.add, parts) if one is not None]
+    assert done[:1] == [whole]
+    assert set(joined.counts) <= {"parts that came twice"}
+
+
+def test_parts_of_many_frames_may_be_mixed() -> None:
+    joined = Joined()
+    frames = [frame(2_000, counter, sender) for counter in range(4) for sender in (A, B)]
+    parts = [part for several in zip(*[split(whole, SIZE) for whole in frames], strict=True) for part in several]
+    assert [one for one in map(joined.add, parts) if one is not None] == frames
+    assert joined.joiner.kept_bytes == 0
+    assert not joined.joiner.frames
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_frame_of_too_many_parts_is_none(over: int) -> None:
+    room = SIZE - PART.size
+    whole = frame(PARTS_MAX * room - HEADER.size + over)
+    assert len(split(whole, SIZE)) == (0 if over else PARTS_MAX)
+
+
+@pytest.mark.parametrize(
+    ("version", "index", "count"),
+    [
+        (VERSION + 1, 0, 2),
+        (VERSION, 2, 2),
+        (VERSION, 0, 1),
+        (VERSION, 0, 0),
+        (VERSION, 5, PARTS_MAX + 1),
+        (VERSION, 65_535, 65_535),
+    ],
+)
+def test_parts_that_cannot_be_are_dropped(version: int, index: int, count: int) -> None:
+    joined = Joined()
+    assert joined.add(PART.pack(SPLIT, version, index, count, bytes(8), 0) + b"x") is None
+    assert joined.add(b"S" * PART.size) is None
+    assert joined.counts == {"parts that are none": 2}
+    assert not joined.joiner.frames
+
+
+def test_a_part_that_contradicts_the_others_changes_nothing() -> None:
+    joined = Joined()
+    whole = frame(2_000)
+    parts = split(whole, SIZE)
+    joined.add(parts[0])
+    _, _, index, count, sender, counter = PART.unpack_from(parts[1])
+    joined.add(PART.pack(SPLIT, VERSION, index, count + 1, sender, counter) + b"x")
+    joined.add(PART.pack(SPLIT, VERSION, 0, count, sender, counter) + b"another text")
+    assert [one for one in map(joined.add, parts[1:]) if one is not None] == [whole]
+    assert joined.counts == {"parts that contradict others": 1, "parts that came twice": 1}
+
+
+def test_one_sender_has_so_many_unfinished_frames() -> None:
+    """The oldest goes; another sender's stays."""
+    joined = Joined()
+    other = split(frame(2_000, 0, B), SIZE)
+    joined.add(other[0])
+    frames = [split(frame(2_000, counter), SIZE) for counter in range(UNFINISHED_MAX + 1)]
+    for parts in frames:
+        joined.add(parts[0])
+    assert len(joined.joiner.frames) == UNFINISHED_MAX + 1
+    assert joined.counts == {"frames of which a part was lost": 1}
+    assert [one for one in map(joined.add, other[1:]) if one is not None]
+    assert [one for parts in frames[1:] for one in map(joined.add, parts[1:]) if one is not None]
+
+
+def test_one_sender_has_so_many_bytes() -> None:
+    joined = Joined()
+    part = bytes(60_000)
+    count = UNFINISHED_BYTES // len(part) + 1
+    for number in range(count):
+        joined.add(PART.pack(SPLIT, VERSION, number // 2, PARTS_MAX, bytes(8), number % 2) + part)
+        assert joined.joiner.kept_bytes <= UNFINISHED_BYTES
+    assert joined.counts == {"frames of which a part was lost": 1}
+
+
+def test_all_together_have_so_many_bytes() -> None:
+    joined = Joined(limit=10_000)
+    for number in range(20):
+        joined.add(PART.pack(SPLIT, VERSION, 0, 2, number.to_bytes(8, "big"), 0) + bytes(1_000))
+        assert joined.joiner.kept_bytes <= 10_000
+    assert joined.counts == {"frames of which a part was lost": 10}
+
+
+def test_what_does_not_come_whole_is_forgotten() -> None:
+    joined = Joined()
+    old, young = split(frame(2_000, 0), SIZE), split(frame(2_000, 1), SIZE)
+    joined.add(old[0], now=0)
+    joined.add(young[0], now=UNFINISHED_TIME)
+    assert joined.counts == {"frames of which a part was lost": 1}
+    assert len(joined.joiner.frames) == 1
+    assert UNFINISHED_TIME == 30 * SECOND
+
+
+def test_a_frame_names_its_sender() -> None:
+    assert sender_of(frame(10)) == bytes.fromhex(A.incarnation)
+    assert sender_of(frame(10, 0, B)) == bytes.fromhex(B.incarnation)

@@ -1,0 +1,315 @@
+"""UDP: datagrams on loopback, what splits and joins them, and what refusals and answers prove."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from pygroups.core.address import Address
+from pygroups.core.errors import UsageError
+from pygroups.core.events import Answered, Dead, Ended, Event
+from pygroups.core.limits import Config
+from pygroups.core.turn import Source
+from pygroups.drivers.contacts import Contact, parse_contact
+from pygroups.drivers.udp import UdpNetwork
+from pygroups.wire.frame import Checksum
+from tests.drivers.nodes import until
+from tests.drivers.tiny import A, B, C
+
+SEAL = Checksum("g")
+
+
+class Node:
+    """A network, and what it was told."""
+
+    def __init__(self, me: Address, bind: str = "127.0.0.1:0", to_all: Contact | None = None, **config: Any) -> None:
+        self.net = UdpNetwork(me, "g", Config(**config), bind=bind, to_all=to_all)
+        self.frames: list[bytes] = []
+        self.events: list[Event] = []
+        self.counts: Counter[str] = Counter()
+        self.errors: list[BaseException] = []
+        self.sent = 0
+        self.net.receive = lambda frame: self.frames.append(bytes(frame))
+        self.net.happened = self.events.append
+        self.net.count = lambda what, by=1: self.counts.update({what: by})
+        self.net.crashed = self.errors.append
+
+    def send(self, *dests: Address, size: int = 100) -> bytes:
+        frame = SEAL.sealed([os.urandom(size)], self.net.me, self.sent)
+        self.sent += 1
+        self.net.send([(dests, [frame])])
+        return frame
+
+
+@asynccontextmanager
+async def nodes(*addresses: Address, **config: Any) -> AsyncIterator[list[Node]]:
+    """Networks that know of each other, and have had nothing to do with each other yet."""
+    them = [Node(address, **config) for address in addresses]
+    for node in them:
+        await node.net.open()
+    for node in them:
+        node.net.learn({other.net.me: other.net.contact for other in them}, Source.VIEW)
+    try:
+        yield them
+        assert [node.errors for node in them] == [[] for _ in them]
+    finally:
+        for node in them:
+            node.net.close()
+
+
+def test_frames_of_every_size_arrive_whole() -> None:
+    async def main() -> None:
+        async with nodes(A, B, C) as (a, b, c):
+            sizes = (1, 1_000, 1_364, 1_365, 5_000, 70_000, 1_000_000)
+            sent = []
+            for size in sizes:  # each arrives before the next: no buffer overflows
+                sent.append(a.send(B, C, size=size))
+                await until(lambda: len(b.frames) == len(c.frames) == len(sent))
+            assert b.frames == c.frames == sent
+            assert b.net.joiner.kept_bytes == 0
+
+    asyncio.run(main())
+
+
+def test_a_place_where_nobody_listens_proves_the_end() -> None:
+    """B is closed: A's next frame is refused, which ends B for A; asked to look, A finds the proof."""
+
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            a.send(B)
+            await until(lambda: b.frames)
+            b.net.close()
+            a.send(B)
+            await until(lambda: a.events)
+            assert a.events == [Ended(B)]
+            a.send(B)
+            await asyncio.sleep(0.02)
+            assert a.events == [Ended(B)], "once is enough"
+            a.net.probe(B)
+            await until(lambda: len(a.events) == 2)
+            assert a.events[1:] == [Dead(B)]
+            await asyncio.sleep(0.02)
+            assert len(a.events) == 2
+
+    asyncio.run(main())
+
+
+def test_a_living_peer_answers() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, _b):
+            a.net.probe(B)
+            await until(lambda: a.events)
+            assert a.events == [Answered(B)]
+            a.net.probe(A)
+            assert a.events == [Answered(B), Answered(A)]
+
+    asyncio.run(main())
+
+
+def test_another_process_at_the_place_proves_the_end() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            place = b.net.contact
+            b.net.close()
+            other = Node(C, bind=place)
+            await other.net.open()
+            a.net.probe(B)
+            await until(lambda: a.events)
+            other.net.close()
+            assert a.events == [Dead(B)]
+
+    asyncio.run(main())
+
+
+def test_a_refusal_at_a_place_that_a_stranger_named_proves_nothing() -> None:
+    async def main() -> None:
+        async with nodes(A) as (a,):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
+                nobody.bind(("127.0.0.1", 0))
+                contact = f"127.0.0.1:{nobody.getsockname()[1]}"
+            a.net.learn({B: contact}, Source.PEER)
+            a.net.probe(B)
+            a.send(B)
+            await until(lambda: a.counts["refusals at a place that only a hello named"] > 3)
+            assert a.events == []
+
+    asyncio.run(main())
+
+
+def test_a_refusal_proves_nothing_of_a_peer_that_is_heard() -> None:
+    """What the peer sends comes from another socket than the one that is closed."""
+
+    async def main() -> None:
+        async with nodes(A, B, verify_timeout=100_000) as (a, b):
+            b.net.close()
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as living:
+                a.net.probe(B)
+                for counter in range(60):
+                    living.sendto(SEAL.sealed([b"x"], B, counter), tuple(parse_contact(a.net.contact)))
+                    await asyncio.sleep(0.001)
+            assert Dead(B) not in a.events
+
+    asyncio.run(main())
+
+
+def test_an_answer_takes_a_proof_back_and_a_late_frame_does_not() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            place = b.net.contact
+            b.net.close()
+            a.net.probe(B)
+            await until(lambda: a.events == [Dead(B)])
+            late = SEAL.sealed([b"x"], B, 0)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as living:
+                living.sendto(late, tuple(parse_contact(a.net.contact)))
+            await until(lambda: a.frames == [late])
+            await until(lambda: a.events == [Dead(B), Dead(B)])
+            again = Node(B, bind=place)
+            await again.net.open()
+            again.net.learn({A: a.net.contact}, Source.VIEW)
+            again.send(A)
+            await until(lambda: a.events[-1:] == [Answered(B)])
+            again.net.close()
+
+    asyncio.run(main())
+
+
+def test_a_killed_process_is_proven_dead_within_a_moment() -> None:
+    """A real process with a real signal; the frames that A goes on sending show it."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", A_LISTENER, B.name, B.incarnation], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+
+    async def main(contact: str) -> None:
+        async with nodes(A) as (a,):
+            a.net.learn({A: a.net.contact, B: contact}, Source.VIEW)
+            a.net.probe(B)
+            await until(lambda: a.events == [Answered(B)])
+            loop = asyncio.get_running_loop()
+            child.kill()
+            child.wait()
+            killed_at = loop.time()
+            while Ended(B) not in a.events:
+                a.send(B)
+                await asyncio.sleep(0.001)
+            a.net.probe(B)
+            await until(lambda: Dead(B) in a.events)
+            assert loop.time() - killed_at < 0.25
+
+    try:
+        asyncio.run(main(child.stdout.readline().strip()))
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+A_LISTENER = """
+import asyncio, sys
+from pygroups.core.address import Address
+from pygroups.core.limits import Config
+from pygroups.drivers.udp import UdpNetwork
+
+async def main():
+    network = UdpNetwork(Address(sys.argv[1], sys.argv[2]), "g", Config())
+    network.receive = lambda frame: None
+    network.happened = lambda event: None
+    network.count = lambda what, by=1: None
+    network.crashed = lambda error: sys.exit(str(error))
+    await network.open()
+    print(network.contact, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_a_frame_for_all_leaves_once_and_reaches_all() -> None:
+    """Through the loopback interface; a frame for one alone goes to that one alone."""
+
+    async def main() -> None:
+        to_all = Contact("239.77.77.77", _free_port())
+        async with nodes(A, B, C, to_all=to_all) as (a, b, c):
+            frame, big = a.send(B, C), a.send(B, C, size=9_000)
+            await until(lambda: b.frames == c.frames == [frame, big])
+            alone = a.send(B)
+            await until(lambda: b.frames[2:] == [alone])
+            await asyncio.sleep(0.02)
+            assert (a.frames, c.frames[2:]) == ([], [])
+
+    asyncio.run(main())
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def test_a_stranger_learns_no_address() -> None:
+    async def main() -> None:
+        async with nodes(A) as (a,):
+            stranger = Node(C)
+            await stranger.net.open()
+            stranger.net.learn({B: a.net.contact}, Source.VIEW)  # it looks for B, and A is there
+            stranger.net.probe(B)
+            await until(lambda: stranger.events)
+            assert stranger.events == [Dead(B)]
+            assert a.counts["questions refused"] == 1
+            assert C not in a.net.book.hearsay
+            stranger.net.close()
+
+    asyncio.run(main())
+
+
+def test_what_is_no_datagram_of_a_member_is_counted() -> None:
+    async def main() -> None:
+        async with nodes(A) as (a,):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+                place = tuple(parse_contact(a.net.contact))
+                for datagram in (b"", b"x", b"Q", b"Q" + b"0" * 20, b"A" + b"0" * 20, b"S", b"S" * 40):
+                    stranger.sendto(datagram, place)
+            await until(lambda: a.counts.total() == 7)
+            assert a.frames == []
+            assert set(a.counts) == {
+                "datagrams that are no frames",
+                "questions dropped: malformed hello",
+                "answers dropped: malformed hello",
+                "parts that are none",
+            }
+
+    asyncio.run(main())
+
+
+def test_a_place_that_is_taken_is_refused_with_a_sentence() -> None:
+    async def main() -> None:
+        async with nodes(A) as (a,):
+            with pytest.raises(UsageError, match=r"cannot listen at 127\.0\.0\.1:\d+ \(UDP\): "):
+                await Node(B, bind=a.net.contact).net.open()
+
+    asyncio.run(main())
+
+
+def test_guests_are_forgotten_members_are_not() -> None:
+    async def main() -> None:
+        async with nodes(A, B, guests=2) as (a, b):
+            strangers = [Address(f"S{number}", f"{number:016x}") for number in range(1, 9)]
+            a.net.learn(dict.fromkeys(strangers, b.net.contact), Source.DIRECTORY)
+            for dest in (B, *strangers):
+                a.send(dest)
+            assert len(a.net.ways) <= 2 + 2
+            assert B in a.net.ways
+            assert len(a.net.lives) == len(a.net.ways)
+
+    asyncio.run(main())
