@@ -22,7 +22,7 @@ A, B, C = (Address(name, "0" * 16) for name in "ABC")
 
 
 class NaiveStack(Stack):
-    """Each layer that was called hands all it has left to its neighbor, downward, then upward, until nothing is left."""
+    """Each layer that was called hands all it has left to its neighbor: downward, then upward, then again."""
 
     def _settle(self, place: int) -> None:
         layers, called = self._places, {place}

@@ -261,7 +261,11 @@ class Conversation:
     def _struct(self, kind: Any, fields: Sequence[str]) -> Any:
         types = {field.name: field.type for field in msgspec.structs.fields(kind)}
         given = (field.split("=", 1) for field in fields)
-        return kind(**{name: msgspec.convert(self._value(text), types[name]) for name, text in given})
+        return kind(**{name: self._field(text, types[name]) for name, text in given})
+
+    def _field(self, text: str, kind: Any) -> Any:
+        """A layer is named by its class; everything else is a value."""
+        return layer_class(text) if kind is type else msgspec.convert(self._value(text), kind)
 
     def _value(self, text: str) -> Any:
         if text.startswith("{"):
@@ -475,6 +479,8 @@ class Conversation:
             return "{" + ",".join(f"{self.text(key)}={self.text(item)}" for key, item in value.items()) + "}"
         if isinstance(value, (tuple, list)):
             return "[" + ",".join(self.text(item) for item in value) + "]"
+        if isinstance(value, type):
+            return value.__name__
         if isinstance(value, bytes):
             return value.decode(errors="replace")
         return str(value)

@@ -24,6 +24,7 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import SECOND, XMIT_RANGES_MAX, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import Ballot, View
+from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq, Nakack, XmitReq
 from pygroups.layers.streams.stream import UNLIMITED
 from pygroups.wire.codec import Codec
@@ -187,8 +188,8 @@ def test_before_the_first_view_runs_are_kept_and_questions_answered() -> None:
     nakack = layer(view=None)
     nakack.up(data(0))
     nakack.up(Run(A, C, (HighestSeq(VIEW.id, 1),)))
-    nakack.down_event(HeldQuery("Flush"))
-    assert nakack.above == [Held("Flush", {}, {})]
+    nakack.down_event(HeldQuery(Flush))
+    assert nakack.above == [Held(Flush, {}, {})]
     nakack.above.clear()
     nakack.up_event(view_event(VIEW))
     assert delivered(nakack) == [(A, 0)]
@@ -473,7 +474,7 @@ def test_those_who_fetch_to_one_cut_leave_with_the_same(seed: int) -> None:
     ballot = Ballot(2, world["B"].address)
     for name in "BC":
         world.happened(name, Stop(ballot))
-        world[name].stack.asked(HeldQuery("Flush"), world.now)
+        world[name].stack.asked(HeldQuery(Flush), world.now)
         world.run(world.now + world.rng.randint(0, 20_000))
         world.end_turn(world[name])
     held = {name: next(e.held for e in world[name].told if isinstance(e, Held)) for name in "BC"}

@@ -19,6 +19,7 @@ from pygroups.core.run import Run, pack
 from pygroups.core.top import Reached
 from pygroups.core.view import Ballot, View
 from pygroups.layers._votes import Origin, StabilityMsg, Vote, Votes
+from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq
 from pygroups.layers.stable import Stable
 from tests.layers.streams_world import Network, World
@@ -124,8 +125,8 @@ def end_turn(stable: Stable, seen: dict[Address, int] | None = None) -> list[tup
         items, stable.below = stable.below, []
         for item in items:
             if isinstance(item, HeldQuery):
-                assert item.asker == "Stable"
-                stable.up_event(Held("Stable", {}, seen or {}))
+                assert item.asker is Stable
+                stable.up_event(Held(Stable, {}, seen or {}))
             elif isinstance(item, Run):
                 sent.append((item.dest, item.head))
     return sent
@@ -149,8 +150,8 @@ def run_of(origin: Address, number: int, stream: Address | None = None, seq: int
 
 def test_an_answer_to_somebody_else_goes_on_up() -> None:
     stable = layer()
-    stable.up_event(Held("Flush", {A: 1}, {A: 1}))
-    assert stable.above == [Held("Flush", {A: 1}, {A: 1})]
+    stable.up_event(Held(Flush, {A: 1}, {A: 1}))
+    assert stable.above == [Held(Flush, {A: 1}, {A: 1})]
 
 
 def test_a_vote_says_delivered_and_seen_apart() -> None:
@@ -198,8 +199,8 @@ def test_consumed_stops_here_and_other_events_do_not() -> None:
     stable.below.clear()
     stable.down_event(Consumed({B: 2}))
     assert stable.below == [] and stable.origins[B].consumed == 2
-    stable.down_event(HeldQuery("Flush"))
-    assert stable.below == [HeldQuery("Flush")]
+    stable.down_event(HeldQuery(Flush))
+    assert stable.below == [HeldQuery(Flush)]
 
 
 def test_stability_goes_up_and_down_with_the_own_numbers() -> None:

@@ -15,6 +15,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MILLISECOND, XMIT_RANGES_MAX, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import Ballot, ViewId
+from pygroups.layers.flush import Flush
 from pygroups.layers.streams.stream import Stream
 from pygroups.layers.streams.view_streams import ViewStreams
 
@@ -211,8 +212,8 @@ def test_the_flush_stops_asks_and_fetches() -> None:
     layer.up(run_of(1))
     assert layer.handed_up() == [0]
     assert layer.env.drops == {"run after the stop": 1}
-    layer.streams.held(HeldQuery("Flush"))
-    assert layer.above == [Held("Flush", {A: 1}, {A: 1})]
+    layer.streams.held(HeldQuery(Flush))
+    assert layer.above == [Held(Flush, {A: 1}, {A: 1})]
     layer.above.clear()
     layer.streams.fetch(Fetch(A, 0, 2, B))
     assert layer.sent() == [(B, Resend(ONE, A, ((1, 2),)))]

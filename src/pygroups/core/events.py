@@ -189,15 +189,15 @@ class Stop(Event):
 
 
 class HeldQuery(Event):
-    """Down: ask for the positions of the streams.  `asker` is the class name of the asking layer."""
+    """Down: ask for the positions of the streams.  `asker` is the class of the asking layer."""
 
-    asker: str
+    asker: type
 
 
 class Held(Event):
     """Up, the layer with streams to `asker`."""
 
-    asker: str
+    asker: type
     held: Positions  # the end of the runs without a hole
     seen: Positions  # the end of all runs that were received or announced, holes included
 

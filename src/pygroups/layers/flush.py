@@ -77,7 +77,7 @@ class Flush(Layer):
     def up_event(self, event: Event) -> None:
         if isinstance(event, Stop):
             self._stop(event.ballot)
-        elif isinstance(event, Held) and event.asker == "Flush":
+        elif isinstance(event, Held) and event.asker is Flush:
             assert self.ballot is not None
             self.below.append(Bound(self.ballot, event.held))
         elif isinstance(event, FetchTo):
@@ -99,7 +99,7 @@ class Flush(Layer):
             self.above.append(Block())
         self.ballot = ballot
         self.fetching = {}
-        self.below.append(HeldQuery("Flush"))
+        self.below.append(HeldQuery(Flush))
 
     def _take_back(self) -> None:
         """A view may end in the moment in which it begins: what was left for it, and has not gone down, waits again."""

@@ -7,7 +7,7 @@ of a view may be combined, and a lost one costs a period.  Note: docs/layers/sta
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import msgspec
 
@@ -32,8 +32,6 @@ from pygroups.core.view import ViewId
 from ._vote_clock import Reason
 from ._voter import Voter
 from ._votes import StabilityMsg, Vote, Votes, Wanted, vectors
-
-_ASKER: Final = "Stable"
 
 
 class Stable(Voter):
@@ -106,7 +104,7 @@ class Stable(Voter):
             self._tell_wanted()
         if self.clock.due:
             self.clock.due = False
-            self.below.append(HeldQuery(_ASKER))  # the vote leaves when it is answered, in this turn
+            self.below.append(HeldQuery(Stable))  # the vote leaves when it is answered, in this turn
         elif self.to_combine:
             self._combine(again=False)
 
@@ -231,7 +229,7 @@ class Stable(Voter):
     # -- membership and time
 
     def up_event(self, event: Event) -> None:
-        if isinstance(event, Held) and event.asker == _ASKER:
+        if isinstance(event, Held) and event.asker is Stable:
             if self.view is not None and not self.stopped:
                 self._vote(self.view, event.seen)
             return
