@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
@@ -54,7 +55,7 @@ from pygroups.core.stack import Output, Stack
 from pygroups.core.view import Ballot, View
 from pygroups.wire.codec import Codec
 
-MODULES = {"Gms": "gms.machine"}  # where the module is not the layer's name
+MODULES = {"Gms": "gms.layer"}  # where the module is not the layer's name
 SELDOM = ("slowest",)  # fields that are printed only when something is in them
 BELOW_GMS = {"Unicast2", "VerifySuspect", "Failure", "Discovery"}
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
@@ -473,6 +474,8 @@ class Conversation:
                 if name not in SELDOM or getattr(value, name)
             ]
             return " ".join([type(value).__name__, *fields])
+        if isinstance(value, Enum):
+            return value.name.lower()
         if isinstance(value, range):
             return f"[{value.start},{value.stop})"
         if isinstance(value, dict):

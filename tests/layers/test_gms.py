@@ -15,6 +15,7 @@ from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot, View
 from pygroups.layers.gms import decide
+from pygroups.layers.gms.elsewhere import cannot_follow
 from pygroups.layers.gms.heads import (
     Accuse,
     Collect,
@@ -33,7 +34,10 @@ from pygroups.layers.gms.heads import (
     Stuck,
     ViewReq,
 )
-from pygroups.layers.gms.machine import Gms
+from pygroups.layers.gms.layer import Gms
+from pygroups.layers.gms.suspicion import Suspicion
+
+ENDED, SILENT, UNHEARD = Suspicion.ENDED, Suspicion.SILENT, Suspicion.UNHEARD
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
 VIEW = View(Ballot(7, A), (A, B, C), ("a", "b", "c"))
@@ -151,8 +155,8 @@ def test_a_dead_members_name_is_taken_over_in_the_same_view() -> None:
     assert isinstance(ready, Ready) and to == SECOND_B
     gms.up(Run(SECOND_B, A, (ReadyRsp(ready.ballot, None, None, False),)))
     gms.down_event(events.Bound(Ballot(3, A), {A: 4, B: 2}))
-    assert gms.part.proposal is not None
-    assert gms.part.proposal.view.members == (A, SECOND_B)
+    assert gms.binding.proposal is not None
+    assert gms.binding.proposal.view.members == (A, SECOND_B)
 
 
 def test_a_joiner_that_does_not_answer_waits_and_delays_a_crash_only_for_a_moment() -> None:
@@ -162,8 +166,8 @@ def test_a_joiner_that_does_not_answer_waits_and_delays_a_crash_only_for_a_momen
     gms.env.now += gms.env.config.batch
     gms.timer()
     gms.down_event(events.Bound(Ballot(3, A), {A: 0, B: 0}))
-    assert gms.part.proposal is not None
-    assert gms.part.proposal.view.members == (A,)
+    assert gms.binding.proposal is not None
+    assert gms.binding.proposal.view.members == (A,)
 
 
 def test_a_joiner_hands_on_nothing_and_a_member_hands_a_join_on_once() -> None:
@@ -213,8 +217,8 @@ def test_a_request_to_leave_is_handed_on_once_by_a_member_that_does_not_lead() -
 def test_suspicions_are_told_to_the_view_and_taken_back() -> None:
     gms = member_of_three(C)
     for event, accused in [
-        (events.Suspect(B, proven=False), {B: False}),
-        (events.Suspect(B, proven=True), {B: True}),
+        (events.Suspect(B, proven=False), {B: SILENT}),
+        (events.Suspect(B, proven=True), {B: ENDED}),
         (events.Unsuspect(B), {}),
     ]:
         gms.env.now += gms.env.config.batch
@@ -227,37 +231,37 @@ def test_suspicions_that_follow_each_other_are_told_together() -> None:
     gms = member_of_three(C)
     for event in [events.Suspect(B, proven=False), events.Suspect(A, proven=False), events.Suspect(B, proven=True)]:
         gms.up_event(event)
-    assert [head.suspects for dest, head in told(gms) if dest == A and isinstance(head, Accuse)] == [{B: False}]
+    assert [head.suspects for dest, head in told(gms) if dest == A and isinstance(head, Accuse)] == [{B: SILENT}]
     gms.env.now += gms.env.config.batch
     gms.timer()
-    both = {B: True, A: False}
+    both = {B: ENDED, A: SILENT}
     assert [head.suspects for dest, head in told(gms) if dest == A and isinstance(head, Accuse)] == [both]
 
 
 def test_a_leader_that_is_told_of_a_proof_looks_itself_and_asks_ready() -> None:
     gms = member_of_three(A)
-    gms.up(Run(C, A, (Accuse(VIEW.id, {B: True}),)))
+    gms.up(Run(C, A, (Accuse(VIEW.id, {B: ENDED}),)))
     assert events.VerifyLife(B) in gms.below
     assert [dest for dest, head in told(gms) if isinstance(head, Ready)] == [B, C]
-    gms.up(Run(D, A, (Accuse(VIEW.id, {B: True}),)))
+    gms.up(Run(D, A, (Accuse(VIEW.id, {B: ENDED}),)))
     assert gms.env.counters["drop suspicion of a stranger"] == 1
 
 
 def test_a_leader_that_says_that_most_do_not_hear_it_is_replaced_until_it_takes_that_back() -> None:
     gms = member_of_three(B)
-    gms.up(Run(A, B, (Accuse(VIEW.id, {A: False}),)))
+    gms.up(Run(A, B, (Accuse(VIEW.id, {A: SILENT}),)))
     (ready, *_) = [head for _, head in told(gms) if isinstance(head, Ready)]
     gms.up(Run(A, B, (ReadyRsp(ready.ballot, VIEW.id, None, False),)))
-    assert A in gms.suspicions and gms.leader.attempt is not None, "an answer takes nothing back"
+    assert A in gms.suspicions and gms.leading.change.attempt is not None, "an answer takes nothing back"
     gms.up(Run(A, B, (Accuse(VIEW.id, {}),)))
-    assert A not in gms.suspicions and gms.leader.attempt is None
+    assert A not in gms.suspicions and gms.leading.change.attempt is None
 
 
 def test_a_leader_gives_way_after_two_questions_that_most_of_its_accusers_left_unanswered() -> None:
     gms = member_of_three(A)
     for accuser in (B, C):
-        gms.up(Run(accuser, A, (Accuse(VIEW.id, {A: False}),)))
-    said: list[dict[Address, bool]] = []
+        gms.up(Run(accuser, A, (Accuse(VIEW.id, {A: SILENT}),)))
+    said: list[dict[Address, Suspicion]] = []
     for _ in range(5):
         gms.env.now = gms.wake
         gms.timer()
@@ -265,7 +269,7 @@ def test_a_leader_gives_way_after_two_questions_that_most_of_its_accusers_left_u
         said = [head.suspects for dest, head in told(gms) if dest == B and isinstance(head, Accuse)]
         if said:
             break
-    assert said == [{A: False}] and unanswered == 2
+    assert said == [{A: UNHEARD}] and unanswered == 2
     gms.env.now += gms.env.config.batch
     gms.up(Run(B, A, (Accuse(VIEW.id, {}),)))
     assert [head.suspects for dest, head in told(gms) if dest == B and isinstance(head, Accuse)] == [{}]
@@ -273,19 +277,19 @@ def test_a_leader_gives_way_after_two_questions_that_most_of_its_accusers_left_u
 
 def test_who_is_next_in_rank_looks_after_a_leader_that_others_take_for_dead_and_asks_nothing() -> None:
     gms = member_of_three(B)
-    gms.up(Run(C, B, (Accuse(VIEW.id, {A: True}),)))
+    gms.up(Run(C, B, (Accuse(VIEW.id, {A: ENDED}),)))
     assert gms.below == [events.VerifyLife(A)]
     gms = member_of_three(B)
-    gms.up(Run(A, B, (Accuse(VIEW.id, {C: True}),)))
+    gms.up(Run(A, B, (Accuse(VIEW.id, {C: ENDED}),)))
     assert gms.below == [], "A leads and knows"
 
 
 def test_who_is_next_in_rank_and_accused_by_its_leader_asks_whether_the_leader_is_deaf() -> None:
     gms = member_of_three(B)
-    gms.up(Run(A, B, (Accuse(VIEW.id, {B: False, C: False}),)))
+    gms.up(Run(A, B, (Accuse(VIEW.id, {B: SILENT, C: SILENT}),)))
     assert [(dest, type(head)) for dest, head in told(gms)] == [(A, Ready)]
     gms = member_of_three(C)
-    gms.up(Run(A, C, (Accuse(VIEW.id, {B: False, C: False}),)))
+    gms.up(Run(A, C, (Accuse(VIEW.id, {B: SILENT, C: SILENT}),)))
     assert told(gms) == [], "B asks"
 
 
@@ -295,14 +299,14 @@ def test_what_a_joiner_hears_of_suspicions_before_it_has_the_view_waits_for_it()
     env.contact = "b"
     gms = Gms(env)
     gms.down_event(events.Join())
-    gms.up(Run(A, B, (Accuse(VIEW.id, {B: False}),)))
-    gms.up(Run(A, B, (Accuse(VIEW.id, {C: True}),)))
-    gms.up(Run(D, B, (Accuse(VIEW.id, {A: True}),)))
+    gms.up(Run(A, B, (Accuse(VIEW.id, {B: SILENT}),)))
+    gms.up(Run(A, B, (Accuse(VIEW.id, {C: ENDED}),)))
+    gms.up(Run(D, B, (Accuse(VIEW.id, {A: ENDED}),)))
     for number in range(2 * MEMBERS_MAX):
-        gms.up(Run(Address("E", f"{number:016x}"), B, (Accuse(VIEW.id, {A: True}),)))
+        gms.up(Run(Address("E", f"{number:016x}"), B, (Accuse(VIEW.id, {A: ENDED}),)))
     assert len(gms.later) == MEMBERS_MAX, "strangers take no memory"
     gms.up(Run(A, B, (Install(Proposal(VIEW.id, Ballot(1, A), VIEW, (A,), {}, {}, True), {}),)))
-    assert gms.suspicions.accusations == {A: {C: True}}
+    assert gms.suspicions.accusations == {A: {C: ENDED}}
     assert gms.later == {}
 
 
@@ -348,7 +352,7 @@ def test_an_accepted_ballot_is_remembered_for_each_leader_and_not_for_each_attem
         gms.up(Run(A, C, (Collect(ballot, VIEW.id),)))
         gms.up(Run(A, C, (Propose(Proposal(ballot, VIEW.id, VIEW, (A, B, C), {}, {}, True)),)))
         gms.down_event(events.Fetched(ballot))
-    assert gms.part.accepted == {A: Ballot(107, A)}
+    assert gms.binding.accepted == {A: Ballot(107, A)}
 
 
 def test_who_was_left_behind_many_views_ago_is_still_told_so() -> None:
@@ -369,12 +373,12 @@ def test_who_was_left_behind_many_views_ago_is_still_told_so() -> None:
 
 def test_a_collect_of_a_view_that_is_on_its_way_waits_for_it() -> None:
     gms = member_of_three(C)
-    gms.part.accepted[B] = Ballot(8, B)
+    gms.binding.accepted[B] = Ballot(8, B)
     gms.up(Run(B, C, (Collect(Ballot(9, B), Ballot(8, B)),)))
     assert told(gms) == [(B, Stuck(Ballot(8, B), VIEW.id))]
     view = View(Ballot(8, B), (B, C), ("b", "c"))
     gms.up(Run(B, C, (Install(Proposal(view.id, VIEW.id, view, (B, C), {A: 0}, {A: B}, True), None),)))
-    assert gms.part.bound == Ballot(9, B)
+    assert gms.binding.ballot == Ballot(9, B)
     assert gms.later == {}
 
 
@@ -423,7 +427,7 @@ def test_more_than_a_view_can_hold_are_not_taken_in() -> None:
     for number in range(MEMBERS_MAX):
         joiner = Address(f"j{number}", "0" * 16)
         gms.up(Run(joiner, A, (Join(joiner, "there", ""),)))
-    assert len(gms.leader.admission.joiners) == MEMBERS_MAX - 2
+    assert len(gms.leading.admission.joiners) == MEMBERS_MAX - 2
     assert gms.env.counters["drop too many joiners"] == 2
 
 
@@ -431,7 +435,7 @@ def test_more_than_a_view_can_hold_are_not_taken_in() -> None:
     ("id", "never"), [(Ballot(6, A), True), (Ballot(8, D), True), (Ballot(8, A), False), (Ballot(12, C), False)]
 )
 def test_a_view_with_a_lower_id_or_by_a_stranger_follows_no_view(id: Ballot, never: bool) -> None:
-    assert decide.cannot_follow(VIEW, id) is never
+    assert cannot_follow(VIEW, id) is never
 
 
 def test_who_counts_this_member_in_a_view_it_will_never_have_is_told_so() -> None:
@@ -458,7 +462,7 @@ def test_who_is_on_its_way_to_a_view_is_not_elsewhere() -> None:
     """A has accepted what B has installed and asks about: it lacks the installation, and says so."""
     gms = leader_of_two()
     assert gms.view is not None
-    gms.part.accepted[B] = Ballot(3, B)
+    gms.binding.accepted[B] = Ballot(3, B)
     gms.up(Run(B, A, (Stuck(Ballot(4, B), Ballot(3, B)),)))
     assert told(gms) == [(B, Stuck(Ballot(3, B), gms.view.id))]
     gms.up(Run(B, A, (Stuck(Ballot(6, B), Ballot(5, B)),)))

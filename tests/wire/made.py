@@ -89,6 +89,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
             return st.dictionaries(values(kind.key_type), values(kind.value_type), max_size=3)
         case inspect.UnionType():
             return st.one_of(*map(values, kind.types))
+        case inspect.EnumType():
+            return st.sampled_from(kind.cls)
         case inspect.NamedTupleType():
             return addresses if kind.cls is Address else ballots
         case inspect.StructType():

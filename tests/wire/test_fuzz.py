@@ -16,7 +16,7 @@ from pygroups.core.run import Run, payloads_of
 from pygroups.core.view import Ballot, View
 from pygroups.layers._votes import Vote
 from pygroups.layers.gms.heads import Collect, Proposal, Propose
-from pygroups.layers.gms.machine import Gms
+from pygroups.layers.gms.layer import Gms
 from pygroups.layers.sequencer import Data
 from pygroups.layers.stable import Stable
 from tests.wire import fuzz

@@ -15,7 +15,7 @@ from .discovery import Discovery
 from .failure import Failure
 from .flow_control import FlowControl
 from .flush import Flush
-from .gms.machine import Gms
+from .gms.layer import Gms
 from .nakack import Nakack
 from .sequencer import Sequencer
 from .stable import Stable

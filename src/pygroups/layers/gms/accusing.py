@@ -1,71 +1,88 @@
 """Accusations: whom this member suspects is told to the whole view, and what others tell is kept for whoever asks.
 
-Nobody is left out because of what is told here: see verification.py.
+Nobody is left out because of what is told here: see verification.py.  A leader that most members do not hear names
+itself, and so gives way to the next in rank.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX
 
 from .heads import Accuse
-from .joining import Phase
-
-if TYPE_CHECKING:
-    from .machine import Gms
+from .membership import Membership, Phase
+from .suspicion import Suspicion
 
 
 class Accusing:
-    """What suspicions this member tells, and hears of; `gms` is the member."""
+    """What suspicions this member tells, and hears of."""
 
-    def __init__(self, gms: Gms) -> None:
-        self.gms = gms
-        self.env = gms.env
-        self.accused: dict[Address, bool] = {}  # whom this member has told the others that it suspects
-        self.accused_at = -gms.env.config.batch  # when it told them last
+    def __init__(self, membership: Membership) -> None:
+        self.membership = membership
+        self.env = membership.env
+        self.accused: dict[Address, Suspicion] = {}  # whom this member has told the others that it suspects
+        self.accused_at = -self.env.config.batch  # when it told them last
 
     def installed(self) -> None:
         """Nobody in the new view has been told anything."""
         self.accused, self.accused_at = {}, -self.env.config.batch
 
+    # -- telling
+
     def tell(self) -> None:
         """Tell the view whom this member suspects, if that is news: the first change at once, what follows gathered,
         for half of a large group may fall silent within some milliseconds."""
-        gms = self.gms
-        if gms.phase is not Phase.MEMBER:
+        membership = self.membership
+        if membership.phase is not Phase.MEMBER:
             return
-        assert gms.view is not None
-        own = {member: proven for member, proven in gms.suspicions.own().items() if member in gms.view.members}
+        view = membership.current
+        own = {member: how for member, how in membership.suspicions.own().items() if member in view.members}
         if own == self.accused:
             return
         if self.env.now < self.accused_at + self.env.config.batch:
-            gms.wake_at(self.accused_at + self.env.config.batch)
+            membership.wake_at(self.accused_at + self.env.config.batch)
             return
         self.accused, self.accused_at = own, self.env.now
-        for member in gms.view.members:
-            if member != self.env.me:
-                gms.tell(member, Accuse(gms.view.id, own))
+        membership.tell_others(view.members, Accuse(view.id, own))
 
-    def on_accuse(self, src: Address, head: Accuse) -> None:
-        gms = self.gms
-        if gms.view is None:
+    def give_way_if_unheard(self) -> None:
+        """Most leave Ready unanswered.  If they say that they do not hear this member, the next in rank has to lead,
+        which may hear it well and would never know."""
+        membership, me = self.membership, self.env.me
+        leads = membership.leads()  # a member that does not lead may only ask those before it
+        if leads and membership.suspicions.is_unheard(me, membership.current.members):
+            self.env.count("unheard leader gives way")
+            membership.suspicions.gives_way(me)
+            self.tell()
+
+    def lead_again_if_heard(self) -> None:
+        """Most hear this member again."""
+        membership, me = self.membership, self.env.me
+        if me in membership.suspicions and not membership.suspicions.is_unheard(me, membership.current.members):
+            membership.suspicions.heard(me)
+            self.tell()
+
+    # -- hearing
+
+    def on_accuse(self, src: Address, head: Accuse) -> dict[Address, Suspicion]:
+        """Keep what `src` tells; returns the members that it suspects newly, or newly with a proof."""
+        membership = self.membership
+        if membership.view is None:
             self._before_the_first_view(src, head)
-        elif not gms.knows(src):
+        elif not membership.knows(src):
             self.env.drop("suspicion of a stranger")
-        elif head.view == gms.view.id:
-            accused = {m: proven for m, proven in head.suspects.items() if m in gms.view.members}
-            for member, proven in gms.suspicions.accuse(src, accused).items():
-                gms.leader.verification.on_accused(member, proven=proven)
-        elif gms.part.has_accepted(head.view):
-            gms.later[src, Accuse] = head
+        elif head.view == membership.view.id:
+            accused = {m: how for m, how in head.suspects.items() if m in membership.view.members}
+            return membership.suspicions.accuse(src, accused)
+        elif membership.binding.has_accepted(head.view):
+            membership.later[src, Accuse] = head
         else:
             self.env.drop("suspicion in another view")
+        return {}
 
     def _before_the_first_view(self, src: Address, head: Accuse) -> None:
         """Joiners get the view last: others may be in it, and suspect somebody, for a while.  They say it once."""
-        later = self.gms.later
+        later = self.membership.later
         if (src, Accuse) in later or len(later) < MEMBERS_MAX:
             later[src, Accuse] = head
         else:

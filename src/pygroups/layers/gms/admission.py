@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pygroups.core.address import Address
 from pygroups.core.events import Contacts, VerifyLife
 from pygroups.core.fingerprint import difference
 from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
-from pygroups.core.view import Ballot
 
 from . import decide
+from .answer_times import AnswerTimes
 from .heads import Join, Ready, Refuse
-
-if TYPE_CHECKING:
-    from .machine import Gms
+from .membership import Membership
 
 
 class Admission:
-    """The queue of joins and leaves; `gms` is the member that leads."""
+    """The queue of joins and leaves."""
 
-    def __init__(self, gms: Gms) -> None:
-        self.gms = gms
-        self.env = gms.env
+    def __init__(self, membership: Membership, times: AnswerTimes) -> None:
+        self.membership = membership
+        self.env = membership.env
+        self.times = times
         self.joiners: dict[Address, tuple[str, int]] = {}  # contact, and when it asked last
         self.silent: dict[Address, tuple[str, int]] = {}  # contact, and when it was asked Ready alone
         self.leavers: dict[Address, None] = {}
@@ -36,19 +33,18 @@ class Admission:
 
     def on_join(self, head: Join) -> None:
         """A joiner asks; what it does not fit in, and a name that is taken, it is told."""
-        gms, view = self.gms, self.gms.view
-        assert view is not None
-        gms.below.append(Contacts({head.joiner: head.contact}))
+        membership, view = self.membership, self.membership.current
+        membership.below.append(Contacts({head.joiner: head.contact}))
         if head.joiner in view.members:
             return  # decided already, on its way
         if head.fingerprint != self.env.fingerprint:
             detail = difference(self.env.fingerprint, head.fingerprint)
-            gms.tell(head.joiner, Refuse("refused", detail[:TEXT_MAX]))
+            membership.tell(head.joiner, Refuse("refused", detail[:TEXT_MAX]))
             return
         former = self._former_life(head.joiner)
         if former is not None:
             self.contested[former] = head
-            gms.below.append(VerifyLife(former))
+            membership.below.append(VerifyLife(former))
         elif head.joiner in self.silent:
             self._ask_alone(head)
         elif head.joiner not in self.joiners and self._is_full():
@@ -57,9 +53,8 @@ class Admission:
             self._admit(head.joiner, head.contact)
 
     def _is_full(self) -> bool:
-        view = self.gms.view
-        assert view is not None
-        return len(view.members) + len(self.joiners) + len(self.silent) >= MEMBERS_MAX
+        members = self.membership.current.members
+        return len(members) + len(self.joiners) + len(self.silent) >= MEMBERS_MAX
 
     def _admit(self, joiner: Address, contact: str) -> None:
         self._queued()
@@ -83,13 +78,11 @@ class Admission:
 
     def _ask_alone(self, head: Join) -> None:
         """Outside of any attempt: its answer brings it back into the queue."""
-        gms, view, now = self.gms, self.gms.view, self.env.now
-        assert view is not None
+        membership, now = self.membership, self.env.now
         _, asked_at = self.silent[head.joiner]
         if now >= asked_at + self.env.config.ready_timeout:
-            ballot = Ballot(decide.next_number(view, gms.highest), self.env.me)
-            gms.leader.times.ask(head.joiner, now)
-            gms.tell(head.joiner, Ready(ballot, view.id))
+            self.times.ask(head.joiner, now)
+            membership.tell(head.joiner, Ready(membership.next_ballot(), membership.current.id))
             self.silent[head.joiner] = (head.contact, now)
 
     def has_answered(self, joiner: Address) -> None:
@@ -107,10 +100,8 @@ class Admission:
 
     def _former_life(self, joiner: Address) -> Address | None:
         """Another life under the joiner's name that may still be there."""
-        view = self.gms.view
-        assert view is not None
-        for member in (*view.members, *self.joiners):
-            if member.name == joiner.name and member != joiner and not self.gms.suspicions.name_is_free(member):
+        for member in (*self.membership.current.members, *self.joiners):
+            if member.name == joiner.name and member != joiner and not self.membership.suspicions.is_over(member):
                 return member
         return None
 
@@ -118,13 +109,13 @@ class Admission:
         """Only the second answer counts: the first may be to a question that was under way when it ended."""
         if former in self.contested and former not in self.answered:
             self.answered[former] = None
-            self.gms.below.append(VerifyLife(former))
+            self.membership.below.append(VerifyLife(former))
             return
         self.answered.pop(former, None)
         contender = self.contested.pop(former, None)
         if contender is not None:
             detail = f"the name {former.name!r} belongs to {former}, which is alive"
-            self.gms.tell(contender.joiner, Refuse("name taken", detail))
+            self.membership.tell(contender.joiner, Refuse("name taken", detail))
             self.env.count("name taken")
 
     def former_life_ended(self, former: Address) -> None:
@@ -161,15 +152,15 @@ class Admission:
         self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if asked[1] > oldest}
         self.silent = {joiner: asked for joiner, asked in self.silent.items() if asked[1] > oldest}
         if self.silent:
-            self.gms.wake_at(min([when for _, when in self.silent.values()]) + age)
+            self.membership.wake_at(min([when for _, when in self.silent.values()]) + age)
 
     def forget(self) -> None:
         """Somebody else leads: they ask that one."""
         self.joiners, self.silent, self.leavers, self.renewal = {}, {}, {}, False
 
     def installed(self, changed: bool) -> None:
-        view = self.gms.view
-        assert view is not None
+        """A new view; `changed` if somebody joined or left by it."""
+        view = self.membership.current
         self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if joiner not in view.members}
         self.silent = {joiner: asked for joiner, asked in self.silent.items() if joiner not in view.members}
         self.leavers = {member: None for member in self.leavers if member in view.members}

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from pygroups.core.address import Address
 from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import Ballot, View
 
 from .heads import Proposal
 
@@ -42,11 +42,6 @@ def left_out(pairs: Sequence[tuple[Address, Address]], members: Sequence[Address
         out.append(goes)
         left = [pair for pair in left if goes not in pair]
     return out
-
-
-def cannot_follow(view: View, id: ViewId) -> bool:
-    """Whether no member of `view` can be on its way to the view `id`: ids rise, and only members lead to the next."""
-    return id < view.id or id.leader not in view.members
 
 
 def next_number(view: View, highest: int) -> int:

@@ -1,35 +1,99 @@
-"""Those who are somewhere else: what a member says to a process that speaks of a view that is not its own.
+"""Those who are somewhere else: what a member replies to a process that speaks of a view that is not its own.
 
-It may lack the installation of this view (which is given), have been left behind (Excluded), be in a view that this
-member is on its way to (Stuck: give me the installation), or be in a view of its own (Elsewhere).
+The process may lack the installation of this view, which is given; have been left behind (Excluded); be in a view that
+this member is on its way to (Stuck: give me the installation); or be in a view of its own (Elsewhere).  `REPLIES` is
+the whole decision.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.view import View, ViewId
 
-from . import decide
 from .heads import Elsewhere, Excluded, Install, Stuck
-
-if TYPE_CHECKING:
-    from .machine import Gms
+from .membership import Membership
 
 PAST_MAX = 256  # earlier views that are remembered, to explain to stale members what happened
 FORMER_MAX = 4_096  # former members of which the last view is remembered, however long ago it was
 
 
-class Whereabouts:
-    """What this member knows of earlier views, and the installation of its own; `gms` is the member."""
+class Theirs(Enum):
+    """The view that the other process speaks of, as this member sees it."""
 
-    def __init__(self, gms: Gms) -> None:
-        self.gms = gms
+    SAME = "this view"
+    NONE = "none yet: it joins"
+    EARLIER = "one that this member has left behind"
+    ON_THE_WAY = "one that this member has accepted and not installed"
+    NEVER = "one that cannot follow this one"
+    UNKNOWN = "one that may follow this one"
+
+
+class Reply(Enum):
+    """What the other process is told."""
+
+    NOTHING = "nothing"
+    INSTALL = "the installation of this view"
+    INSTALL_AND_STARTS = "the installation of this view, with where each origin starts"
+    EXCLUDED = "that the others went on without it"
+    STUCK = "that this member lacks the installation of that view"
+    ELSEWHERE = "that this member is in another view"
+
+
+class Row(NamedTuple):
+    """A row of the table; None fits either answer."""
+
+    theirs: Theirs
+    is_member: bool | None  # of this view
+    holds: bool | None  # this member holds an installation that the other one lacks
+    asked: bool | None  # the other one asks something of this member; else it is only heard
+    reply: Reply
+
+
+REPLIES: Final = (
+    Row(Theirs.SAME, None, None, None, Reply.NOTHING),
+    Row(Theirs.NONE, None, True, None, Reply.INSTALL_AND_STARTS),
+    Row(Theirs.NONE, None, False, None, Reply.NOTHING),
+    Row(Theirs.EARLIER, None, True, None, Reply.INSTALL),
+    Row(Theirs.EARLIER, True, False, None, Reply.NOTHING),  # the installation is on its way to it
+    Row(Theirs.EARLIER, False, False, None, Reply.EXCLUDED),
+    Row(Theirs.ON_THE_WAY, None, None, None, Reply.STUCK),
+    Row(Theirs.NEVER, None, True, None, Reply.INSTALL),  # this member joined: it was never in the view before this one
+    Row(Theirs.NEVER, None, False, None, Reply.ELSEWHERE),
+    Row(Theirs.UNKNOWN, None, None, True, Reply.ELSEWHERE),
+    Row(Theirs.UNKNOWN, None, None, False, Reply.NOTHING),  # it may be the next view, with the news of it on its way
+)
+
+
+def reply(theirs: Theirs, *, is_member: bool, holds: bool, asked: bool) -> Reply:
+    """The reply of the only row that fits."""
+    facts = (is_member, holds, asked)
+    (row,) = [
+        row
+        for row in REPLIES
+        if row.theirs is theirs and all(cell in (None, fact) for cell, fact in zip(row[1:4], facts, strict=True))
+    ]
+    return row.reply
+
+
+def cannot_follow(view: View, id: ViewId) -> bool:
+    """Whether no member of `view` can be on its way to the view `id`: ids rise, and only members lead to the next."""
+    return id < view.id or id.leader not in view.members
+
+
+class Whereabouts:
+    """What this member knows of earlier views, and the installation of its own."""
+
+    def __init__(self, membership: Membership) -> None:
+        self.membership = membership
         self.kept: Install | None = None  # the installation of this view, until all are known to have it
         self.past: dict[ViewId, None] = {}  # views this member was in
         self.last_view_of: dict[Address, ViewId] = {}  # the last view that a former member shared with this one
+
+    # -- what changes it
 
     def entered(self, old: View | None, view: View) -> None:
         """`view` follows `old` here."""
@@ -45,41 +109,66 @@ class Whereabouts:
         while len(self.last_view_of) > FORMER_MAX:
             del self.last_view_of[next(iter(self.last_view_of))]
 
-    def digest_is(self, marks: Marks) -> None:
+    def starts_are(self, marks: Marks) -> None:
         """Where each origin starts for a joiner is known only when the view is installed here."""
         if self.kept is not None:
             self.kept = Install(self.kept.proposal, marks)
 
-    def give_installation(self, member: Address, theirs: ViewId | None) -> bool:
-        """Give the installation of this view to a member of it that lacks it; False if that is not what it lacks."""
-        kept, gms = self.kept, self.gms
-        if kept is None or gms.view is None or member not in gms.view.members:
-            return False
-        if theirs is None and member not in kept.proposal.transitional:
-            gms.tell(member, kept)
-            return True
-        if theirs == kept.proposal.old and member in kept.proposal.transitional:
-            gms.tell(member, Install(kept.proposal, None))
-            return True
-        return False
+    # -- what is asked
 
     def was_here(self, theirs: ViewId | None) -> bool:
         """Whether this member has left the view `theirs` behind.  So has each member of this view; None: it has joined
         since."""
         return theirs is None or theirs in self.past
 
-    def explain(self, member: Address, theirs: ViewId, *, asked: bool) -> None:
-        """`member` speaks of a view that is not this member's: say what happened, if this member knows."""
-        gms, view = self.gms, self.gms.view
-        if view is None or theirs == view.id or self.give_installation(member, theirs):
-            return
-        if member not in view.members and self._was_left_behind(member, theirs):
-            gms.tell(member, Excluded(theirs))
-        elif gms.part.has_accepted(theirs):
-            gms.tell(member, Stuck(theirs, view.id))  # this member is on its way there: it lacks the installation
-        elif theirs not in self.past and (asked or decide.cannot_follow(view, theirs)):
-            gms.tell(member, Elsewhere(view.id, theirs))
+    def explain(self, member: Address, theirs: ViewId | None, *, asked: bool) -> None:
+        """`member` speaks of the view `theirs`; None: it has none yet.  Say what happened, if this member knows."""
+        if self.membership.view is not None:
+            is_member = self.membership.knows(member)
+            answer = reply(
+                self._seen(member, theirs), is_member=is_member, holds=self._holds_for(member, theirs), asked=asked
+            )
+            self._send(member, theirs, answer)
 
-    def _was_left_behind(self, member: Address, theirs: ViewId) -> bool:
-        """Whether the others went on from `theirs` without `member`: however many views ago."""
-        return theirs in self.past or self.last_view_of.get(member) == theirs
+    def give_installation(self, member: Address, theirs: ViewId | None) -> bool:
+        """Give the installation of this view to a member of it that lacks it; False if that is not what it lacks."""
+        lacks = self._holds_for(member, theirs)
+        if lacks:
+            self._send(member, theirs, Reply.INSTALL_AND_STARTS if theirs is None else Reply.INSTALL)
+        return lacks
+
+    def _seen(self, member: Address, theirs: ViewId | None) -> Theirs:
+        """The first that is true."""
+        view = self.membership.current
+        is_last_shared = member not in view.members and self.last_view_of.get(member) == theirs
+        if theirs is None:
+            return Theirs.NONE
+        if theirs == view.id:
+            return Theirs.SAME
+        if theirs in self.past or is_last_shared:
+            return Theirs.EARLIER
+        if self.membership.binding.has_accepted(theirs):
+            return Theirs.ON_THE_WAY
+        return Theirs.NEVER if cannot_follow(view, theirs) else Theirs.UNKNOWN
+
+    def _holds_for(self, member: Address, theirs: ViewId | None) -> bool:
+        """Whether the installation of this view is kept here, and is what `member` lacks."""
+        kept = self.kept
+        if kept is None or not self.membership.knows(member):
+            return False
+        if theirs is None:
+            return member not in kept.proposal.transitional
+        return theirs == kept.proposal.old and member in kept.proposal.transitional
+
+    def _send(self, member: Address, theirs: ViewId | None, answer: Reply) -> None:
+        tell, here = self.membership.tell, self.membership.current.id
+        if answer is Reply.INSTALL_AND_STARTS:
+            tell(member, self.kept)
+        elif answer is Reply.INSTALL and self.kept is not None:
+            tell(member, Install(self.kept.proposal, None))
+        elif theirs is not None and answer is Reply.EXCLUDED:
+            tell(member, Excluded(theirs))
+        elif theirs is not None and answer is Reply.STUCK:
+            tell(member, Stuck(theirs, here))
+        elif theirs is not None and answer is Reply.ELSEWHERE:
+            tell(member, Elsewhere(here, theirs))

@@ -6,83 +6,84 @@ that everybody has it hands it over again: an installation that is there already
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
+from .elsewhere import Whereabouts
 from .heads import Done, Install, Proposal
+from .membership import Membership
 
-if TYPE_CHECKING:
-    from .machine import Gms
+Patience = Callable[[Iterable[Address]], int]  # how long to wait for an answer of these
 
 
 class Handover:
-    """`proposal` was decided; `gms` is the member that hands it over."""
+    """`proposal` was decided, and this member hands it over."""
 
-    def __init__(self, gms: Gms, proposal: Proposal) -> None:
-        self.gms = gms
+    def __init__(
+        self, membership: Membership, whereabouts: Whereabouts, proposal: Proposal, patience: Patience
+    ) -> None:
+        self.membership = membership
+        self.whereabouts = whereabouts
+        self.env = membership.env
         self.proposal = proposal
+        self.patience = patience
         self.acked: dict[Address, None] = {}
         self.welcomed = False  # the joiners were told
         self.overdue = False  # some who go on have not acknowledged for too long, and are not waited for
-        self.since = gms.env.now  # when the last acknowledgement came
+        self.since = self.env.now  # when the last acknowledgement came
 
     @property
     def view(self) -> ViewId:
         return self.proposal.view.id
 
     def tell_old_members(self) -> None:
-        for member in self.proposal.transitional:
-            if member != self.gms.env.me:
-                self.gms.tell(member, Install(self.proposal, None))
+        """To those who go on."""
+        self.membership.tell_others(self.proposal.transitional, Install(self.proposal, None))
 
     def go_on(self) -> bool:
         """Do what can be done now; True when this member has nothing more to do for this view."""
-        gms = self.gms
+        membership, whereabouts = self.membership, self.whereabouts
         if self._is_waited_for():
             return False
-        if gms.view is None or self.view != gms.view.id:
-            self.gms.env.count("leader left with its view")
+        if membership.view is None or self.view != membership.view.id:
+            self.env.count("leader left with its view")
             # This leader leaves with the view it decided, and all who go on have it.
-            gms.left("left", "", self.proposal.cut)
+            membership.left("left", "", self.proposal.cut)
             return True
-        if gms.elsewhere.kept is None:
+        kept, members = whereabouts.kept, membership.view.members
+        if kept is None:
             return True  # somebody else has handed it over to all, and said so
-        joiners = tuple(m for m in self.proposal.view.members if m not in self.proposal.transitional)
         if not self.welcomed:
             self.welcomed = True
-            assert gms.elsewhere.kept.digest is not None
-            for joiner in joiners:
-                if joiner != gms.env.me:
-                    gms.tell(joiner, gms.elsewhere.kept)
-        if any(not gms.suspicions.may_be_forgotten(member) for member in self._silent(gms.view.members)):
+            assert kept.digest is not None
+            joiners = tuple(m for m in self.proposal.view.members if m not in self.proposal.transitional)
+            membership.tell_others(joiners, kept)
+        if any(not membership.suspicions.is_over(member) for member in self._silent(members)):
             return False  # who is only suspected may be there, and come to lack what nobody keeps any more
-        gms.elsewhere.kept = None
-        for member in gms.view.members:
-            if member != gms.env.me:
-                gms.tell(member, Done(self.view))
+        whereabouts.kept = None
+        membership.tell_others(members, Done(self.view))
         return True
 
     def _is_waited_for(self) -> bool:
         """Whether somebody who goes on may still acknowledge; who does not for too long is asked Ready instead."""
-        gms, config = self.gms, self.gms.env.config
-        silent = self._silent(self.proposal.transitional)
-        missing = tuple(member for member in silent if member not in gms.suspicions)
+        config, suspicions = self.env.config, self.membership.suspicions
+        missing = tuple(m for m in self._silent(self.proposal.transitional) if m not in suspicions)
         if not missing or self.overdue:
             return False
-        until = self.since + max(gms.leader.patience(missing), config.heartbeat_timeout + config.verify_timeout)
-        if gms.env.now >= until:
-            gms.env.count("installation left unanswered", len(missing))
+        until = self.since + max(self.patience(missing), config.heartbeat_timeout + config.verify_timeout)
+        if self.env.now >= until:
+            self.env.count("installation left unanswered", len(missing))
             self.overdue = True
-            gms.leader.verification.due = gms.env.now
         else:
-            gms.wake_at(until)
+            self.membership.wake_at(until)
         return not self.overdue
 
     def acknowledged(self, member: Address) -> None:
-        self.acked[member], self.since = None, self.gms.env.now
+        """`member` has installed the view."""
+        self.acked[member], self.since = None, self.env.now
 
     def _silent(self, members: tuple[Address, ...]) -> list[Address]:
         """The others of these who have not said that they have the view."""
-        return [member for member in members if member != self.gms.env.me and member not in self.acked]
+        return [member for member in members if member != self.env.me and member not in self.acked]

@@ -12,6 +12,8 @@ from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
 from pygroups.core.standing import Standing
 from pygroups.core.view import Ballot, View, ViewId
 
+from .suspicion import Suspicion
+
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Contact = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
 Next = Annotated[int, Meta(ge=0, le=1 << 62)]
@@ -155,7 +157,7 @@ class Accuse(msgspec.Struct, array_like=True, tag=46):
     """Member to all of its view: these are all that I suspect by my own evidence; none, when I take it back."""
 
     view: ViewId
-    suspects: Annotated[dict[Address, bool], Meta(max_length=MEMBERS_MAX)]  # True: with a proof
+    suspects: Annotated[dict[Address, Suspicion], Meta(max_length=MEMBERS_MAX)]
 
 
 class ViewReq(msgspec.Struct, array_like=True, tag=47):

@@ -1,10 +1,8 @@
-"""Suspicions: which members this member takes for gone, for which reason, and what the members say about each other.
+"""Suspicions: how each member is suspected, and what the members say about each other.
 
-A suspicion has one of five origins, and each is taken back by something else:
-
-| origin | taken back by |
+| a member is suspected because | taken back by |
 |---|---|
-| nothing is heard of the member (SILENT), or its process is proven to have ended (ENDED) | it is heard again |
+| nothing is heard of it (SILENT), or its process is proven to have ended (ENDED) | it is heard again |
 | it left two Ready in a row unanswered, whatever else is heard of it | it answers a Ready |
 | it and another member cannot reach each other (`apart`) | it answers a Ready; judged anew after that |
 | it is in another view for good (ELSEWHERE) | nothing |
@@ -21,23 +19,26 @@ from pygroups.core.address import Address
 UNANSWERED_MAX = 2  # Ready in a row that a member may leave unanswered before it counts as suspected
 
 
-class Absence(Enum):
-    """Why a member does not count as a part of the view any more."""
+class Suspicion(Enum):
+    """How a member is suspected.  The numbers go on the wire."""
 
-    SILENT = "silent"
-    ENDED = "ended"
-    ELSEWHERE = "elsewhere"
-    UNHEARD = "unheard"  # this member itself
+    SILENT = 0  # nothing is heard of it
+    ENDED = 1  # its process has ended: there is a proof, which may be wrong
+    ELSEWHERE = 2  # it is in another view, and never comes back into this one
+    UNHEARD = 3  # said by a leader of itself: most members do not hear it
+
+
+OVER = (Suspicion.ENDED, Suspicion.ELSEWHERE)  # it never asks for anything of this view any more
 
 
 class Suspicions(Container[Address]):
     """What is known of the members of one view; `member in suspicions` says that a leader does not wait for it."""
 
     def __init__(self) -> None:
-        self.absent: dict[Address, Absence] = {}
+        self.known: dict[Address, Suspicion] = {}  # by this member's own evidence
         self.unanswered: dict[Address, int] = {}  # how many Ready in a row each member left unanswered
         self.apart: dict[Address, None] = {}  # left out because it and another member cannot reach each other
-        self.accusations: dict[Address, dict[Address, bool]] = {}  # whom each member suspects; True: with a proof
+        self.accusations: dict[Address, dict[Address, Suspicion]] = {}  # whom each member suspects, and how
 
     # -- what is asked
 
@@ -45,19 +46,15 @@ class Suspicions(Container[Address]):
         assert isinstance(member, Address)
         unanswering = self.unanswered.get(member, 0) >= UNANSWERED_MAX
         gives_way = member in self.accusations.get(member, ())
-        return unanswering or gives_way or member in self.absent or member in self.apart
+        return unanswering or gives_way or member in self.known or member in self.apart
 
-    def may_be_forgotten(self, member: Address) -> bool:
-        """Whether it never asks for the installation of this view any more."""
-        return self.absent.get(member) in (Absence.ENDED, Absence.ELSEWHERE)
-
-    def name_is_free(self, member: Address) -> bool:
-        """Whether another incarnation may join under the name of this one."""
-        return self.absent.get(member) in (Absence.ENDED, Absence.ELSEWHERE)
+    def is_over(self, member: Address) -> bool:
+        """Whether it never asks for the installation of this view any more, and its name is free for another life."""
+        return self.known.get(member) in OVER
 
     def is_unconfirmed(self, member: Address) -> bool:
         """Whether it has ended by this member's evidence alone: no other member suspects it."""
-        ended = self.absent.get(member) is Absence.ENDED
+        ended = self.known.get(member) is Suspicion.ENDED
         return ended and not any(member in accused for accused in self.accusations.values())
 
     def is_unheard(self, member: Address, members: Iterable[Address]) -> bool:
@@ -66,10 +63,10 @@ class Suspicions(Container[Address]):
         deaf = [other for other in here if other != member and member in self.accusations.get(other, ())]
         return 2 * len(deaf) > len(here)
 
-    def own(self) -> dict[Address, bool]:
-        """Whom this member suspects by its own evidence, and whether with a proof; this is told to the others.  It is
-        among them if it leads and most do not hear it."""
-        return {m: why is Absence.ENDED for m, why in self.absent.items() if why is not Absence.ELSEWHERE}
+    def own(self) -> dict[Address, Suspicion]:
+        """Whom this member suspects by its own evidence, for the others to hear.  That a member is elsewhere is no news
+        to them: it tells them itself."""
+        return {m: how for m, how in self.known.items() if how is not Suspicion.ELSEWHERE}
 
     def pairs(self, members: Iterable[Address]) -> Iterator[tuple[Address, Address]]:
         """Pairs of these of which at least one suspects the other."""
@@ -81,22 +78,23 @@ class Suspicions(Container[Address]):
 
     # -- what changes it
 
-    def suspect(self, member: Address, *, proven: bool) -> None:
-        if self.absent.get(member) is not Absence.ELSEWHERE:
-            known = self.absent.get(member) is Absence.ENDED
-            self.absent[member] = Absence.ENDED if proven or known else Absence.SILENT
+    def suspect(self, member: Address, how: Suspicion) -> None:
+        """SILENT or ENDED: a proof is not forgotten because the member is silent, too."""
+        if self.known.get(member) not in OVER:
+            self.known[member] = how
 
     def elsewhere(self, member: Address) -> None:
-        self.absent[member] = Absence.ELSEWHERE
+        """It is in another view for good."""
+        self.known[member] = Suspicion.ELSEWHERE
 
     def gives_way(self, me: Address) -> None:
         """This member leads, and most do not hear it: another one has to."""
-        self.absent[me] = Absence.UNHEARD
+        self.known[me] = Suspicion.UNHEARD
 
     def heard(self, member: Address) -> None:
         """Something was heard of this incarnation: it is neither silent nor has it ended."""
-        if self.absent.get(member) is not Absence.ELSEWHERE:
-            self.absent.pop(member, None)
+        if self.known.get(member) is not Suspicion.ELSEWHERE:
+            self.known.pop(member, None)
 
     def answered(self, member: Address) -> None:
         """It answered a Ready."""
@@ -105,16 +103,18 @@ class Suspicions(Container[Address]):
         self.apart.pop(member, None)
 
     def left_unanswered(self, member: Address, times: int = 1) -> None:
+        """It left so many Ready unanswered."""
         self.unanswered[member] = self.unanswered.get(member, 0) + times
 
-    def accuse(self, accuser: Address, accused: Mapping[Address, bool]) -> dict[Address, bool]:
+    def accuse(self, accuser: Address, accused: Mapping[Address, Suspicion]) -> dict[Address, Suspicion]:
         """`accuser` now suspects exactly these; returns those that are new, or newly proven."""
         before = self.accusations.pop(accuser, {})
         if accused:
             self.accusations[accuser] = dict(accused)
-        return {member: proven for member, proven in accused.items() if before.get(member) not in (proven, True)}
+        ended = Suspicion.ENDED
+        return {m: how for m, how in accused.items() if m not in before or (how is ended and before[m] is not ended)}
 
     def keep(self, members: Container[Address]) -> None:
         """A new view: forget those that are not in it, and what members said or left unanswered in the old one."""
-        self.absent = {m: why for m, why in self.absent.items() if m in members and why is not Absence.UNHEARD}
+        self.known = {m: how for m, how in self.known.items() if m in members and how is not Suspicion.UNHEARD}
         self.unanswered, self.apart, self.accusations = {}, {}, {}

@@ -7,57 +7,38 @@ asker counts too: where a round trip takes longer than the patience, the first a
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.view import Ballot
 
+from .accusing import Accusing
+from .admission import Admission
+from .answer_times import AnswerTimes
 from .heads import Ready, ReadyRsp
+from .membership import Membership
 from .suspicion import UNANSWERED_MAX
 
-if TYPE_CHECKING:
-    from .machine import Gms
 
+class Asker(NamedTuple):
+    """The member that asks, with what its roll calls need and change."""
 
-ASKED_MAX = 16  # unanswered Ready of one member whose times are remembered
-
-
-class AnswerTimes:
-    """How long each member took to answer Ready the last time: a slow answer is waited for longer the next time.
-
-    Each Ready that arrives is answered once, and in the order sent: the first answer belongs to the first question.
-    """
-
-    def __init__(self, longest: int) -> None:
-        self.longest = longest  # to wait for a member because of this
-        self.asked: dict[Address, list[int]] = {}  # when each Ready was sent that is not answered yet
-        self.took: dict[Address, int] = {}
-
-    def ask(self, member: Address, now: int) -> None:
-        self.asked[member] = [*self.asked.get(member, []), now][-ASKED_MAX:]
-
-    def answered(self, member: Address, now: int) -> None:
-        if self.asked.get(member):
-            self.took[member] = now - self.asked[member].pop(0)
-
-    def patience(self, members: Iterable[Address]) -> int:
-        """Twice what the slowest of these took."""
-        return min(self.longest, 2 * max([self.took.get(member, 0) for member in members], default=0))
-
-    def keep(self, members: Container[Address]) -> None:
-        self.asked = {}
-        self.took = {member: time for member, time in self.took.items() if member in members}
+    membership: Membership
+    times: AnswerTimes
+    accusing: Accusing
+    admission: Admission
 
 
 class RollCall:
-    """`gms` is the member that asks; suspected members are asked too, and not waited for."""
+    """Suspected members are asked too, and not waited for."""
 
-    def __init__(self, gms: Gms, ballot: Ballot, members: Iterable[Address], joiners: Iterable[Address]) -> None:
-        self.gms = gms
-        self.env = gms.env
+    def __init__(self, asker: Asker, ballot: Ballot, members: Iterable[Address], joiners: Iterable[Address]) -> None:
+        self.asker = asker
+        self.membership, self.suspicions = asker.membership, asker.membership.suspicions
+        self.env = asker.membership.env
         self.ballot = ballot
-        self.members = tuple(member for member in members if member != gms.env.me)
+        self.members = tuple(member for member in members if member != self.env.me)
         self.joiners = tuple(joiners)
         self.since = self.asked_at = self.env.now
         self.answers: dict[Address, ReadyRsp] = {}
@@ -65,49 +46,44 @@ class RollCall:
         self._ask((*self.members, *self.joiners))
 
     def _ask(self, whom: Iterable[Address]) -> None:
-        assert self.gms.view is not None
         for member in whom:
-            self.gms.leader.times.ask(member, self.env.now)
-            self.gms.tell(member, Ready(self.ballot, self.gms.view.id))
+            self.asker.times.ask(member, self.env.now)
+            self.membership.tell(member, Ready(self.ballot, self.membership.current.id))
 
     @property
     def hurries(self) -> bool:
         """Whether somebody is suspected: then the others wait for the next view."""
-        view = self.gms.view
-        assert view is not None
-        return any(member in self.gms.suspicions for member in view.members)
+        return any(member in self.suspicions for member in self.membership.current.members)
 
     def is_complete(self) -> bool:
         """Whether nobody is waited for any more; asks again, and sets the timer, while somebody is."""
-        gms, now = self.gms, self.env.now
-        missing = self._missing()
+        now, missing = self.env.now, self._missing()
         if missing and now >= self.asked_at + self._patience(missing):
             self._count_unanswered(missing)
             missing = self._missing()
             self.asked_at = now
             self._ask(missing)
         if missing:
-            gms.wake_at(self.asked_at + self._patience(missing))
+            self.membership.wake_at(self.asked_at + self._patience(missing))
             return False
         return self._is_confirmed() and self._joiners_have_answered()
 
     def _count_unanswered(self, missing: list[Address]) -> None:
         """Most cannot all be deaf: rather nobody hears this member, or all answers take long.  Who does not hear it
         goes on without it, and it must not do the same without them."""
-        assert self.gms.view is not None
-        here = [member for member in self.gms.view.members if member not in self.gms.suspicions]
+        here = [member for member in self.membership.current.members if member not in self.suspicions]
         if 2 * len(missing) > len(here):
             self.env.count("Ready left unanswered by most")
             self.unheard += 1
             if self.unheard >= UNANSWERED_MAX:
-                self.gms.leader.most_are_deaf()
+                self.asker.accusing.give_way_if_unheard()
             return
         for member in missing:
             self.env.count("Ready left unanswered")
-            self.gms.suspicions.left_unanswered(member)
+            self.suspicions.left_unanswered(member)
 
     def _missing(self) -> list[Address]:
-        return [m for m in self.members if m not in self.answers and m not in self.gms.suspicions]
+        return [m for m in self.members if m not in self.answers and m not in self.suspicions]
 
     def _patience(self, missing: list[Address]) -> int:
         """Short while a member is suspected here, longer while only others suspect one; while nothing is known to be
@@ -115,32 +91,32 @@ class RollCall:
         config = self.env.config
         if self.hurries:
             base = config.ready_timeout
-        elif self.gms.suspicions.accusations:
+        elif self.suspicions.accusations:
             base = max(config.ready_timeout, config.flush_timeout)
         else:
             base = max(config.flush_timeout, (config.heartbeat_timeout + config.verify_timeout) // 2)
         grown = min(base << min(self.unheard, 10), config.patience_max)
-        return max(base, grown, self.gms.leader.times.patience(missing))
+        return max(base, grown, self.asker.times.patience(missing))
 
     def _is_confirmed(self) -> bool:
         """Whether this member is not alone with a proof, which may be wrong: if others answer and none of them has the
         proof as well, they may hear who is accused, and it has the time of everybody to answer.  Without another
         member that would have the proof as well there is nothing to wait for."""
-        gms, until = self.gms, self.since + 2 * self.env.config.ready_timeout
-        alone = [m for m in self.members if m not in self.answers and gms.suspicions.is_unconfirmed(m)]
+        until = self.since + 2 * self.env.config.ready_timeout
+        alone = [m for m in self.members if m not in self.answers and self.suspicions.is_unconfirmed(m)]
         if self.env.now < until and alone and any(member in self.answers for member in self.members):
-            gms.wake_at(until)
+            self.membership.wake_at(until)
             return False
         return True
 
     def _joiners_have_answered(self) -> bool:
         config = self.env.config
-        queued = self.gms.leader.admission.joiners
+        queued = self.asker.admission.joiners
         silent = [joiner for joiner in self.silent_joiners() if joiner in queued]  # the others have ended
-        longest = max(config.ready_timeout, self.gms.leader.times.patience(silent))
+        longest = max(config.ready_timeout, self.asker.times.patience(silent))
         until = self.since + (config.batch if self.hurries else longest)
         if self.env.now < until and silent:
-            self.gms.wake_at(until)
+            self.membership.wake_at(until)
             return False
         return True
 

@@ -1,0 +1,39 @@
+"""Answer times: how long each member took to answer Ready."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from pygroups.core.address import Address
+
+ASKED_MAX = 16  # unanswered Ready of one member whose times are remembered
+
+
+class AnswerTimes:
+    """A slow answer is waited for longer the next time.
+
+    Each Ready that arrives is answered once, and in the order sent: the first answer belongs to the first question.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self.longest = longest  # to wait for a member because of this
+        self.asked: dict[Address, list[int]] = {}  # when each Ready was sent that is not answered yet
+        self.took: dict[Address, int] = {}
+
+    def ask(self, member: Address, now: int) -> None:
+        """A Ready is sent to `member`."""
+        self.asked[member] = [*self.asked.get(member, []), now][-ASKED_MAX:]
+
+    def answered(self, member: Address, now: int) -> None:
+        """`member` answered."""
+        if self.asked.get(member):
+            self.took[member] = now - self.asked[member].pop(0)
+
+    def patience(self, members: Iterable[Address]) -> int:
+        """Twice what the slowest of these took."""
+        return min(self.longest, 2 * max([self.took.get(member, 0) for member in members], default=0))
+
+    def keep(self, members: Container[Address]) -> None:
+        """A new view, of `members`: forget the others, and the questions of the old view."""
+        self.asked = {}
+        self.took = {member: time for member, time in self.took.items() if member in members}

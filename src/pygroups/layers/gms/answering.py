@@ -1,0 +1,152 @@
+"""Answering: the member's side of an attempt.  It is ready, bound, fetching, and accepts.
+
+By its answer to Collect a member is bound to a ballot: it never resumes its view, answers higher ballots only, and if
+it then hears nothing it complains until somebody gives it the installation or begins another attempt.
+"""
+
+from __future__ import annotations
+
+from pygroups.core.address import Address
+from pygroups.core.events import Bound, FetchTo, Stop
+from pygroups.core.view import Ballot, ViewId
+
+from . import decide
+from .elsewhere import Whereabouts
+from .heads import Accept, Collect, CollectAck, Fetches, Low, Propose, Ready, ReadyRsp, Stuck
+from .membership import Membership
+
+
+class Answering:
+    """What a member answers to the leader of an attempt."""
+
+    def __init__(self, membership: Membership, whereabouts: Whereabouts) -> None:
+        self.membership = membership
+        self.binding = membership.binding
+        self.env = membership.env
+        self.whereabouts = whereabouts
+        self.heard_at = 0  # when the one it is bound to was heard last, or was complained about
+        self.complaints = 0  # in a row
+        self.fetches_at = 0  # when this member began to fetch, or told its leader last that it still does
+
+    def installed(self) -> None:
+        """A view was installed."""
+        self.complaints = 0
+
+    # -- answers
+
+    def on_ready(self, src: Address, head: Ready) -> None:
+        """Say where this process is; to a view that it has left behind, say what happened."""
+        membership = self.membership
+        mine = None if membership.view is None else membership.view.id
+        if membership.knows(src):
+            membership.heard_of(head.ballot)
+        elif head.view == mine:
+            self.env.drop("view change of a stranger")
+            return
+        if mine is None or head.view >= mine:
+            membership.tell(src, ReadyRsp(head.ballot, mine, self.binding.ballot, membership.leaving))
+        else:
+            self.whereabouts.explain(src, head.view, asked=True)
+
+    def on_collect(self, src: Address, head: Collect) -> bool:
+        """Stop, to say what is held; returns whether this member is newly bound to this ballot."""
+        binding, view = self.binding, self.membership.view
+        if view is None or head.view != view.id:
+            self._speaks_of_another_view(src, head, head.view)
+            return False
+        if not self._may_lead(src, head.ballot):
+            return False
+        is_news = head.ballot != binding.ballot
+        if is_news:
+            self.env.count("bound" if binding.ballot is None else "bound again")
+            binding.ballot, binding.proposal = head.ballot, None
+        self.heard_leader()
+        self.membership.above.append(Stop(head.ballot))
+        return is_news
+
+    def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
+        """Of a view that this member is on its way to, it waits for that; of any other, its sender is told."""
+        if self.membership.knows(src) and self.binding.has_accepted(view):
+            self.membership.later[src, type(head)] = head
+        self.whereabouts.explain(src, view, asked=True)
+
+    def stopped(self, event: Bound) -> None:
+        """The layers above stand still: say what is held.  The record is written before the answer leaves."""
+        membership = self.membership
+        if event.ballot != self.binding.ballot:
+            return  # bound to a higher one meanwhile
+        self.binding.held = event.held
+        self.binding.record("collect", None)
+        if membership.leaving:
+            self.env.count("leaver bound")
+        ack = CollectAck(event.ballot, event.held, membership.leaving, membership.standing)
+        membership.tell(event.ballot.leader, ack)
+
+    def on_propose(self, src: Address, head: Propose) -> None:
+        """Fetch up to the cut."""
+        binding, proposal, view = self.binding, head.proposal, self.membership.view
+        if view is None or proposal.old != view.id:
+            self._speaks_of_another_view(src, head, proposal.old)
+        elif self._may_lead(src, proposal.ballot) and proposal.ballot == binding.ballot:
+            self.heard_leader()
+            self.fetches_at = self.env.now
+            if decide.makes_sense(proposal, view, self.env.me, binding.held):
+                binding.proposal = proposal
+                if any(binding.held.get(stream, 0) < end for stream, end in proposal.cut.items()):
+                    self.env.count("fetches to the cut")
+                self.membership.above.append(FetchTo(proposal.ballot, proposal.cut, proposal.holders))
+            else:
+                self.env.drop("proposal that makes no sense")
+
+    def fetched(self, ballot: Ballot) -> None:
+        """Everything up to the cut of `ballot` is held here: accept."""
+        binding = self.binding
+        if ballot == binding.ballot and binding.proposal is not None and binding.proposal.ballot == ballot:
+            binding.accepted[ballot.leader] = ballot
+            binding.record("accepted", binding.proposal)
+            self.membership.tell(ballot.leader, Accept(ballot))
+
+    def fetching(self) -> None:
+        """A part of what is missing has come: a leader whose patience would end sooner is told so."""
+        now, binding = self.env.now, self.binding
+        if binding.ballot is None or binding.proposal is None or binding.has_accepted(binding.ballot):
+            return
+        if now >= self.fetches_at + self.env.config.flush_timeout // 4:
+            self.fetches_at = now
+            self.membership.tell(binding.ballot.leader, Fetches(binding.ballot))
+
+    def _may_lead(self, src: Address, ballot: Ballot) -> bool:
+        """Whether `src` is a member of this view and its ballot is none that this member has left behind."""
+        if not self.membership.knows(src) or ballot.leader != src:
+            self.env.drop("view change of a stranger")
+            return False
+        self.membership.heard_of(ballot)
+        if self.binding.ballot is not None and ballot < self.binding.ballot:
+            self.membership.tell(src, Low(ballot, self.binding.ballot))
+            return False
+        return True
+
+    # -- when nothing is heard
+
+    def heard_leader(self) -> None:
+        """The leader to which this member is bound was heard, or gives way to another one."""
+        self.heard_at, self.complaints = self.env.now, 0
+        self.membership.wake_at(self.heard_at + self._patience())
+
+    def complain(self) -> None:
+        """Ask all of the view: who has the installation gives it, else the first in rank must begin an attempt."""
+        membership, ballot = self.membership, self.binding.ballot
+        assert ballot is not None
+        if self.env.now >= self.heard_at + self._patience():
+            self.heard_at = self.env.now
+            self.complaints += 1
+            membership.tell_others(membership.current.members, Stuck(ballot, membership.current.id))
+        membership.wake_at(self.heard_at + self._patience())
+
+    def _patience(self) -> int:
+        """How long a bound member waits: longer than its leader waits for an answer, longer by rank, and longer each
+        time."""
+        config = self.env.config
+        longest = max(config.patience_max, 2 * config.flush_timeout)
+        grown = min(2 * config.flush_timeout << min(self.complaints, 10), longest)
+        return grown + config.batch * decide.rank(self.membership.current, self.membership.suspicions, self.env.me)

@@ -1,0 +1,205 @@
+"""An attempt at a view change: from Ready to the decision, as a pure machine.
+
+`STEPS` is the whole course of an attempt: per stage and input the next stage, and what its leader does.  The picture in
+docs/layers/gms.md is drawn from it.  What is not in it is ignored: a late answer, or a lie.  view_change.py begins
+attempts, feeds them, and does what they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from pygroups.core.address import Address
+from pygroups.core.view import Ballot, View
+
+from . import decide
+from .heads import Accept, CollectAck, Fetches, Low, Proposal
+
+
+class Stage(Enum):
+    """What an attempt waits for; the last five are its ends."""
+
+    READY = "Ready"  # who is there
+    COLLECT = "Collect"  # what they hold
+    PROPOSE = "Propose"  # that they hold everything up to the cut
+    DECIDED = "decided"
+    UNNEEDED = "not needed"
+    FAILED = "failed"
+    GIVEN_UP = "given up"
+    OVERTAKEN = "overtaken"
+
+
+ENDS: Final = (Stage.DECIDED, Stage.UNNEEDED, Stage.FAILED, Stage.GIVEN_UP, Stage.OVERTAKEN)
+
+
+class Input(Enum):
+    """What an attempt is told."""
+
+    WANTED = "all are here, and a change is wanted"
+    CALM = "all are here, and no change is wanted"
+    HELD = "CollectAck"
+    ALL_HELD = "CollectAck of the last that must answer"
+    ACCEPT = "Accept"
+    AGREED = "Accept that decides"
+    FETCHES = "Fetches"
+    LOW = "Low"
+    LATE = "no answer in time"
+    SUSPECTED = "a member that was asked is suspected"
+    OUTRANKED = "a member ranked before leads again"
+    OVERTAKEN = "this member is bound to a higher ballot"
+
+
+class Deed(Enum):
+    """What the leader of an attempt does next."""
+
+    COLLECT = "Collect to all members that are not suspected"
+    PROPOSE = "Propose to all that were asked"
+    INSTALL = "Install to all that were asked"
+    WAIT_ON = "wait on, with new patience"
+    AGAIN_NOW = "begin again at once"
+    AGAIN_LATER = "begin again after a pause"
+    HAND_ON = "Stuck to the member that leads"
+    NOTHING = "nothing"
+
+
+class Step(NamedTuple):
+    """A row of the table."""
+
+    stage: Stage  # the next
+    deed: Deed
+
+
+STEPS: Final[dict[tuple[Stage, Input], Step]] = {
+    (Stage.READY, Input.WANTED): Step(Stage.COLLECT, Deed.COLLECT),
+    (Stage.READY, Input.CALM): Step(Stage.UNNEEDED, Deed.NOTHING),
+    (Stage.READY, Input.OUTRANKED): Step(Stage.GIVEN_UP, Deed.NOTHING),
+    (Stage.COLLECT, Input.HELD): Step(Stage.COLLECT, Deed.WAIT_ON),
+    (Stage.COLLECT, Input.ALL_HELD): Step(Stage.PROPOSE, Deed.PROPOSE),
+    (Stage.COLLECT, Input.LOW): Step(Stage.FAILED, Deed.AGAIN_LATER),
+    (Stage.COLLECT, Input.LATE): Step(Stage.FAILED, Deed.AGAIN_LATER),
+    (Stage.COLLECT, Input.SUSPECTED): Step(Stage.FAILED, Deed.AGAIN_NOW),
+    (Stage.COLLECT, Input.OUTRANKED): Step(Stage.GIVEN_UP, Deed.HAND_ON),
+    (Stage.COLLECT, Input.OVERTAKEN): Step(Stage.OVERTAKEN, Deed.NOTHING),
+    (Stage.PROPOSE, Input.ACCEPT): Step(Stage.PROPOSE, Deed.WAIT_ON),
+    (Stage.PROPOSE, Input.FETCHES): Step(Stage.PROPOSE, Deed.WAIT_ON),
+    (Stage.PROPOSE, Input.AGREED): Step(Stage.DECIDED, Deed.INSTALL),
+    (Stage.PROPOSE, Input.LOW): Step(Stage.FAILED, Deed.AGAIN_LATER),
+    (Stage.PROPOSE, Input.LATE): Step(Stage.FAILED, Deed.AGAIN_LATER),
+    (Stage.PROPOSE, Input.SUSPECTED): Step(Stage.FAILED, Deed.AGAIN_NOW),
+    (Stage.PROPOSE, Input.OUTRANKED): Step(Stage.GIVEN_UP, Deed.HAND_ON),
+    (Stage.PROPOSE, Input.OVERTAKEN): Step(Stage.OVERTAKEN, Deed.NOTHING),
+}
+
+
+class Agreement(NamedTuple):
+    """Whose answers an attempt needs; handed in, because a profile with a primary component needs other ones."""
+
+    must_answer: Callable[[View, tuple[Address, ...], Container[Address]], bool]
+    # whether enough members of the view answered Collect: the view, those that were asked, those that answered
+    decides: Callable[[View, Proposal, Container[Address]], bool]
+    # whether the proposal is decided: the view that it ends, the proposal, those that accepted
+
+
+def _all_asked(view: View, asked: tuple[Address, ...], answered: Container[Address]) -> bool:
+    return all(member in answered for member in asked)
+
+
+def _all_who_go_on(view: View, proposal: Proposal, accepted: Container[Address]) -> bool:
+    return all(member in accepted for member in proposal.transitional)
+
+
+EVERYBODY: Final = Agreement(_all_asked, _all_who_go_on)
+"""All that were asked answer Collect, and all that go on accept."""
+
+
+class Attempt:
+    """One try at the view that follows `view`.  It sends nothing and knows no clock: times come in, deeds come out."""
+
+    def __init__(
+        self, view: View, ballot: Ballot, joiners: Mapping[Address, str], now: int, agreement: Agreement = EVERYBODY
+    ) -> None:
+        self.view = view
+        self.ballot = ballot  # of its Ready, later of its Collect
+        self.stage = Stage.READY
+        self.since = now  # when the stage began, or an answer came in it
+        self.joiners = dict(joiners)  # and where each listens
+        self.agreement = agreement
+        self.asked: tuple[Address, ...] = ()  # who was sent Collect
+        self.answers: dict[Address, CollectAck] = {}
+        self.proposal: Proposal | None = None
+        self.accepted: dict[Address, None] = {}
+
+    def take(self, what: Input) -> Deed | None:
+        """Go on to the next stage; returns what to do, or None for an input that means nothing in this stage."""
+        step = STEPS.get((self.stage, what))
+        if step is None:
+            return None
+        self.stage = step.stage
+        return step.deed
+
+    # -- what its leader does
+
+    def collects(self, ballot: Ballot, asked: Iterable[Address], now: int) -> None:
+        """Collect is sent to `asked`, under `ballot`."""
+        assert self.stage is Stage.COLLECT
+        self.ballot, self.asked, self.since = ballot, tuple(asked), now
+
+    def proposes(self, me: Address, leavers: Container[Address], primary: bool, now: int) -> Proposal:
+        """The next view; the cut is the furthest that one of those asked holds, leavers included.  If all leave, `me`
+        goes on, and leaves one view later."""
+        assert self.stage is Stage.PROPOSE
+        leaving = {m: None for m in self.asked if m in leavers or (m in self.answers and self.answers[m].leaving)}
+        go_on = tuple(member for member in self.asked if member not in leaving) or (me,)
+        if me not in go_on:
+            self.joiners = {}  # where each origin starts for them is known only to those who install the view
+        held = {member: answer.held for member, answer in self.answers.items()}
+        cut, holders = decide.cut(held, self.view.members, me)
+        self.since = now
+        self.proposal = Proposal(
+            self.ballot,
+            self.view.id,
+            decide.next_view(self.view, self.ballot, go_on, self.joiners),
+            go_on,
+            cut,
+            holders,
+            decide.stays_primary(self.view, primary, self.asked),
+            {member: self.answers[member].standing for member in go_on if member in self.answers},
+        )
+        return self.proposal
+
+    # -- answers
+
+    def on_collect_ack(self, src: Address, head: CollectAck, now: int) -> Deed | None:
+        """`src` is bound, and says what it holds."""
+        if self.stage is not Stage.COLLECT or head.ballot != self.ballot or src not in self.asked:
+            return None
+        self.answers[src], self.since = head, now
+        enough = self.agreement.must_answer(self.view, self.asked, self.answers)
+        return self.take(Input.ALL_HELD if enough else Input.HELD)
+
+    def on_accept(self, src: Address, head: Accept, now: int) -> Deed | None:
+        """`src` holds everything up to the cut."""
+        if self.stage is not Stage.PROPOSE or self.proposal is None or head.ballot != self.ballot:
+            return None
+        self.accepted[src], self.since = None, now
+        decided = self.agreement.decides(self.view, self.proposal, self.accepted)
+        return self.take(Input.AGREED if decided else Input.ACCEPT)
+
+    def on_fetches(self, src: Address, head: Fetches, now: int) -> Deed | None:
+        """`src` gets what it misses, and would get no more by another attempt."""
+        if self.stage is not Stage.PROPOSE or head.ballot != self.ballot:
+            return None
+        if src not in self.asked or src in self.accepted:
+            return None
+        self.since = now
+        return self.take(Input.FETCHES)
+
+    def on_low(self, head: Low) -> Deed | None:
+        """A member is bound to a higher ballot."""
+        return self.take(Input.LOW) if head.ballot == self.ballot else None
+
+    def overtaken(self, ballot: Ballot) -> Deed | None:
+        """This member was bound to somebody else's `ballot`."""
+        return self.take(Input.OVERTAKEN) if ballot > self.ballot else None

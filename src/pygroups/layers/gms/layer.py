@@ -1,0 +1,307 @@
+"""GMS: who is in the group.  Join, leave and crash go through one view change, the flush of docs/layers/gms.md.
+
+This file is the layer: what comes in goes to the part that answers it, and what was decided is installed.  Each part
+uses only those before it:
+
+heads.py          what goes on the wire
+suspicion.py      how each member is suspected
+decide.py         the decisions, as pure functions
+membership.py     the view, who leads it, and what this member is bound to
+joining.py        how a process comes into a group, or founds one
+accusing.py       whom this member suspects is told to the others
+elsewhere.py      what a process in another view is told: where it belongs
+answering.py      what a member answers to an attempt
+answer_times.py   how long each member takes to answer
+admission.py      joins, leaves, and names that are contested
+requests.py       what a member asks of whoever leads: to join, to leave, another view
+roll_call.py      Ready: who is there
+verification.py   what members say about each other is found out
+attempt.py        an attempt at a view change, from Ready to the decision: a table
+view_change.py    attempts begin, are carried out, and end
+handover.py       a decided view on its way to all of its members
+leading.py        what the member that leads does next
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pygroups.core import events
+from pygroups.core.address import Address
+from pygroups.core.events import Event, Found, LifeVerified, NewView, Suspect, Unsuspect
+from pygroups.core.layer import NEVER, Env
+from pygroups.core.run import Run
+
+from . import heads
+from .accusing import Accusing
+from .answering import Answering
+from .elsewhere import Whereabouts
+from .heads import (
+    HEADS,
+    Accept,
+    Accuse,
+    Collect,
+    Done,
+    Excluded,
+    Install,
+    InstallAck,
+    Proposal,
+    Ready,
+    Stuck,
+)
+from .joining import Joining
+from .leading import Leading
+from .membership import Membership, Phase
+from .requests import Requests
+from .suspicion import Suspicion
+
+
+class Gms(Membership):
+    """Views, agreed on; see the module."""
+
+    __slots__ = ("accusing", "answering", "joining", "leading", "requests", "whereabouts")
+
+    needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST", "SUSPICION", "DISCOVERY"})
+    gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP"})
+    heads: ClassVar[tuple[type, ...]] = HEADS
+    own_heads_only: ClassVar[bool] = True
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.joining = Joining(self)
+        self.accusing = Accusing(self)
+        self.whereabouts = Whereabouts(self)
+        self.answering = Answering(self, self.whereabouts)
+        self.leading = Leading(self, self.whereabouts, self.accusing, self.answering)
+        self.requests = Requests(self, self.whereabouts, self.leading.admission)
+
+    # -- what comes in
+
+    def up(self, run: Run) -> None:
+        head: Any = run.head
+        handler = _HANDLERS.get(type(head))
+        if handler is None:
+            self.above.append(run)
+        elif self.phase is not Phase.GONE:
+            handler(self, run.src, head)
+            self._work()
+
+    def up_event(self, event: Event) -> None:
+        if isinstance(event, Found):
+            founded = self.joining.on_found(event)
+            if founded is not None:
+                self.enter(founded)
+        elif isinstance(event, LifeVerified):
+            self.leading.admission.former_life_answered(event.member)
+        elif isinstance(event, events.HeartbeatOf):
+            self.whereabouts.explain(event.member, event.view, asked=False)
+        elif isinstance(event, Suspect):
+            self.suspicions.suspect(event.member, Suspicion.ENDED if event.proven else Suspicion.SILENT)
+            if event.proven:
+                self.leading.admission.former_life_ended(event.member)
+            self._suspicions_changed()
+            self.above.append(event)
+        elif isinstance(event, Unsuspect):
+            self.suspicions.heard(event.member)
+            self._suspicions_changed()
+            self.above.append(event)
+        else:
+            self.above.append(event)
+        self._work()
+
+    def down_event(self, event: Event) -> None:
+        if isinstance(event, events.Bound):
+            self.answering.stopped(event)
+        elif isinstance(event, events.Fetching):
+            self.answering.fetching()
+        elif isinstance(event, events.Fetched):
+            self.answering.fetched(event.ballot)
+        elif isinstance(event, events.Installed):
+            self.whereabouts.starts_are(event.marks)
+        elif isinstance(event, events.StateStanding):
+            self.standing = event.standing
+        elif isinstance(event, events.Join):
+            self.phase = Phase.JOINING
+            self.joining.ask_for_members()
+        elif isinstance(event, events.Leave):
+            self.requests.leave()
+        elif isinstance(event, events.ViewWanted):
+            self.requests.want_a_view()
+        elif isinstance(event, events.Gone):  # the top has left by itself
+            self.phase, self.wake = Phase.GONE, NEVER
+            self.below.append(event)
+        else:
+            self.below.append(event)
+        self._work()
+
+    def timer(self) -> None:
+        self.wake = NEVER
+        if self.phase is Phase.JOINING:
+            self.joining.ask_for_members()
+        elif self.phase is Phase.MEMBER and self.binding.ballot is not None and self.leading.change.attempt is None:
+            self.answering.complain()
+        self.accusing.tell()
+        self._work()
+
+    def _work(self) -> None:
+        """What the leader in this member has to do; then what it told itself, until nothing is left."""
+        while self.phase is Phase.MEMBER:
+            self.leading.work()
+            if not self.inbox:
+                break
+            src, head = self.inbox.pop(0)
+            _HANDLERS[type(head)](self, src, head)
+
+    # -- heads that more than one part has to do with
+
+    def on_ready(self, src: Address, head: Ready) -> None:
+        """A joiner that is asked is being taken in."""
+        if self.view is None:
+            self.joining.invited()
+        self.answering.on_ready(src, head)
+
+    def on_collect(self, src: Address, head: Collect) -> None:
+        """A member that is bound to another one's ballot gives its own attempt up."""
+        if self.answering.on_collect(src, head):
+            self.leading.change.overtaken(head.ballot)
+
+    def on_accuse(self, src: Address, head: Accuse) -> None:
+        """Whoever leads, or would, finds out itself."""
+        for member, how in self.accusing.on_accuse(src, head).items():
+            self.leading.verification.on_accused(member, how)
+
+    def on_accept(self, src: Address, head: Accept) -> None:
+        """The last one that was needed decides the view."""
+        proposal = self.leading.change.on_accept(src, head)
+        if proposal is None:
+            return
+        if self.env.me in proposal.transitional:
+            self.leading.told = proposal.view.id
+            self.install(proposal, None)
+        else:
+            self.leading.decided_without_me(proposal)
+
+    def on_stuck(self, src: Address, head: Stuck) -> None:
+        """A bound member hears nothing."""
+        if self.view is None or head.view != self.view.id:
+            self.whereabouts.explain(src, head.view, asked=True)
+        elif self.knows(src):
+            self.leading.on_stuck(head)
+        else:
+            self.env.drop("view change of a stranger")
+
+    # -- installing
+
+    def on_install(self, src: Address, head: Install) -> None:
+        """Take the successor of the own view, or the first one; to any other, say where this member is."""
+        proposal, me = head.proposal, self.env.me
+        if self.view is not None and proposal.view.id == self.view.id:
+            self.tell(src, InstallAck(self.view.id))
+        elif self.view is None:
+            if self.phase is Phase.JOINING and head.digest is not None and me in proposal.view.members:
+                self.install(proposal, head.digest)
+                self.tell(src, InstallAck(proposal.view.id))
+        elif proposal.old != self.view.id:
+            self.whereabouts.explain(src, proposal.view.id, asked=True)
+        elif src not in self.view.members and src not in proposal.view.members:
+            self.env.drop("installation by a stranger")
+        elif me not in proposal.view.members:
+            self._excluded_by(src, proposal)
+        elif self.binding.has_accepted(proposal.ballot):
+            self.install(proposal, None)
+            self.tell(src, InstallAck(proposal.view.id))
+        else:
+            self.env.drop("installation that was never accepted here")
+
+    def _excluded_by(self, src: Address, proposal: Proposal) -> None:
+        if self.knows(src):
+            self.left("left" if self.leaving else "excluded", "", proposal.cut)
+        else:
+            self.env.drop("exclusion by a stranger")
+
+    def install(self, proposal: Proposal, starts: events.Marks | None) -> None:
+        """Take a decided successor of the own view, or, as a joiner, the first view that names this member."""
+        assert self.view is None or proposal.old == self.view.id
+        joining = starts is not None
+        self.binding.record("installed", proposal)
+        self.primary = proposal.primary
+        self.whereabouts.kept = Install(proposal, starts)
+        previous = None if joining else proposal.old
+        together = (self.env.me,) if joining else proposal.transitional
+        joined = tuple(member for member in proposal.view.members if member not in proposal.transitional)
+        begins = (previous, together, joined, (), self.primary, starts, proposal.standings, proposal.cut, joining)
+        self.enter(NewView(proposal.view, *begins))
+
+    def enter(self, event: NewView) -> None:
+        """Be in this view; who left by it is added."""
+        view = event.view
+        old, self.view = self.view, view
+        self.phase = Phase.MEMBER
+        self.highest = max(self.highest, view.id.number)
+        self.binding.ends()
+        self.answering.installed()
+        # What was still to be stopped and fetched for was the old view.
+        self.above = [item for item in self.above if not isinstance(item, events.FetchTo | events.Stop)]
+        self.suspicions.keep(view.members)
+        self.requests.installed()
+        self.accusing.installed()
+        event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
+        self.whereabouts.entered(old, view)
+        self.below += [events.Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
+        self.above.append(event)
+        self.leading.installed(changed=old is not None and bool(event.joined or event.left))
+        self._suspicions_changed()
+        later, self.later = self.later, {}
+        self.inbox += [(src, head) for (src, _), head in later.items()]  # those of another view are explained now
+
+    def on_done(self, src: Address, head: Done) -> None:
+        """Everybody has the view."""
+        if self.knows(src) and head.view == self.current.id:
+            self.whereabouts.kept = None
+
+    def on_excluded(self, src: Address, head: Excluded) -> None:
+        """The others went on without this member."""
+        if self.knows(src) and head.view == self.current.id:
+            self.left("left" if self.leaving else "excluded", f"{src} is in a later view without this member")
+
+    # -- suspicion
+
+    def _suspicions_changed(self) -> None:
+        if self.phase is Phase.MEMBER:
+            self.accusing.tell()
+            self.requests.ask_the_leader()
+
+    def gauges(self) -> dict[str, int]:
+        """What waits: a bound member, joiners and leavers, an attempt."""
+        if self.phase is Phase.GONE:
+            return {}
+        admission = self.leading.admission
+        return {
+            "bound": int(self.binding.ballot is not None),
+            "joiners": len(admission.joiners) + len(admission.silent),
+            "leavers": len(admission.leavers),
+            "attempt": int(self.leading.change.attempt is not None),
+        }
+
+
+_HANDLERS: dict[type, Any] = {
+    heads.Join: lambda gms, src, head: gms.requests.on_join(src, head),
+    heads.Refuse: lambda gms, src, head: gms.joining.on_refuse(head),
+    heads.LeaveReq: lambda gms, src, head: gms.requests.on_request(src, head),
+    heads.ViewReq: lambda gms, src, head: gms.requests.on_request(src, head),
+    Accuse: Gms.on_accuse,
+    Ready: Gms.on_ready,
+    heads.ReadyRsp: lambda gms, src, head: gms.view is not None and gms.leading.on_ready_rsp(src, head),
+    Collect: Gms.on_collect,
+    heads.CollectAck: lambda gms, src, head: gms.leading.change.on_collect_ack(src, head),
+    heads.Low: lambda gms, src, head: gms.leading.change.on_low(head),
+    heads.Propose: lambda gms, src, head: gms.answering.on_propose(src, head),
+    Accept: Gms.on_accept,
+    heads.Fetches: lambda gms, src, head: gms.leading.change.on_fetches(src, head),
+    Install: Gms.on_install,
+    InstallAck: lambda gms, src, head: gms.leading.on_install_ack(src, head),
+    Done: Gms.on_done,
+    Stuck: Gms.on_stuck,
+    heads.Elsewhere: lambda gms, src, head: gms.leading.on_elsewhere(src, head),
+    Excluded: Gms.on_excluded,
+}

@@ -1,0 +1,170 @@
+"""Leading: what a member does for its group while it is the first that is not suspected.
+
+All members have this; most never use it.  The view that was decided last is handed over first; then comes the next view
+change, when one is due.
+"""
+
+from __future__ import annotations
+
+from pygroups.core.address import Address
+from pygroups.core.layer import NEVER
+from pygroups.core.view import ViewId
+
+from .accusing import Accusing
+from .admission import Admission
+from .answer_times import AnswerTimes
+from .answering import Answering
+from .elsewhere import Whereabouts
+from .handover import Handover
+from .heads import Elsewhere, InstallAck, Proposal, ReadyRsp, Stuck
+from .membership import Membership
+from .roll_call import Asker
+from .verification import Verification
+from .view_change import ViewChange
+
+
+class Leading:
+    """Joins and leaves that wait, the view change under way, and the handover of the view that was decided."""
+
+    def __init__(
+        self, membership: Membership, whereabouts: Whereabouts, accusing: Accusing, answering: Answering
+    ) -> None:
+        self.membership = membership
+        self.whereabouts = whereabouts
+        self.accusing = accusing
+        self.env = membership.env
+        self.times = AnswerTimes(self.env.config.patience_max)
+        self.admission = Admission(membership, self.times)
+        asker = Asker(membership, self.times, accusing, self.admission)
+        self.verification = Verification(asker)
+        self.change = ViewChange(asker, self.verification, answering)
+        self.handover: Handover | None = None
+        self.told: ViewId | None = None  # the view that this member decided and told all who go on
+
+    # -- what is to do
+
+    def work(self) -> None:
+        """Go on with whatever is under way, or begin what is due.  Called after everything that may change it."""
+        self.accusing.lead_again_if_heard()
+        self.verification.question_the_leader()
+        leads = self.membership.leads()
+        self._hand_over_anew(leads)
+        if self._hands_over_another_view():
+            return
+        if self.change.attempt is not None:
+            self.change.go_on(leads=leads)
+        if not leads:
+            self.admission.forget()  # they ask whoever leads
+            self.verification.due = NEVER
+        elif self.change.attempt is None:
+            self._begin_if_due()
+
+    def _begin_if_due(self) -> None:
+        if self.handover is not None and not self.handover.welcomed:
+            return  # the view that was decided last comes first
+        due = self.change.due()
+        if due is not None and due <= self.env.now:
+            self.change.begin()
+        elif due is not None:
+            self.membership.wake_at(due)
+
+    # -- the view that was decided last
+
+    def _hand_over_anew(self, leads: bool) -> None:
+        """Whoever comes to lead and does not know that all have the view hands it over again."""
+        kept = self.whereabouts.kept
+        if leads and self.handover is None and kept is not None and kept.digest is not None:
+            self.handover = self._new_handover(kept.proposal)
+            if self.told != self.membership.current.id:
+                self.env.count("view handed on")
+                self.handover.tell_old_members()  # whoever led before may have told only some
+
+    def _hands_over_another_view(self) -> bool:
+        """Go on with the handover; returns whether it is of a view without this member, which has no other work."""
+        handover = self.handover
+        if handover is None:
+            return False
+        leaves = handover.view != self.membership.current.id
+        was_overdue = handover.overdue
+        if handover.go_on():
+            self.handover = None
+        if handover.overdue and not was_overdue:
+            self.verification.due = self.env.now
+        return leaves
+
+    def _new_handover(self, proposal: Proposal) -> Handover:
+        return Handover(self.membership, self.whereabouts, proposal, self.change.patience)
+
+    def decided_without_me(self, proposal: Proposal) -> None:
+        """This leader leaves, and goes when all have the view that it decided."""
+        self.handover = self._new_handover(proposal)
+
+    def on_install_ack(self, src: Address, head: InstallAck) -> None:
+        """`src` has installed a view."""
+        if self.handover is not None and head.view == self.handover.view:
+            self.handover.acknowledged(src)
+
+    # -- answers and calls
+
+    def on_ready_rsp(self, src: Address, head: ReadyRsp) -> None:
+        """A member or a joiner is there, or is somewhere else."""
+        membership, view = self.membership, self.membership.current
+        if head.ballot.leader != self.env.me:
+            self.env.drop("answer to somebody else's Ready")
+            return
+        self.times.answered(src, self.env.now)
+        if not membership.knows(src):
+            self._joiner_answers(src, head)
+            return
+        if head.ballot.number <= view.id.number:  # to a Ready from before this view
+            membership.suspicions.answered(src)
+            return
+        if head.view != view.id and not self.whereabouts.give_installation(src, head.view):
+            if self.whereabouts.was_here(head.view):
+                # To a Ready from before this view, whose ballot was above this view's.
+                membership.suspicions.answered(src)
+            else:
+                membership.suspicions.elsewhere(src)  # it is in a view that this one knows nothing of
+            return
+        membership.suspicions.answered(src)
+        if head.bound is not None:
+            membership.heard_of(head.bound)
+        if head.leaving:
+            self.admission.leavers[src] = None
+        self._is_there(src, head)
+
+    def _joiner_answers(self, src: Address, head: ReadyRsp) -> None:
+        if head.view is not None:
+            self.admission.is_elsewhere(src)  # somebody else took it in
+            if self.change.attempt is not None:
+                self.change.attempt.joiners.pop(src, None)
+        else:
+            self.admission.has_answered(src)
+        self._is_there(src, head)
+
+    def _is_there(self, src: Address, head: ReadyRsp) -> None:
+        self.verification.on_ready_rsp(src, head)
+        self.change.on_ready_rsp(src, head)
+
+    def on_elsewhere(self, src: Address, head: Elsewhere) -> None:
+        """A member that went into another view counts as ended in this one."""
+        self.admission.is_elsewhere(src)
+        if self.membership.knows(src) and head.asked == self.membership.current.id:
+            self.membership.suspicions.elsewhere(src)
+
+    def on_stuck(self, head: Stuck) -> None:
+        """Somebody is bound, and asks for an attempt."""
+        self.membership.heard_of(head.ballot)
+        self.change.wanted = True
+
+    # -- a new view
+
+    def installed(self, changed: bool) -> None:
+        """This member installed a view, and what waited for the old one is over; `changed` if somebody joined or
+        left."""
+        self.handover = None
+        self.change.installed()
+        self.admission.installed(changed)
+        self.verification.installed()
+        queued = (*self.admission.joiners, *self.admission.silent)
+        self.times.keep((*self.membership.current.members, *queued))

@@ -1,0 +1,146 @@
+"""Membership: the view that this process is in, who leads it, and what this process is bound to.
+
+The parts of GMS share this and nothing else.  A part may use the parts that stand before it; see layer.py for the list.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from pygroups.core import events
+from pygroups.core.address import Address
+from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.standing import Standing
+from pygroups.core.view import Ballot, View
+
+from . import decide
+from .heads import Proposal
+from .suspicion import Suspicions
+
+
+class Phase(Enum):
+    """Where a process stands on its way through a group."""
+
+    NEW = "new"
+    JOINING = "joining"
+    MEMBER = "member"
+    GONE = "gone"
+
+
+class Binding:
+    """What this member's answers to attempts oblige it to, in one view."""
+
+    def __init__(self, env: Env) -> None:
+        self.env = env
+        self.ballot: Ballot | None = None  # of the Collect that it answered: it never resumes its view
+        self.held: events.Positions = {}  # what it answered
+        self.proposal: Proposal | None = None  # being fetched, or accepted
+        self.accepted: dict[Address, Ballot] = {}  # the last ballot of each leader up to whose cut all is held here
+
+    def ends(self) -> None:
+        """A view was installed, or this member is gone."""
+        self.ballot, self.proposal, self.accepted = None, None, {}
+
+    def has_accepted(self, ballot: Ballot) -> bool:
+        """Whether it may be decided with this member's answer.  A leader that begins a later attempt in the same view
+        has given its earlier one up, so that the last one of each leader is all that counts."""
+        return self.accepted.get(ballot.leader) == ballot
+
+    def record(self, stage: str, proposal: Proposal | None) -> None:
+        """Write a `flush` record: `collect`, `accepted` or `installed`."""
+        if not self.env.journaling:
+            return
+        fields: dict[str, Any] = {"stage": stage}
+        if self.ballot is not None:
+            fields.update(ballot_number=self.ballot.number, ballot_leader=self.ballot.leader)
+        if proposal is not None:
+            fields.update(
+                next_number=proposal.view.id.number,
+                next_creator=proposal.view.id.leader,
+                members=proposal.view.members,
+                transitional=proposal.transitional,
+                digest=dict(proposal.cut),
+            )
+        self.env.record("flush", **fields)
+
+
+class Membership(Layer):
+    """What this process is in its group, and how its parts speak to other members."""
+
+    __slots__ = (
+        "binding",
+        "highest",
+        "inbox",
+        "later",
+        "leaving",
+        "phase",
+        "primary",
+        "standing",
+        "suspicions",
+        "view",
+    )
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.phase = Phase.NEW
+        self.view: View | None = None
+        self.primary = True  # a hint, see View.primary
+        self.standing: Standing = True  # to the group's state; told by state_transfer, where there is one
+        self.leaving = False
+        self.highest = 0  # of all ballots and views heard of
+        self.binding = Binding(env)
+        self.suspicions = Suspicions()
+        self.inbox: list[tuple[Address, object]] = []  # what this member tells itself, and what has waited for a view
+        self.later: dict[tuple[Address, type], object] = {}  # of a view that is decided and not installed here yet
+
+    @property
+    def current(self) -> View:
+        """The view, for those that ask only while there is one."""
+        assert self.view is not None
+        return self.view
+
+    def knows(self, member: Address) -> bool:
+        """Whether `member` is in this view: nobody else is believed about ballots."""
+        return self.view is not None and member in self.view.members
+
+    # -- who leads
+
+    def leader(self) -> Address | None:
+        """The first member of the view that is not suspected; None when all are."""
+        return decide.leader(self.current, self.suspicions)
+
+    def leads(self) -> bool:
+        """Whether this member leads."""
+        return self.leader() == self.env.me
+
+    def next_ballot(self) -> Ballot:
+        """For an attempt of this member."""
+        return Ballot(decide.next_number(self.current, self.highest), self.env.me)
+
+    def heard_of(self, ballot: Ballot) -> None:
+        """No ballot of this member's own will be at or below this one."""
+        self.highest = max(self.highest, ballot.number)
+
+    # -- speaking, and leaving
+
+    def tell(self, dest: Address | None, head: object) -> None:
+        """As Layer.tell; what a leader tells itself takes the same way as what it tells others."""
+        if dest == self.env.me:
+            self.inbox.append((self.env.me, head))
+        else:
+            super().tell(dest, head)
+
+    def tell_others(self, members: tuple[Address, ...], head: object) -> None:
+        """To each of `members` but this one."""
+        for member in members:
+            if member != self.env.me:
+                self.tell(member, head)
+
+    def left(self, reason: str, detail: str, cut: events.Positions | None = None) -> None:
+        """This process is in the group no more."""
+        if self.phase is not Phase.GONE:
+            self.phase, self.wake, self.inbox = Phase.GONE, NEVER, []
+            self.binding.ends()
+            self.above.append(events.Excluded(reason, detail, cut))
+            self.below.append(events.Gone())

@@ -1,0 +1,86 @@
+"""Requests: what a member wants of the one that leads.  Each is handed on once by a member that does not lead."""
+
+from __future__ import annotations
+
+from pygroups.core.address import Address
+
+from .admission import Admission
+from .elsewhere import Whereabouts
+from .heads import Join, LeaveReq, ViewReq
+from .membership import Membership, Phase
+
+
+class Requests:
+    """What this member asks, and what it is asked: `admission` is the queue of the member that leads."""
+
+    def __init__(self, membership: Membership, whereabouts: Whereabouts, admission: Admission) -> None:
+        self.membership = membership
+        self.env = membership.env
+        self.whereabouts = whereabouts
+        self.admission = admission
+        self.view_wanted = False  # the state here needs another provider
+
+    def installed(self) -> None:
+        """A new view: it names other providers."""
+        self.view_wanted = False
+
+    # -- this member asks
+
+    def leave(self) -> None:
+        """Leave the group, or give up to join it."""
+        self.membership.leaving = True
+        if self.membership.phase is not Phase.MEMBER:
+            self.membership.left("left", "")
+        else:
+            self.ask_the_leader()
+
+    def want_a_view(self) -> None:
+        """Ask for a view with the same members."""
+        self.view_wanted = True
+        self.ask_the_leader()
+
+    def ask_the_leader(self) -> None:
+        """Ask again for what this member wants: told again when somebody else may lead, and in each view."""
+        membership, me = self.membership, self.env.me
+        if membership.phase is not Phase.MEMBER or not (membership.leaving or self.view_wanted):
+            return
+        view, leader = membership.current, membership.leader()
+        if membership.leaving and view.members == (me,):
+            membership.left("left", "")
+        elif leader is not None:
+            membership.tell(leader, LeaveReq(view.id, me) if membership.leaving else ViewReq(view.id, me))
+
+    # -- this member is asked
+
+    def on_join(self, src: Address, head: Join) -> None:
+        """A joiner asks.  Handed on once: two members that disagree who leads do not play ball."""
+        if self.membership.view is None:
+            return
+        leader = self.membership.leader()
+        if self._joined_with(head.joiner):
+            # All who stayed have the installation, and whoever was to tell it may be gone.
+            self.whereabouts.explain(head.joiner, None, asked=True)
+        elif leader == self.env.me:
+            self.admission.on_join(head)
+        elif leader is not None and src == head.joiner:
+            self.membership.tell(leader, head)
+
+    def _joined_with(self, joiner: Address) -> bool:
+        """Whether it came into this view as this member did, and perhaps has not heard of it."""
+        kept, me = self.whereabouts.kept, self.env.me
+        stayed = kept.proposal.transitional if kept is not None else (me,)
+        return self.membership.knows(joiner) and me not in stayed
+
+    def on_request(self, src: Address, head: LeaveReq | ViewReq) -> None:
+        """A member asks, which may suspect the leader, or not know it."""
+        membership = self.membership
+        if not membership.knows(src) or not membership.knows(head.member):
+            return
+        leader = membership.leader()
+        if leader != self.env.me:
+            if leader is not None and src == head.member:
+                membership.tell(leader, head)
+        elif isinstance(head, LeaveReq):
+            self.admission.on_leave(head.member)
+        elif head.view == membership.current.id:
+            self.admission.on_view_wanted()

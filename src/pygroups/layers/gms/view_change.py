@@ -1,0 +1,215 @@
+"""A view change, at the member that leads: begins attempts, carries them out, and ends them.
+
+Ready, Collect, Propose, Install: attempt.py says in which order.  Here are the messages, the timers, and the pauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pygroups.core.address import Address
+from pygroups.core.layer import NEVER
+from pygroups.core.view import Ballot
+
+from . import decide
+from .answering import Answering
+from .attempt import Attempt, Deed, Input, Stage
+from .heads import Accept, Collect, CollectAck, Fetches, Install, Low, Proposal, Propose, ReadyRsp, Stuck
+from .roll_call import Asker, RollCall
+from .verification import Verification
+
+
+class ViewChange:
+    """The attempt under way, and what became of those before it."""
+
+    def __init__(self, asker: Asker, verification: Verification, answering: Answering) -> None:
+        self.asker = asker
+        self.membership, self.admission = asker.membership, asker.admission
+        self.env = asker.membership.env
+        self.verification = verification
+        self.answering = answering
+        self.attempt: Attempt | None = None
+        self.roll: RollCall | None = None  # of the attempt, in its first stage
+        self.wanted = False  # somebody is bound and asked for an attempt
+        self.failures = 0  # attempts that failed since the last view
+        self.late = 0  # those of them in which an answer did not come in time
+        self.pause_until = 0
+
+    def installed(self) -> None:
+        """This member installed a view."""
+        self.attempt, self.roll = None, None
+        self.wanted, self.failures, self.late = False, 0, 0
+
+    # -- an attempt begins
+
+    def due(self) -> int | None:
+        """When an attempt is to begin; None when nothing is to do."""
+        membership, now = self.membership, self.env.now
+        anybody = any(member in membership.suspicions for member in membership.current.members)
+        if membership.binding.ballot is not None or self.wanted or anybody:
+            return max(now, self.pause_until)
+        due = min(self.admission.due() or NEVER, self.verification.due)
+        return None if due == NEVER else max(due, self.pause_until)
+
+    def begin(self) -> None:
+        """Ask everybody Ready."""
+        membership = self.membership
+        self.wanted, self.verification.due = False, NEVER
+        waiting = {} if membership.leaving else self.admission.joiners
+        joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
+        ballot = membership.next_ballot()
+        self.roll = RollCall(self.asker, ballot, membership.current.members, joiners)
+        self.attempt = Attempt(membership.current, ballot, joiners, self.env.now)
+        self.go_on(leads=True)
+
+    # -- it goes on
+
+    def go_on(self, *, leads: bool) -> None:
+        """Look whether the attempt can go on, or has to end; `leads`: this member still does."""
+        attempt = self.attempt
+        assert attempt is not None
+        if not leads:
+            self._do(attempt.take(Input.OUTRANKED))
+        elif attempt.stage is Stage.READY:
+            self._call_the_roll(attempt)
+        elif any(member in self.membership.suspicions for member in attempt.asked):
+            self._do(attempt.take(Input.SUSPECTED))
+        elif self.env.now >= attempt.since + self.patience(attempt.asked):
+            self.late += 1
+            self._do(attempt.take(Input.LATE))
+        else:
+            self.membership.wake_at(attempt.since + self.patience(attempt.asked))
+
+    def patience(self, members: Iterable[Address]) -> int:
+        """How long a stage waits for an answer of these: longer after each attempt that came too late."""
+        config = self.env.config
+        grown = config.flush_timeout << min(self.late, 10)
+        return max(config.flush_timeout, min(max(grown, self.asker.times.patience(members)), config.patience_max))
+
+    def _call_the_roll(self, attempt: Attempt) -> None:
+        assert self.roll is not None
+        if not self.roll.is_complete():
+            return
+        for joiner in self.roll.silent_joiners():
+            if joiner in attempt.joiners:
+                self.env.count("joiner silent")
+                del attempt.joiners[joiner]
+                self.admission.left_unanswered(joiner)
+        self.verification.leave_out_pairs()
+        self._do(attempt.take(Input.WANTED if self._is_wanted(attempt, self.roll) else Input.CALM))
+
+    def _is_wanted(self, attempt: Attempt, roll: RollCall) -> bool:
+        """Whether anything is left to do, now that all who are there have answered."""
+        membership, view = self.membership, self.membership.current
+        answers = roll.answers.values()
+        if membership.binding.ballot is not None or any(
+            rsp.bound is not None and rsp.view == view.id for rsp in answers
+        ):
+            return True
+        admission = self.admission
+        wanted = bool(attempt.joiners or admission.leavers or admission.renewal)
+        return wanted or any(member in membership.suspicions for member in view.members)
+
+    # -- answers
+
+    def on_ready_rsp(self, src: Address, head: ReadyRsp) -> None:
+        """An answer to an earlier roll call of this view is an answer, too."""
+        if self.attempt is not None and self.attempt.stage is Stage.READY and self.roll is not None:
+            self.roll.answers[src] = head
+
+    def on_collect_ack(self, src: Address, head: CollectAck) -> None:
+        """See the attempt."""
+        if self.attempt is not None:
+            self._do(self.attempt.on_collect_ack(src, head, self.env.now))
+
+    def on_accept(self, src: Address, head: Accept) -> Proposal | None:
+        """See the attempt; returns the proposal when it is decided."""
+        attempt = self.attempt
+        if attempt is None:
+            return None
+        deed = attempt.on_accept(src, head, self.env.now)
+        self._do(deed)
+        return attempt.proposal if deed is Deed.INSTALL else None
+
+    def on_fetches(self, src: Address, head: Fetches) -> None:
+        """See the attempt."""
+        if self.attempt is not None:
+            self._do(self.attempt.on_fetches(src, head, self.env.now))
+
+    def on_low(self, head: Low) -> None:
+        """See the attempt."""
+        if self.attempt is not None and head.ballot == self.attempt.ballot:
+            self.membership.heard_of(head.named)
+            self._do(self.attempt.on_low(head))
+
+    def overtaken(self, ballot: Ballot) -> None:
+        """This member was bound to somebody else's higher ballot."""
+        if self.attempt is not None:
+            self._do(self.attempt.overtaken(ballot))
+
+    # -- deeds
+
+    def _do(self, deed: Deed | None) -> None:
+        attempt = self.attempt
+        assert attempt is not None
+        if deed is Deed.COLLECT:
+            self._collect(attempt)
+        elif deed is Deed.PROPOSE:
+            self._propose(attempt)
+        elif deed is Deed.INSTALL:
+            assert attempt.proposal is not None
+            self.attempt, self.failures = None, 0
+            self.membership.tell_others(attempt.asked, Install(attempt.proposal, None))
+        elif deed is Deed.AGAIN_NOW:
+            self._again(0)
+        elif deed is Deed.AGAIN_LATER:
+            self._again(self._pause())
+        elif attempt.stage is Stage.GIVEN_UP:
+            self._give_up(attempt, hands_on=deed is Deed.HAND_ON)
+        elif attempt.stage is Stage.OVERTAKEN:
+            self.attempt = None
+            self.env.count("flush given up")
+        elif attempt.stage is Stage.UNNEEDED:
+            self.attempt = None
+
+    def _collect(self, attempt: Attempt) -> None:
+        membership, view = self.membership, self.membership.current
+        here = (member for member in view.members if member not in membership.suspicions)
+        attempt.collects(membership.next_ballot(), here, self.env.now)
+        membership.heard_of(attempt.ballot)
+        for member in attempt.asked:
+            membership.tell(member, Collect(attempt.ballot, view.id))
+        membership.wake_at(attempt.since + self.patience(attempt.asked))
+
+    def _propose(self, attempt: Attempt) -> None:
+        membership = self.membership
+        proposal = attempt.proposes(self.env.me, self.admission.leavers, membership.primary, self.env.now)
+        for member in attempt.asked:
+            membership.tell(member, Propose(proposal))
+        membership.wake_at(attempt.since + self.patience(attempt.asked))
+
+    def _again(self, pause: int) -> None:
+        """This attempt leads nowhere: those asked stay bound until the next one, after a pause."""
+        self.attempt = None
+        self.failures += 1
+        self.wanted = True
+        self.pause_until = self.env.now + pause
+        self.env.count("flush restarted")
+        if pause:
+            self.membership.wake_at(self.pause_until)
+
+    def _pause(self) -> int:
+        """Grows with failures and with the rank among those not suspected, so that two who lead do not meet again."""
+        longest = min(self.env.config.flush_timeout, self.env.config.batch << min(self.failures, 10))
+        rank = decide.rank(self.membership.current, self.membership.suspicions, self.env.me)
+        return 1 + int(longest * (rank + self.env.rng.random()))
+
+    def _give_up(self, attempt: Attempt, *, hands_on: bool) -> None:
+        """Somebody ranked before is back, and leads; if members are bound to this attempt, it must take over."""
+        membership = self.membership
+        self.attempt = None
+        self.env.count("flush given up")
+        self.answering.heard_leader()
+        first = membership.leader()
+        if hands_on and first is not None:
+            membership.tell(first, Stuck(attempt.ballot, membership.current.id))

@@ -1,0 +1,172 @@
+"""One attempt at a view change, as the pure machine that it is: each row of its table, and what is in no row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+import pytest
+
+from pygroups.core.address import Address
+from pygroups.core.view import Ballot, View
+from pygroups.layers.gms.attempt import ENDS, EVERYBODY, STEPS, Agreement, Attempt, Deed, Input, Stage
+from pygroups.layers.gms.heads import Accept, CollectAck, Fetches, Low, Proposal
+from tests.layers.gms_drawn import in_the_note, picture
+
+A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
+VIEW = View(Ballot(7, A), (A, B, C), ("a", "b", "c"))
+BALLOT, HIGHER = Ballot(9, A), Ballot(9, B)
+
+
+def held(ballot: Ballot = BALLOT, *, leaving: bool = False) -> CollectAck:
+    return CollectAck(ballot, {A: 3, B: 1, C: 0}, leaving)
+
+
+def in_stage(stage: Stage, agreement: Agreement = EVERYBODY) -> Attempt:
+    """An attempt of A that has come so far by the answers of all."""
+    attempt = Attempt(VIEW, Ballot(8, A), {D: "d"}, 0, agreement)
+    if stage is Stage.READY:
+        return attempt
+    assert attempt.take(Input.WANTED) is Deed.COLLECT
+    attempt.collects(BALLOT, (A, B, C), 10)
+    if stage is Stage.COLLECT:
+        return attempt
+    deeds = [attempt.on_collect_ack(member, held(), 20) for member in (A, B, C)]
+    assert deeds[-1] is Deed.PROPOSE
+    attempt.proposes(A, (), True, 30)
+    return attempt
+
+
+def all_but_c(attempt: Attempt) -> None:
+    for member in (A, B):
+        attempt.on_collect_ack(member, held(), 40)
+        attempt.on_accept(member, Accept(BALLOT), 40)
+
+
+def the_last_answer(attempt: Attempt) -> Deed | None:
+    all_but_c(attempt)
+    if attempt.stage is Stage.COLLECT:
+        return attempt.on_collect_ack(C, held(), 50)
+    return attempt.on_accept(C, Accept(BALLOT), 50)
+
+
+TOLD: dict[Input, Callable[[Attempt], Deed | None]] = {
+    Input.HELD: lambda attempt: attempt.on_collect_ack(B, held(), 50),
+    Input.ALL_HELD: the_last_answer,
+    Input.ACCEPT: lambda attempt: attempt.on_accept(B, Accept(BALLOT), 50),
+    Input.AGREED: the_last_answer,
+    Input.FETCHES: lambda attempt: attempt.on_fetches(B, Fetches(BALLOT), 50),
+    Input.LOW: lambda attempt: attempt.on_low(Low(BALLOT, HIGHER)),
+    Input.OVERTAKEN: lambda attempt: attempt.overtaken(HIGHER),
+}
+"""How an attempt comes to hear of each input; of the others its leader tells it with `take`."""
+
+
+@pytest.mark.parametrize(("stage", "what"), STEPS, ids=lambda value: value.name)
+def test_a_row_of_the_table(stage: Stage, what: Input) -> None:
+    attempt, step = in_stage(stage), STEPS[stage, what]
+    deed = TOLD[what](attempt) if what in TOLD else attempt.take(what)
+    assert (attempt.stage, deed) == (step.stage, step.deed)
+
+
+def test_what_is_in_no_row_changes_nothing() -> None:
+    for stage in Stage:
+        for what in Input:
+            if (stage, what) not in STEPS:
+                attempt = Attempt(VIEW, BALLOT, {}, 0)
+                attempt.stage = stage
+                assert attempt.take(what) is None
+                assert attempt.stage is stage
+
+
+def test_each_stage_is_reached_and_each_but_an_end_is_left() -> None:
+    assert {step.stage for step in STEPS.values()} | {Stage.READY} == set(Stage)
+    assert {stage for stage, _ in STEPS} == set(Stage) - set(ENDS)
+    assert {what for _, what in STEPS} == set(Input)
+    assert {step.deed for step in STEPS.values()} == set(Deed)
+
+
+def test_the_picture_in_the_note_is_drawn_from_the_table() -> None:
+    assert in_the_note("attempt", picture()), "UPDATE=1 draws it anew"
+
+
+# -- answers that are late, repeated or not asked for
+
+
+def test_an_answer_under_another_ballot_is_none() -> None:
+    attempt = in_stage(Stage.COLLECT)
+    assert attempt.on_collect_ack(B, held(Ballot(8, A)), 50) is None
+    attempt = in_stage(Stage.PROPOSE)
+    assert attempt.on_accept(B, Accept(Ballot(8, A)), 50) is None
+    assert attempt.on_fetches(B, Fetches(Ballot(8, A)), 50) is None
+    assert attempt.on_low(Low(Ballot(8, A), HIGHER)) is None
+    assert attempt.overtaken(Ballot(8, B)) is None
+    assert (attempt.stage, attempt.accepted, attempt.since) == (Stage.PROPOSE, {}, 30)
+
+
+def test_an_answer_of_a_process_that_was_not_asked_is_none() -> None:
+    attempt = in_stage(Stage.COLLECT)
+    assert attempt.on_collect_ack(D, held(), 50) is None
+    assert in_stage(Stage.PROPOSE).on_fetches(D, Fetches(BALLOT), 50) is None
+    assert (attempt.answers, attempt.since) == ({}, 10)
+
+
+def test_each_answer_renews_the_patience() -> None:
+    attempt = in_stage(Stage.COLLECT)
+    attempt.on_collect_ack(B, held(), 50)
+    assert attempt.since == 50
+    attempt = in_stage(Stage.PROPOSE)
+    attempt.on_fetches(B, Fetches(BALLOT), 60)
+    assert attempt.since == 60
+    attempt.on_accept(B, Accept(BALLOT), 70)
+    assert attempt.on_fetches(B, Fetches(BALLOT), 80) is None, "it has accepted"
+    assert attempt.since == 70
+
+
+# -- the proposal
+
+
+def test_a_member_that_leaves_answers_and_does_not_go_on() -> None:
+    attempt = in_stage(Stage.COLLECT)
+    for member in (A, B, C):
+        attempt.on_collect_ack(member, held(leaving=member == B), 20)
+    proposal = attempt.proposes(A, (), True, 30)
+    assert proposal.view == View(BALLOT, (A, C, D), ("a", "c", "d"))
+    assert proposal.transitional == (A, C)
+    assert proposal.cut == {A: 3, B: 1, C: 0}
+
+
+def test_a_leader_that_leaves_takes_nobody_in() -> None:
+    attempt = in_stage(Stage.COLLECT)
+    for member in (A, B, C):
+        attempt.on_collect_ack(member, held(), 20)
+    assert attempt.proposes(A, (A,), True, 30).view.members == (B, C)
+
+
+def test_if_all_leave_the_leader_goes_on() -> None:
+    attempt = in_stage(Stage.COLLECT)
+    for member in (A, B, C):
+        attempt.on_collect_ack(member, held(leaving=True), 20)
+    assert attempt.proposes(A, (), True, 30).view.members == (A, D)
+
+
+# -- another agreement
+
+
+def most(members: tuple[Address, ...], there: Container[Address]) -> bool:
+    return 2 * len([member for member in members if member in there]) > len(members)
+
+
+MOST = Agreement(
+    lambda view, asked, answered: most(view.members, answered),
+    lambda view, proposal, accepted: most(view.members, accepted),
+)
+
+
+def test_with_a_majority_nobody_waits_for_the_third() -> None:
+    attempt = in_stage(Stage.COLLECT, MOST)
+    assert attempt.on_collect_ack(A, held(), 20) is Deed.WAIT_ON
+    assert attempt.on_collect_ack(C, held(), 20) is Deed.PROPOSE
+    proposal: Proposal = attempt.proposes(A, (), True, 30)
+    assert proposal.holders == {A: A, B: A, C: A}, "of those that answered"
+    assert attempt.on_accept(A, Accept(BALLOT), 40) is Deed.WAIT_ON
+    assert attempt.on_accept(C, Accept(BALLOT), 40) is Deed.INSTALL
