@@ -166,7 +166,7 @@ def test_started_again_while_somebody_asks_whether_it_lives(seed: int) -> None:
         a, b = group["A"].member, group["B"].member
         group.world.connections.lose(a, b)
         group.pause("B")
-        group.until(lambda: any(callable(item) for item in b._inbox), within=1, step=0.0001)  # A's question
+        group.until(lambda: any(callable(item) for item in b._waiting), within=1, step=0.0001)  # A's question
         group.resume("B")
         group.after(0.0005)
         group.crash("B")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.core.events import Dead, Probe, Silent
+from pygroups.core.address import Address
+from pygroups.core.events import Dead, Silent
 from pygroups.core.limits import MILLISECOND
 from pygroups.sim import Group, scenario
 from pygroups.sim.schedules.schedule import Weather
@@ -301,18 +302,18 @@ def test_a_member_that_takes_its_leader_for_dead_can_leave(profile: str) -> None
 def test_a_silent_member_is_asked_over_a_fresh_connection() -> None:
     """The question on the connection that there is goes nowhere; a new connection shows that the member lives."""
     with scenario("A B", **QUICK) as group:
-        asked: list[object] = []
-        world = group.world
-        command = world.command
+        asked: list[Address] = []
+        network = group["A"].member.network
+        probe = network.probe
 
-        def watched(member: object, event: object) -> None:
-            asked.append(event)
-            command(member, event)  # type: ignore[arg-type]
+        def watched(peer: Address) -> None:
+            asked.append(peer)
+            probe(peer)
 
-        world.command = watched  # type: ignore[assignment,method-assign]
+        network.probe = watched  # type: ignore[method-assign]
         group.drop("Heartbeat", "AreYouAlive", "IAmAlive", src="B", dest="A")
         group.after(3)
-        assert Probe(group["B"].address) in asked
+        assert group["B"].address in asked
         assert group["A"].view == ("A", "B")
 
 

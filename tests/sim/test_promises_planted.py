@@ -53,7 +53,8 @@ NOT_BUILT = {
 }
 DUTIES = ("join-in-time", "leave-in-time", "repair-in-time", "stable-in-time", "window-in-time")
 TOLD = ("left-and-joined", "primary-hint", "window-bound")  # of what an application is told, and reads
-ONLY_RUNNING = {*DUTIES, *TOLD, "progress"}  # journals know no links and no applications
+# journals know no links and no applications, nor when a line was written
+ONLY_RUNNING = {*DUTIES, *TOLD, "progress", "journal-first"}
 ALL = {planted.group: planted for planted in all_planted()}
 PLANTED = [planted for group, planted in ALL.items() if group not in NOT_BUILT]
 

@@ -62,7 +62,7 @@ class Application(Protocol):
         """These events are for the application, in this order."""
 
 
-class Surroundings(Protocol):
+class Outside(Protocol):
     """Everything that a turn touches beside the stack."""
 
     @property
@@ -75,9 +75,9 @@ class Surroundings(Protocol):
         """Write the records of a turn at `now` (microseconds) into the journal; no crash of the process loses them."""
 
 
-def play(stack: Stack, consumed: Consumed | None, now: int, around: Surroundings) -> None:
+def play(stack: Stack, consumed: Consumed | None, now: int, outside: Outside) -> None:
     """Play one turn at `now` (microseconds of the member's clock), after everything that came in was received."""
-    deal(settle(stack, consumed, now), now, around)
+    deal(settle(stack, consumed, now), now, outside)
 
 
 def settle(stack: Stack, consumed: Consumed | None, now: int) -> Output:
@@ -90,38 +90,38 @@ def settle(stack: Stack, consumed: Consumed | None, now: int) -> Output:
     return stack.end_turn(now)
 
 
-def deal(output: Output, now: int, around: Surroundings) -> None:
+def deal(output: Output, now: int, outside: Outside) -> None:
     """The journal, the network, the application: deal out what the layers have left in a turn.
 
     Contacts are learned before anything is sent: frames of the turn may go to members that are new.
     """
     records, frames, commands, events = output
     if records:
-        around.write(records, now)
+        outside.write(records, now)
     for command in commands:
         if type(command) is Contacts:
-            around.network.learn(command.contacts, Source.PEER)
+            outside.network.learn(command.contacts, Source.PEER)
     for event in events:
         if type(event) is NewView:
             view = event.view
-            around.network.learn(dict(zip(view.members, view.contacts, strict=True)), Source.VIEW)
-            around.discovery.installed(view.members)
+            outside.network.learn(dict(zip(view.members, view.contacts, strict=True)), Source.VIEW)
+            outside.discovery.installed(view.members)
     if frames:
-        around.network.send(frames)
+        outside.network.send(frames)
     for command in commands:
-        _obey(command, around)
+        _obey(command, outside)
     if events:
-        around.inbox.arrived(events)
+        outside.inbox.arrived(events)
 
 
-def _obey(command: Event, around: Surroundings) -> None:
+def _obey(command: Event, outside: Outside) -> None:
     if isinstance(command, Probe):
-        around.network.probe(command.peer)
+        outside.network.probe(command.peer)
     elif isinstance(command, Find):
-        around.discovery.find()
+        outside.discovery.find()
     elif isinstance(command, Announce):
-        around.discovery.announce(command.member, command.invited)
+        outside.discovery.announce(command.member, command.invited)
     elif isinstance(command, Disconnect):
-        around.network.disconnect(command.peer)
+        outside.network.disconnect(command.peer)
     else:
         assert isinstance(command, Contacts), f"no driver can do {command}"

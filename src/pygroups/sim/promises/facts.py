@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks, Positions
+from pygroups.core.layer import Record
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.view import ViewId
 
@@ -114,6 +115,7 @@ class Around(msgspec.Struct):
     clock: Callable[[], int] = lambda: 0  # microseconds
     restless: Callable[[], bool] = lambda: False  # whether anything disturbs a process or the network now
     config: Config = Config()  # of all members
+    journals: bool = False  # whether checks are told of all that is written into journals
     trip: int = 2 * MILLISECOND  # from one application's turn to another's, at most
     lost_at: int | None = None  # when a frame was lost last that alone is no disturbance
     calm_from: int = 0  # what disturbed before this is over, and what it set going too
@@ -165,6 +167,9 @@ class Check:
 
     def on_connection(self, passed: OnConnection) -> None:
         """Unicasts left or came on a connection."""
+
+    def written(self, member: Address, records: Sequence[Record]) -> None:
+        """`member` has written this into its journal: no crash loses it any more."""
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
         """`member` was told that these were not acknowledged."""

@@ -19,6 +19,7 @@ from .changes import Changes
 from .duties import Leaves, Repairs, Windows
 from .facts import Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed
 from .joins import Joins
+from .journals import JournalFirst
 from .messages import Messages
 from .order import Order
 from .progress import Progress
@@ -59,6 +60,7 @@ def checks_of(profile: str) -> list[Check]:
         Leaves(),
         Repairs(messages, one_order=profile == "total"),
         Windows(),
+        JournalFirst(),
     ]
 
 
@@ -83,6 +85,7 @@ class Judge:
         self._delivered = _hearers(checks, "delivered")
         self._received = _hearers(checks, "received")
         self._on_connection = _hearers(checks, "on_connection")
+        self._written = _hearers(checks, "written")
         self._undelivered = _hearers(checks, "undelivered")
         self._purged = _hearers(checks, "purged")
         self._consumed = _hearers(checks, "consumed")
@@ -182,6 +185,11 @@ class Judge:
         passed = OnConnection(member, sent, origin, fields["peer"], *numbers)
         for check in self._on_connection:
             check(passed)
+
+    def written(self, member: Address, records: Sequence[Record]) -> None:
+        """`member` has written this into its journal, and has told nobody yet what else it did in the turn."""
+        for check in self._written:
+            check(member, records)
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
         """`member` was told that its messages to `to` with these numbers were not acknowledged."""

@@ -44,7 +44,7 @@ class Verbs:
         `delivers`, `stops`, `installs`, or sends a head of this name), for the `nth` time from now on.
 
         `leaves`: which of that turn's frames are on the wire by then: all, some, nothing, or those to the `first` so
-        many that it `reaches`.
+        many that it `reaches`.  `unwritten`: it dies between the layers and the journal of that turn.
         """
         who, at = self._running(name), self.world.agenda.now
         if moment not in MOMENTS:

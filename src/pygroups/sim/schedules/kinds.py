@@ -45,7 +45,10 @@ def add(plan: Plan, fault: str) -> None:
 
 
 def _crash(plan: Plan, at: int) -> None:
+    """Half of those of which nothing leaves have not even written their journal; the time says which ones."""
     aim, leaves = plan.aim(at), plan.rng.choice(LEAVINGS)
+    if leaves == "nothing" and aim.moment != "now" and at % 2:
+        leaves = "unwritten"
     reaches = plan.rng.randint(1, 3) if leaves == "first" else 1
     plan.actions.append(Crash(at=aim.at, who=aim.who, moment=aim.moment, nth=aim.nth, leaves=leaves, reaches=reaches))
     plan.comes_back(at)

@@ -17,7 +17,6 @@ from .steps import (
     Cut,
     Gather,
     Leave,
-    Leaving,
     Pause,
     Ring,
     Send,
@@ -27,7 +26,6 @@ from .steps import (
 
 FORMATION: Final = 500 * MILLISECOND  # most of the first members have started by then
 TURNS: Final = ("sends", "delivers", "stops", "installs")
-LEAVINGS: Final[tuple[Leaving, ...]] = ("all", "some", "first", "nothing")
 WAYS: Final[tuple[Way, ...]] = ("both", "both", "out", "in")
 ANYBODY: Final = "anybody"
 JOINER: Final = "joiner"

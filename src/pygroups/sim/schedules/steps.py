@@ -28,7 +28,7 @@ Nth = Annotated[int, Meta(ge=1, le=100_000)]
 MOMENTS: Final = ("now", "sends", "delivers", "stops", "installs", *LABELS.values())
 
 Way = Literal["both", "out", "in"]
-Leaving = Literal["all", "some", "first", "nothing"]
+Leaving = Literal["all", "some", "first", "nothing", "unwritten"]
 How = Literal["late", "former", "some"]
 # When a fault hits that was aimed at an instant: then, or in a later turn of its victim: the one in which it sends
 # anything, delivers, stops for a view change, installs a view, or sends a head with this name (stages.py).
@@ -66,7 +66,8 @@ class Send(Step, frozen=True, tag="send"):
 
 class Crash(Aimed, frozen=True, kw_only=True, tag="crash"):
     """The process ends without a word: between two turns, or, at a `moment`, after the turn's journal was written and
-    with all, some or nothing of its frames on the wire, or with those to the first `reaches` processes."""
+    with all, some or nothing of its frames on the wire, or with those to the first `reaches` processes; `unwritten`:
+    right before the turn's journal is written."""
 
     who: str
     leaves: Leaving = "all"

@@ -40,7 +40,7 @@ from ..schedules.steps import (
 from .member import Member
 from .moments import arm, due, last_frames
 from .surroundings import begin_beside, begin_misleading, forget_peer
-from .world import Sending, World
+from .world import World
 
 LONG_PAUSE: Final = 20 * SECOND
 RESTART: Final = 100 * MILLISECOND  # until a process that was ended is there again
@@ -52,15 +52,18 @@ def apply(world: World, action: Action) -> None:
     _EFFECTS[type(action)](world, action)
 
 
-def at_moments(world: World, member: Member, output: Output) -> list[Sending]:
-    """`member` did all this in a turn: let what waited for it happen.  What of the turn's frames leaves."""
+def at_moments(world: World, member: Member, output: Output) -> Output:
+    """The layers of `member` left this in a turn: let what waited for it happen.  What of it is dealt out then."""
     frames = output.frames
     for fault in due(member, output):
         if isinstance(fault, Crash) and not member.ended:
             _note(world, "crash", [member])
             world.count(f"crash at {fault.moment}")
-            world.agenda.at(world.agenda.now, world.crash, member)
-            frames = last_frames(world, member, fault, frames)
+            if fault.leaves == "unwritten" and output.records:
+                member.dies_unwritten = True
+            else:
+                world.agenda.at(world.agenda.now, world.crash, member)
+                frames = last_frames(world, member, fault, frames)
         elif isinstance(fault, Pause):
             world.count(f"pause at {fault.moment}")
             _pause(world, member, fault)
@@ -73,7 +76,7 @@ def at_moments(world: World, member: Member, output: Output) -> list[Sending]:
         elif isinstance(fault, Release) and world.agenda.now < fault.at:
             world.count(f"clog over at {fault.moment}")
             world.release(fault.links)
-    return frames
+    return output._replace(frames=frames)
 
 
 # -- processes

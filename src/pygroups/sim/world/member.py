@@ -1,35 +1,30 @@
-"""One life of one simulated process: the loop around a stack, as a driver has it, in virtual time."""
+"""One life of one simulated process: when it has a turn, in virtual time, and what keeps it from one.
+
+The turn itself is that of every driver (core/turn.py); pauses, slow loops, clocks that drift, timers that overtake
+frames, and deaths between two steps are faults of this world.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import (
-    Block,
-    Consumed,
-    Event,
-    Excluded,
-    Join,
-    Leave,
-    NewView,
-    StateArrived,
-    StateWanted,
-    Undelivered,
-)
-from pygroups.core.layer import NEVER, Env
+from pygroups.core.events import Consumed, Event, Join, Leave
+from pygroups.core.layer import NEVER, Env, Record
 from pygroups.core.limits import MILLISECOND
-from pygroups.core.stack import Output, Stack
-from pygroups.core.top import Delivered, Reached, Top
+from pygroups.core.stack import Stack
+from pygroups.core.top import Top
+from pygroups.core.turn import deal, settle
 from pygroups.core.view import View
 from pygroups.journal.writer import MemoryJournal
 
 from ..schedules.schedule import Habits, stream
 from ..schedules.stages import Watched
 from ..schedules.steps import Aimed
+from .outside import Finder, Inbox, Wires
 from .state import StateKeeper
 from .story import Sent
 from .workload import Application, Order
@@ -68,6 +63,10 @@ class Armed(msgspec.Struct):
     sent: int  # how many heads with that label the member has sent so far
 
 
+class Died(Exception):
+    """The process ends between two steps of its turn: nothing after that happens."""
+
+
 class Member:
     """A process that runs, is paused or has ended.  What arrives waits for its next turn."""
 
@@ -100,7 +99,10 @@ class Member:
             env.keeps_state = False
             world.judge.keeps_no_state(address)
         self.state = StateKeeper(self)
-        self._inbox: list[Waiting] = []
+        self.network, self.discovery, self.inbox = Wires(self), Finder(self), Inbox(self)
+        self.dies_unwritten = False  # in this turn, right before its journal is written
+        self._waiting: list[Waiting] = []
+        self._read_since: Consumed | None = None  # what the application has read, and no turn has told the stack
         self._turn_at = NEVER
         self._wakes_at = NEVER  # when its layers want to be called, as of the last turn; by the true clock
         self._timer_at = NEVER  # the next entry in the agenda that sees to it; never later than that
@@ -120,7 +122,7 @@ class Member:
             return
         if self._reads_at <= self.agenda.now:
             self._read()
-        self._inbox.append(item)
+        self._waiting.append(item)
         if self._turn_at == NEVER and not self.paused:
             turn_at = self._turn_at = self.agenda.now + int(self.rng.random() * self.delays[-1])
             self.agenda.at(turn_at, self._turn_due)
@@ -188,104 +190,74 @@ class Member:
     # -- a turn
 
     def turn(self) -> None:
-        """Receive, layers, journal, network, application."""
-        stack, true = self.stack, self.agenda.now
+        """Receive what has waited; then everything goes as in every driver (core/turn.py), unless a fault is due."""
+        true = self.agenda.now
         now = local_time(true, self.drift) if self.drift else true
         if self._reads_at <= true:
             self._read()
-        timers = self._wakes_at <= true
+        if self._waiting or self._read_since is not None:
+            self._receive(now, timers_due=self._wakes_at <= true)
         if self._timer_at <= true:
             self._timer_at = NEVER
-        if self._inbox:
-            self._receive(now, timers)
-        elif timers:
-            stack.advance(now)
         if self.app.orders and self.view is not None and not self.leaving:
-            for number, payload, to in self.app.send():
-                self.world.tell(self.address.name, Sent(number, to))
-                self.world.judge.accepted(self.address, to, number, payload)
-            if self.app.is_held_up():
-                self.world.judge.held_up(self.address)
-        self._deal(stack.end_turn(now))
-        if self.ended:
+            self._send()
+        consumed, self._read_since = self._read_since, None
+        output = settle(self.stack, consumed, now)
+        if self.armed:
+            output = self.world.at_moments(self.world, self, output)
+        try:
+            deal(output, now, self)
+        except Died:
+            self.world.crash(self)
             return
+        if output.records:
+            self.world.judge.recorded(self.address, output.records)
+        if not self.ended:
+            self._turned()
+
+    def _receive(self, now: int, *, timers_due: bool) -> None:
+        """Everything that waits; timers that are due come before it, or after it with the rest of the turn."""
+        stack = self.stack
+        waiting, self._waiting = self._waiting, []
+        if timers_due and self.rng.random() < 0.5:
+            stack.advance(now)
+        for item in waiting:
+            if type(item) is tuple:
+                self.routes.setdefault(item[0])
+                stack.receive(item[1], now)
+            elif isinstance(item, Event):
+                stack.happened(item, now)
+            elif callable(item):
+                item()
+
+    def _send(self) -> None:
+        """The application hands over what it was to send, as far as there is room."""
+        world, app = self.world, self.app
+        for number, payload, to in app.send():
+            world.tell(self.address.name, Sent(number, to))
+            world.judge.accepted(self.address, to, number, payload)
+        if app.is_held_up():
+            world.judge.held_up(self.address)
+
+    def write(self, records: Sequence[Record], now: int) -> None:
+        """The records of a turn go to the journal; a process that is to die before that dies here."""
+        if self.dies_unwritten:
+            raise Died
+        if self.journal is not None:
+            self.world.write(self, records)
+        if self.world.judges_journals:
+            self.world.judge.written(self.address, records)
+
+    def _turned(self) -> None:
+        """A turn is over: see when the next one is."""
+        if self._reads_at == NEVER and self.app.has_unread():
+            self._will_read()
         if self.app.orders and self._turn_at == NEVER and self._may_send():
             self._soon()
         self._arm()
 
     def _may_send(self) -> bool:
         return self.view is not None and not self.leaving and self.app.may_send()
-
-    def _receive(self, now: int, timers: bool) -> None:
-        """Everything that waits, and before or after it the timers, if they are due."""
-        stack = self.stack
-        inbox, self._inbox = self._inbox, []
-        timers_first = timers and self.rng.random() < 0.5
-        if timers_first:
-            stack.advance(now)
-        for item in inbox:
-            if type(item) is tuple:
-                self.routes.setdefault(item[0])
-                stack.receive(item[1], now)
-            elif isinstance(item, Consumed):
-                stack.asked(item, now)
-            elif isinstance(item, Event):
-                stack.happened(item, now)
-            elif callable(item):
-                item()
-        if timers and not timers_first:
-            stack.advance(now)
-
-    def _deal(self, output: Output) -> None:
-        world, (records, frames, commands, events) = self.world, output
-        if self.journal is not None and records:
-            world.write(self, records)
-        for event in events:
-            if isinstance(event, Delivered):
-                self._delivered(event)
-            elif isinstance(event, Reached):
-                world.judge.reached(self.address, event.delivered, event.stable)
-            elif isinstance(event, Event):
-                self._on_event(event)
-        if records:
-            world.judge.recorded(self.address, records)
-        if self.armed:
-            frames = world.at_moments(world, self, output)
-        for dests, batch in frames:
-            for dest in dests:
-                world.send(self, dest, batch)
-        for command in commands:
-            world.command(self, command)
-        if self.app.has_unread() and self._reads_at == NEVER and not self.ended:
-            self._will_read()
-
-    def _delivered(self, event: Delivered) -> None:
-        world = self.world
-        if world.story is not None:
-            world.tell(self.address.name, event)
-        world.judge.delivered(self.address, event)
-        self.app.given(event)
-
-    def _on_event(self, event: Event) -> None:
-        world = self.world
-        world.tell(self.address.name, event)
-        if isinstance(event, NewView):
-            self.view, self.blocked = event.view, False
-            if event.with_state:
-                self.state.begins()
-            world.judge.viewed(self.address, event)
-        elif isinstance(event, Block):
-            self.blocked = True
-        elif isinstance(event, Excluded):
-            self.ended = event.reason
-            world.judge.stopped(self.address, event.reason, self.top.unknown())
-            self.agenda.at(self.agenda.now, world.gone, self)
-        elif isinstance(event, StateWanted):
-            self.state.wanted(event)
-        elif isinstance(event, StateArrived):
-            self.state.arrived(event)
-        elif isinstance(event, Undelivered):
-            world.judge.undelivered(self.address, event.to, event.numbers)
 
     # -- the application
 
@@ -345,11 +317,17 @@ class Member:
             self._reads_at = NEVER
             read = self.app.read()
             self.world.judge.consumed(self.address, read.marks)
-            self._inbox.append(read)
+            assert self._read_since is None, "a turn has told the stack of what was read before"
+            self._read_since = read
 
     def _read_told(self, when: int) -> None:
         if when != self._told_at:
             return
         reads = self._reads_at <= self.agenda.now and not self.unread
-        if (reads or self._inbox) and self._turn_at == NEVER and not self.ended and not self.paused:
+        if (
+            (reads or self._waiting or self._read_since is not None)
+            and self._turn_at == NEVER
+            and not self.ended
+            and not self.paused
+        ):
             self.turn()

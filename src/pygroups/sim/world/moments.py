@@ -54,7 +54,7 @@ def last_frames(world: World, member: Member, crash: Crash, frames: list[Sending
     if crash.leaves == "all":
         return frames
     dests = dict.fromkeys(dest for some, _ in frames for dest in some)
-    if crash.leaves == "nothing":
+    if crash.leaves in ("nothing", "unwritten"):
         reached = {}
     elif crash.leaves == "first":
         reached = dict.fromkeys(list(dests)[: crash.reaches])

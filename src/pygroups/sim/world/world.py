@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from pygroups.core.address import INCARNATION_DIGITS, Address
-from pygroups.core.events import Announce, Contacts, Ended, Event, Find, Found, Probe
+from pygroups.core.events import Ended, Event
 from pygroups.core.layer import Env, Record
-from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.records import plain_records
 from pygroups.core.stack import Output, Stack
 from pygroups.core.view import ViewId
@@ -18,7 +18,7 @@ from pygroups.journal.writer import MemoryJournal
 from ..promises.facts import Rest
 from ..promises.judge import Judge
 from ..schedules.schedule import Schedule, stream
-from ..schedules.steps import COORDINATOR, Replay
+from ..schedules.steps import COORDINATOR, Crash, Replay
 from .agenda import Agenda
 from .connections import Connections
 from .directory import Directory
@@ -61,7 +61,7 @@ class World:
         build: Callable[[Env], Stack],
         judge: Judge,
         *,
-        at_moments: Callable[[World, Member, Output], list[Sending]],
+        at_moments: Callable[[World, Member, Output], Output],
         journals: bool = False,
         story: Story | None = None,
     ) -> None:
@@ -71,6 +71,9 @@ class World:
         self.at_moments = at_moments
         self.journals = journals
         self.story = story
+        self.judges_journals = journals or any(
+            isinstance(action, Crash) and action.leaves == "unwritten" for action in schedule.actions
+        )
         self.agenda = Agenda()
         self.network = Network(schedule.seed, schedule.weather)
         self.directory = Directory()
@@ -90,7 +93,7 @@ class World:
         self.to_lose: tuple[str, str] | None = None  # the next frame from one host to another is lost
         around = judge.around
         around.clock, around.restless, around.config = lambda: self.agenda.now, self.is_restless, self.config
-        around.trip = schedule.trip
+        around.trip, around.journals = schedule.trip, self.judges_journals
         self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, what a clog holds, or held before
         self._keeps_for = max((step.since for step in schedule.actions if isinstance(step, Replay)), default=0)
         self._kept: dict[tuple[str, str], deque[Kept]] = {}  # by hosts, what may be replayed
@@ -138,7 +141,7 @@ class World:
         habits = self.schedule.habits[name]
         shown = local_time(now, habits.drift)
         env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=True)
-        env.contact, env.run_records = name, self.journals  # else they are for nobody: the judge knows from events
+        env.contact, env.run_records = name, self.judges_journals  # else for nobody: the judge knows from events
         member = Member(self, address, env, self.build(env), habits)
         self.lives[address] = member
         if self.journals:
@@ -253,35 +256,6 @@ class World:
             chance = self.network.unclog(src, dest)
             for held in self.held.pop((src, dest), ()):
                 self.agenda.after(int(chance.random() * BURST), held.let_go)
-
-    # -- what stacks ask of their driver
-
-    def command(self, member: Member, command: Event) -> None:
-        """Carry out what the bottom of a stack asked for.  A Disconnect says farewell, which means nothing to peers."""
-        if isinstance(command, Find):
-            self.agenda.after(self.rng.randint(200, 2 * MILLISECOND), self._looks, member)
-        elif isinstance(command, Announce):
-            self.directory.announce(member.address, member.address.name, command.member, command.invited)
-        elif isinstance(command, Contacts):
-            for peer in command.contacts:
-                member.routes.setdefault(peer)
-        elif isinstance(command, Probe):
-            self.connections.probe(member, command.peer)
-
-    def _looks(self, member: Member) -> None:
-        """What it finds is what is there now, also if the answer is late."""
-        if member.ended:
-            return
-        found, now = self.directory.told(member.address, self.agenda.now, self.rng), self.agenda.now
-        late = self.rng.randrange(SECOND) if self.directory.is_wrong("late", now) else 0
-        self.agenda.after(late, self._found, member, found)
-
-    def _found(self, member: Member, found: Found) -> None:
-        if member.ended:
-            return
-        for peer in found.members:
-            member.routes.setdefault(peer)
-        member.arrive(found)
 
     # -- who is meant
 
