@@ -68,13 +68,13 @@ def rules_part(table: Path, records: int) -> Measured:
     """Everything that Spark does, in one session; a JVM compiles what it does first, so the parts are done twice."""
     from pygroups.pipeline.audit import audit
     from pygroups.pipeline.ingest import Table
+    from pygroups.pipeline.prepare import prepare
     from pygroups.pipeline.promises import RULES
     from pygroups.pipeline.recorded import open_table
     from pygroups.pipeline.report.gather import findings_of
     from pygroups.pipeline.scan import blocks_of
     from pygroups.pipeline.session import make_session
     from pygroups.pipeline.store import Store
-    from pygroups.pipeline.tables import prepare
     from pygroups.pipeline.verdicts import count
 
     told: Measured = {"records": records}

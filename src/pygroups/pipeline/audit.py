@@ -19,12 +19,13 @@ from pygroups.journal.reader import NotAJournal, find_segments
 from pygroups.pipeline.findings import Rule
 from pygroups.pipeline.ingest import NotATable, Table, ingest
 from pygroups.pipeline.ingest.layout import is_table
+from pygroups.pipeline.prepare import prepare
 from pygroups.pipeline.promises import RULES, unjudged
 from pygroups.pipeline.recorded import open_journals, open_table
 from pygroups.pipeline.session import SMALL_BYTES, is_local, make_session
 from pygroups.pipeline.steps import Steps
 from pygroups.pipeline.store import Store
-from pygroups.pipeline.tables import Recorded, Tables, prepare
+from pygroups.pipeline.tables import Recorded, Tables
 from pygroups.pipeline.verdict import AuditResult, Quarantined, Verdict, Work
 from pygroups.pipeline.verdicts import count, find, none_found, verdicts_of, witnesses
 

@@ -1,16 +1,12 @@
-"""The tables that rules share, and how they are made from a history as it was ingested."""
+"""What rules read: a history as it was ingested, and the tables that rules share."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import Rule, columns_of
 from pygroups.pipeline.history import History
-from pygroups.pipeline.lives import lives_of, views_of
-from pygroups.pipeline.runs import runs_of
-from pygroups.pipeline.scan import ORDERED, blocks_of, purges_of, streams_of
 from pygroups.pipeline.store import Store
 
 Gathered = Callable[[DataFrame], DataFrame]
@@ -88,42 +84,3 @@ class Once:
         if name not in self._kept:
             self._kept[name] = self._store.keep(name, make(self.tables))
         return self._kept[name]
-
-
-def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
-    """The shared tables, those that several queries read computed once."""
-    lives = store.keep("silver/lives", lives_of(recorded, columns_of(rules, "lives")))
-    views = store.keep("silver/views", views_of(recorded, lives, columns_of(rules, "views")))
-    source = recorded.history
-    events, votes, records = (
-        recorded.gathered(trusted(frame, lives)) for frame in (source.events, source.votes, source.runs)
-    )
-    events = store.keep("silver/events", events)
-    said, deliveries = records.where("kind <= 3"), records.where("kind = 1")
-    purges = store.keep("silver/purges", purges_of(votes)) if "purge" in recorded.kinds else None
-    streams = store.keep("silver/streams", streams_of(said, lives, purges, columns_of(rules, "streams")))
-    blocks = store.keep("silver/blocks", blocks_of(deliveries, lives, streams, columns_of(rules, "blocks")))
-    once = Once(store)
-    once.tables = Tables(
-        lives=lives,
-        views=views,
-        events=events,
-        votes=votes,
-        sends=records.where("kind = 0"),
-        deliveries=deliveries,
-        unicasts=records.where("kind in (2, 3)"),
-        streams=streams,
-        blocks=blocks,
-        runs=runs_of(said, blocks, lives, whole=recorded.whole),
-        gathered=recorded.gathered,
-        once=once,
-    )
-    return once.tables
-
-
-def trusted(frame: DataFrame, lives: DataFrame) -> DataFrame:
-    """The records before the end of their journal, with what a rule asks of their life."""
-    known = lives.selectExpr(
-        *("life", "profile", "address", "end", "whole", "quiet_end", "quiet_index", f"{ORDERED} as ordered")
-    )
-    return frame.join(known, "life").where("index < end")
