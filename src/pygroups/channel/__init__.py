@@ -1,4 +1,4 @@
-"""What users import: the channel and the events it yields."""
+"""The public interface: the channel, its events and its configuration."""
 
 from .channel import Channel
 from .config import Config

@@ -1,4 +1,4 @@
-"""The channel: one process's membership in a group, as asyncio programs use it.  Guide: docs/guides/channel.md."""
+"""The channel: the membership of one process in a group, for asyncio programs.  Guide: docs/guides/channel.md."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ NOT_JOINED: Final = "the channel has not joined its group: use it inside `async 
 
 
 class Channel:
-    """A member of `group`, from `async with` on until it leaves.
+    """A member of `group`, from the start of `async with` until the leave.
 
-    Iterating over it gives one ordered stream of events: Message, View, Suspected, Undelivered, JournalLost, Left.
+    Iteration over a channel gives one ordered stream of events: Message, View, Suspected, Slow, Undelivered,
+    JournalLost and Left.
 
-    `profile`: "total" (one order for all, the default) or "fifo" (each sender's order).  `name`: the member's name,
-    unique in the group.  `bind`: the address to listen on, `host:port`; an address that other machines can reach needs
-    `insecure=True`, because nothing protects the group there yet.  `advertise`: the address that the other members
-    connect to, if it differs.  `transport`: "tcp" (the default), "udp", or "udp:239.1.2.3:7000" for IP multicast; all
-    members use the same.  `discovery`: "dir:/path", a folder where members on this machine find each other; there is
-    one by default.  `journal`: a folder for the log of this member's events, with `journal_payloads` the messages too,
-    with `journal_fsync` each turn to the disk.  `state`: an object with `async get_state()` and `async
-    set_state(data)`.  `events="none"`: for a program that only sends; no event is kept, and every message counts as
-    read.  `config`: limits and timeouts.
+    `profile`: "total" (one order for all members, the default) or "fifo" (the order of each sender).  `name`: the
+    member's name, unique in the group.  `bind`: the address to listen on, `host:port`; an address outside loopback
+    needs `insecure=True`, because no encryption or authentication protects the group yet.  `advertise`: the address
+    that the other members connect to, if it differs.  `transport`: "tcp" (the default), "udp", or "udp:239.1.2.3:7000"
+    for IP multicast; all members need the same one.  `discovery`: "dir:/path", a folder in which members on this
+    machine find each other; by default /tmp/pygroups-<uid>.  `journal`: a folder for the log of this member's events;
+    `journal_payloads` adds the messages, `journal_fsync` calls fsync for each write.  `state`: an object with `async
+    get_state()` and `async set_state(data)`.  `events="none"`: for a program that only sends; the channel keeps no
+    events, and every message counts as read.  `config`: limits and timeouts.
 
-    Raises UsageError for what is wrong, and NotBuilt for what is not there yet; `async with` raises NameTaken or
-    Refused when the group does not take this member.
+    Raises UsageError for a wrong option, and NotBuilt for an option that is not built yet.  `async with` raises
+    NameTaken or Refused if the group refuses this member.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Channel:
         )
         self._session: Session | None = None
         self._current: Iterator[Happening] = iter(())  # the rest of the run that is being read
-        self._top: Top  # these three are the session's, at hand for `send`
+        self._top: Top  # these three belong to the session; `send` uses them directly, for speed
         self._out: Outbox
         self._member: Member
 
@@ -99,11 +100,11 @@ class Channel:
         number, members = session.view.id.number, len(session.view.members)
         return f"<Channel {self.group!r} {session.me}, view {number} of {members}>"
 
-    # -- who and where
+    # -- the member and its group
 
     @property
     def address(self) -> Address:
-        """This member: its name and the random incarnation of this life."""
+        """The address of this member: its name, and a random incarnation that is new for each channel."""
         return self._opened().me
 
     @property
@@ -113,7 +114,7 @@ class Channel:
 
     @property
     def view(self) -> View:
-        """The newest view that this member is in; the reader of the events may not have come to it yet."""
+        """The newest view of this member.  The program may not have read the event of this view yet."""
         view = self._opened().view
         if view is None:
             raise ChannelClosed(NOT_JOINED)
@@ -121,14 +122,15 @@ class Channel:
 
     @property
     def is_coordinator(self) -> bool:
-        """Whether this member is the first of the newest view.  In a split, each side has a coordinator."""
+        """Whether this member is the first member of the newest view.  In a network split each side has a
+        coordinator."""
         return self.view.coordinator == self.address
 
     async def ready(self) -> None:
-        """Wait until this member is in a view and, if it was opened with `state=`, its state is set.
+        """Wait until this member is in a view and its state is set.  Without `state=` there is no state to wait for.
 
-        Raises what set_state() raised; StateLost when the members that had the state are gone; ChannelClosed when the
-        channel leaves before.  Events need not be read meanwhile.
+        Raises the error of set_state(), if there was one; StateLost if all members that had the state are gone;
+        ChannelClosed if the channel leaves first.  The program need not read events for this.
         """
         await self._opened().ready()
 
@@ -144,11 +146,12 @@ class Channel:
     async def send(
         self, payload: Payload, *, to: Address | None = None, until: Until | None = None, timeout: float | None = None
     ) -> int:
-        """Send to everyone, or `to` one member; returns the message's number.
+        """Send a message to all members, or `to` one member.  Returns the number of the message.
 
-        Waits while the window is full; with `until="delivered"` also until it is in this member's own event queue, with
-        `"stable"` until every member of the view has it; at most `timeout` seconds in all.  What raises NotSent
-        (Timeout, WouldDeadlock) was certainly not sent; Unknown says that it may still be delivered.
+        `send` waits while the window is full.  With `until="delivered"` it also waits until the message is in this
+        member's event queue, with `until="stable"` until the message is in the event queue of every member of the view.
+        `timeout` limits the whole wait, in seconds.  After NotSent (Timeout, WouldDeadlock) the message was certainly
+        not sent.  After Unknown it may still be delivered.
         """
         if type(payload) is bytes and to is None and until is None and timeout is None and self._session is not None:
             out = self._out
@@ -162,22 +165,22 @@ class Channel:
         return await self._opened().sending.send(payload, to, until, timeout)
 
     def send_nowait(self, payload: Payload, *, to: Address | None = None) -> int:
-        """Send if there is room at once; WouldBlock if there is not.  Returns the message's number."""
+        """Send a message without waiting.  Returns its number, or raises WouldBlock if the window is full."""
         return self._opened().sending.send_nowait(payload, to)
 
     async def send_many(
         self, payloads: Iterable[Payload], *, until: Until | None = None, timeout: float | None = None
     ) -> list[int]:
-        """Send all of `payloads` to everyone, in order; their numbers.  `until` is about the last of them.
+        """Send all `payloads` to all members, in order.  Returns their numbers.  `until` applies to the last message.
 
-        NotSent.accepted says how many were accepted before it was raised.
+        NotSent.accepted is the number of messages that were sent before the error.
         """
         return await self._opened().sending.send_many(payloads, until, timeout)
 
     async def wait(self, number: int, *, until: Until = "stable", timeout: float | None = None) -> None:
-        """Wait until own message `number`, which was sent to everyone, has arrived, as `send(until=...)` does.
+        """Wait until this member's message `number` to all members is delivered or stable, as `send(until=...)` does.
 
-        Unknown: the time was over, or the channel left its group, before.
+        Raises Unknown if the timeout expires, or if the channel leaves its group first.
         """
         await self._opened().sending.wait(number, until, timeout)
 
@@ -193,7 +196,8 @@ class Channel:
         return next(self._current)
 
     def batches(self) -> AsyncIterator[list[Happening]]:
-        """The same events in lists: all messages that are there, or one event of another kind; so none spans a view."""
+        """The same events in lists.  A list has all messages that have arrived in one view, or one event of another
+        kind."""
         return Batches(self._rest, self._opened().reading)
 
     def _rest(self) -> list[Happening]:
@@ -221,22 +225,23 @@ class Channel:
             raise session.crash
 
     async def leave(self) -> Left:
-        """Leave the group, in good order; at most after `leave_timeout`.  Returns the last event, which is read too.
+        """Leave the group in an orderly way, within `leave_timeout`.  Returns the last event; iteration also gives it.
 
-        From now on nothing is accepted, and nobody waits for this member to read its events.
+        From now on the channel accepts no messages, and all messages count as read here.
         """
         return await self._opened().leave()
 
-    # -- what is known of it
+    # -- statistics and marks
 
     def stats(self) -> dict[str, Any]:
-        """Counters, what is held and what it may come to, in plain values that JSON can hold."""
+        """Counters, gauges and the bound of the memory, as plain values that JSON can represent."""
         return statistics(self._opened())
 
     def mark(self, kind: str, reason: str = "", members: Sequence[Address] = (), detail: str = "") -> None:
-        """Write a line of one's own into the journal: `fault` (with whom it concerns), `heal` or `quiet`.
+        """Write a mark into the journal: `fault` (with the members concerned), `heal` or `quiet`.
 
-        The audit judges by these what has to hold when.  Needs journal=DIR.
+        The audit uses these marks, for instance to judge whether members were suspected without a fault.  Raises
+        UsageError without `journal=DIR`.
         """
         if kind not in MARKS:
             raise UsageError(f"mark {kind!r} is not known: use {', '.join(MARKS)}")
@@ -255,7 +260,8 @@ class Channel:
 
 
 class Batches:
-    """A channel's events in lists.  It survives the cancellation of a task that waits for the next one."""
+    """A channel's events in lists.  The iterator stays usable after the cancellation of a task that waits for a
+    list."""
 
     def __init__(self, rest: Callable[[], list[Happening]], reading: Inbox) -> None:
         self._rest = rest

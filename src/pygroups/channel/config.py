@@ -1,4 +1,4 @@
-"""The limits and time-outs that a program may set.  Sizes are in bytes, times in seconds."""
+"""The limits and timeouts that a program may set.  Sizes are in bytes, times in seconds."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ def _seconds(name: str) -> float:
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits and time-outs of one member.  Sizes are in bytes, times in seconds.
+    """Limits and timeouts of one member.  Sizes are in bytes, times in seconds.
 
-    All members of a group need the same `run_bytes` and `window`; the group refuses a member that has others.
-    `internal`: the limits of the layers and drivers, with times in microseconds; they are no part of the interface and
-    may change with each version.  UsageError for values that cannot be, or do not go together.
+    All members of a group need equal `run_bytes` and `window`; the group refuses a member with other values.
+    `internal`: the limits of the layers and drivers, with times in microseconds.  They are not part of the public
+    interface, and can change with each version.  Raises UsageError for invalid values, and for values that contradict
+    each other.
     """
 
     run_bytes: int = _DEFAULT.run_bytes  # the largest payload
-    window: int = _DEFAULT.window  # own messages that at least one member has not read yet; then `send` waits
-    queue_max: int = _DEFAULT.queue_max  # unread events while the reading task itself sends, before WouldDeadlock
+    window: int = _DEFAULT.window  # the most unread own messages; when it is full, `send` waits
+    queue_max: int = _DEFAULT.queue_max  # the most unread events while the reading task waits in `send`
     datagram: int = _DEFAULT.datagram  # over UDP: the largest packet, without the headers of IP and UDP
-    link_bytes: int = _DEFAULT.link_bytes  # queued for one connection; the rest is dropped, and sent again later
-    heartbeat: float = _seconds("heartbeat")  # between two signs of life
-    heartbeat_timeout: float = _seconds("heartbeat_timeout")  # without a sign of life, before a member is asked
-    verify_timeout: float = _seconds("verify_timeout")  # for its answer, before it is suspected
-    leave_timeout: float = _seconds("leave_timeout")  # for leaving in good order
-    state_timeout: float = _seconds("state_timeout")  # for get_state(), before another member gives its state
-    connect_timeout: float = _seconds("connect_timeout")  # for a connection to be made and answered
-    stats_period: float = _seconds("stats_period")  # between two `stats` records in the journal
+    link_bytes: int = _DEFAULT.link_bytes  # the most data queued for a connection; more is dropped and sent again later
+    heartbeat: float = _seconds("heartbeat")  # time between two heartbeats
+    heartbeat_timeout: float = _seconds("heartbeat_timeout")  # time without a heartbeat before a member is probed
+    verify_timeout: float = _seconds("verify_timeout")  # time for the answer to a probe before a member is suspected
+    leave_timeout: float = _seconds("leave_timeout")  # time for an orderly leave
+    state_timeout: float = _seconds("state_timeout")  # time for get_state() before another member gives its state
+    connect_timeout: float = _seconds("connect_timeout")  # time until a new connection is established and answered
+    stats_period: float = _seconds("stats_period")  # time between two `stats` records in the journal
     internal: Limits = _DEFAULT
 
     def __post_init__(self) -> None:
@@ -65,7 +66,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"config link_bytes={self.link_bytes:,} must be at least window={self.window:,}")
 
     def limits(self) -> Limits:
-        """The same for the layers and drivers: whole microseconds."""
+        """The same limits for the layers and drivers, with times in whole microseconds."""
         sizes = {name: getattr(self, name) for name in ("run_bytes", "window", "queue_max", "datagram", "link_bytes")}
         times = {name: round(getattr(self, name) * SECOND) for name in TIMES}
         return msgspec.structs.replace(self.internal, **sizes, **times)

@@ -1,4 +1,4 @@
-"""What a channel tells its application, in one ordered stream of events."""
+"""The events that a channel gives to its application, in one ordered stream."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pygroups.core.view import ViewId
 
 
 class Happening(msgspec.Struct, frozen=True):
-    """Base of all that a channel yields."""
+    """Base of all events of a channel."""
 
 
 class Message(Happening, frozen=True, gc=False):
-    """A message was delivered.
+    """A delivered message.
 
-    `number` counts what `sender` sent to everyone in its life, from 1, or rises with what it sent to this member alone.
-    `position` is the message's place in the view, from 0, the same at every member in profile `total`; None if it was
-    sent to this member alone.
+    `number` counts the messages of `sender` to all members, from 1.  Messages to this member alone have increasing
+    numbers of their own.  `position` is the place of the message in the view, from 0, and is the same at every member
+    in profile `total`.  It is None for a message to this member alone.
     """
 
     sender: Address
@@ -29,11 +29,12 @@ class Message(Happening, frozen=True, gc=False):
 
 
 class View(Happening, frozen=True):
-    """The members agreed on who they are now.
+    """The members have agreed on a new list of members.
 
-    `members` stand in rank order, the first one coordinates.  `transitional` are those who came with this member from
-    its last view, itself included: they have seen exactly the same messages.  `primary` is true if this view has more
-    than half of the members of the last primary view.  It is a hint: two sides of a split can both have it for a while.
+    `members` are in rank order; the first one is the coordinator.  `transitional` are the members that came with this
+    member from its previous view, itself included.  They have delivered exactly the same messages.  `primary` is true
+    if this view has more than half of the members of the last primary view, or half of them with its first member.  It
+    is a hint: two sides of a network split can both be primary for a while.
     """
 
     id: ViewId
@@ -51,15 +52,15 @@ class View(Happening, frozen=True):
 
 
 class Suspected(Happening, frozen=True):
-    """`member` seems to be gone; unless it answers, a view without it follows."""
+    """`member` seems to have crashed.  If `member` does not answer, a view without it follows."""
 
     member: Address
 
 
 class Slow(Happening, frozen=True):
-    """`member` has read none of this member's messages for `seconds`, and the window is full of them.
+    """The window has been full for `seconds` with messages that `member` has not read.
 
-    Told after 5 seconds, and again each time that it has lasted twice as long.
+    The event comes after 5 seconds, and again each time the duration has doubled.
     """
 
     member: Address
@@ -67,23 +68,23 @@ class Slow(Happening, frozen=True):
 
 
 class Undelivered(Happening, frozen=True):
-    """These messages to `to` were not acknowledged, and nobody will send them again; it may have had them."""
+    """`to` did not acknowledge these messages, and they will not be sent again.  `to` may have received them."""
 
     to: Address
     numbers: range
 
 
 class JournalLost(Happening, frozen=True):
-    """The journal cannot be written.  The member goes on without; `stats()` counts what is missing."""
+    """The journal cannot be written.  The member goes on without a journal; `stats()` counts the missing records."""
 
     reason: str
 
 
 class Left(Happening, frozen=True):
-    """The last event: this member is in the group no more.
+    """The last event: this process is not a member any more.
 
-    `reason` is "left" or "excluded"; `unknown` are the numbers of own messages that were accepted and not delivered
-    here: the others may have delivered them or not.
+    `reason` is "left", "excluded" or "crashed".  `unknown` are the numbers of this member's messages that were accepted
+    and not delivered here.  Other members may have delivered them.
     """
 
     reason: str
@@ -91,7 +92,7 @@ class Left(Happening, frozen=True):
 
 
 def first_view(me: Address, skipped: list[View], view: View) -> View:
-    """The first view that the application is given, after some that it was not given."""
+    """The first view for the application, in which the changes of the `skipped` earlier views are included."""
     if not skipped:
         return view
     joined = {member for other in (*skipped, view) for member in other.joined}
@@ -101,7 +102,7 @@ def first_view(me: Address, skipped: list[View], view: View) -> View:
 
 
 def translated(event: object) -> Happening | None:
-    """A core event as the application sees it; None for what it does not see."""
+    """The application's event for a core event; None for a core event that the application does not get."""
     if isinstance(event, core.NewView):
         members = event.view.members
         return View(event.view.id, members, members[0], event.primary, event.joined, event.left, event.transitional)

@@ -1,4 +1,4 @@
-"""What a channel is told, looked at before anything is opened: every refusal is one sentence that says what to do."""
+"""The options of a channel, checked before anything is opened.  Each error message says how to correct the option."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _lives = itertools.count(1)  # channels of this process
 
 
 class Options(NamedTuple):
-    """What a channel was told, checked; see Channel for the meaning of each."""
+    """The checked options of a channel; see Channel for the meaning of each."""
 
     group: str
     profile: Profile
@@ -60,7 +60,7 @@ def checked_options(
     events: str,
     config: Config | Limits | None,
 ) -> Options:
-    """The options, or UsageError, or NotBuilt for those that are designed and not there yet."""
+    """The checked options.  Raises UsageError for a wrong value, and NotBuilt for a value that is not built yet."""
     _check_types(profile=profile, name=name, bind=bind, advertise=advertise, discovery=discovery)
     _check_flags(insecure=insecure, journal_payloads=journal_payloads, journal_fsync=journal_fsync)
     chosen = profile_named(profile)
@@ -95,7 +95,7 @@ def checked_options(
 
 
 def refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: object) -> None:
-    """NotBuilt for each option that is part of the design and has no effect yet."""
+    """Raise NotBuilt for an option that is part of the design and is not built yet."""
     if expect is not None:
         raise NotBuilt("expect= is not built yet: leave it out")
     if rejoin:
@@ -148,14 +148,14 @@ def _limits(config: Config | Limits | None) -> Limits:
 
 
 def default_name() -> str:
-    """A name that no other channel of this machine has now: host, process and, from the second on, which channel."""
+    """A unique name: host and process id, and from the second channel of the process on also the channel's number."""
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:40] or "host"
     number = next(_lives)
     return f"{host}-{os.getpid()}" + (f"-{number}" if number > 1 else "")
 
 
 def boot_id() -> str:
-    """An id of the boot of this machine: monotonic clocks compare within one only."""
+    """The id of this machine's boot: monotonic clocks are comparable only within one boot."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:  # another system, or no descriptor is left
