@@ -104,7 +104,7 @@ def test_a_get_state_that_does_not_return_is_told_to_the_joiners(caplog: pytest.
 
 def test_a_program_that_does_not_come_to_it_gives_no_state_either() -> None:
     told, _, _ = given_by(App(), read=False)
-    assert told == failed("get_state() was not asked for it, because the program did not read its events within 0.05 s")
+    assert told == failed("get_state() was not called, because the program read no events for 0.05 s")
 
 
 @pytest.mark.parametrize("fault", ["hangs", "raises"])
@@ -124,7 +124,7 @@ def test_an_iterator_that_goes_wrong_is_told_to_the_joiners(fault: str) -> None:
         assert told == failed("the iterator of get_state() raised ZeroDivisionError")
         assert [type(one) for one in later] == [ZeroDivisionError]
     else:
-        assert told == failed("the iterator of get_state() gave nothing for 0.05 s")
+        assert told == failed("the iterator of get_state() gave no bytes for 0.05 s")
         assert later == []
     assert error is None
 
@@ -206,7 +206,7 @@ def test_a_joiner_whose_only_provider_dies_is_told_that_the_state_is_lost(tmp_pa
         await asyncio.sleep(0.02)
         first._member.crash(AssertionError("dies"))
         await until(lambda: len(second.view.members) == 1)
-        with pytest.raises(StateLost, match="begins without one"):
+        with pytest.raises(StateLost, match="this member has no state"):
             await anext(second)
         with pytest.raises(StateLost):
             await ready

@@ -24,7 +24,7 @@ def test_both_kinds_of_time_out_are_time_outs(tmp_path: Path) -> None:
             await channel.send(b"x", until="stable", timeout=0)
         assert isinstance(late.value, Unknown)
         assert late.value.number == 1
-        assert str(late.value) == "message 1 was not stable within 0 s; it may still be"
+        assert str(late.value) == "message 1 was not stable within 0 s; the message may still become stable"
         with pytest.raises(TimeoutError):
             await channel.send_many([b"x", b"y"], until="stable", timeout=0)
         with pytest.raises(TimeoutError) as full:
@@ -54,12 +54,12 @@ def test_the_number_of_a_message_to_one_member_cannot_be_waited_for(tmp_path: Pa
         channel = await group.joined("A")
         number = await channel.send(b"x", to=channel.address)
         assert number == 1
-        with pytest.raises(NotBuilt, match="have the receiver answer"):
+        with pytest.raises(NotBuilt, match="let the receiver send an answer"):
             await channel.wait(number)
-        with pytest.raises(UsageError, match="message 1 was not sent to everyone: no message was, so far"):
+        with pytest.raises(UsageError, match="message 1 is not one of this .* to all members: there is none so far"):
             await channel.wait(1)
         await channel.send(b"y")
-        with pytest.raises(UsageError, match="to everyone: the numbers of such messages are 1 to 1"):
+        with pytest.raises(UsageError, match="to all members: their numbers so far are 1 to 1"):
             await channel.wait(2)
 
     in_a_group(tmp_path, story)

@@ -181,7 +181,7 @@ def test_the_end_tells_each_what_is_known_of_its_message() -> None:
         outbox.give_up("the end")
         with pytest.raises(Unknown, match="the end before message 1 was stable"):
             await accepted
-        with pytest.raises(NotSent, match="the end: the message was not sent"):
+        with pytest.raises(NotSent, match="the message was not sent: the end"):
             await waiting
         with pytest.raises(ChannelClosed, match="the end"):
             await outbox.send(b"x", None, None, None)

@@ -78,7 +78,7 @@ def test_a_loop_that_was_blocked_is_reported(caplog: pytest.LogCaptureFixture) -
     story.run(0.1, late=3.0)
     assert (story.dog.stalls, story.dog.longest_stall) == (1, 3 * SECOND)
     (line,) = lines(caplog)
-    assert "the event loop was blocked for 3.0 s; after heartbeat_timeout, 5 s, the other members remove" in line
+    assert "the event loop was blocked for 3.0 s; after heartbeat_timeout (5 s) the other members remove" in line
 
 
 def test_a_loop_that_is_often_blocked_is_not_reported_each_time(caplog: pytest.LogCaptureFixture) -> None:
@@ -96,11 +96,11 @@ def test_what_lasts_is_reported_after_five_seconds_and_each_time_it_lasted_twice
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     story = Story()
-    story.joins = "waits to join: waiting for B to answer"
+    story.joins = "the join waits for an answer of B"
     story.run(4)
     assert lines(caplog) == []
     story.run(37)
-    assert [line.rpartition(", ")[2] for line in lines(caplog)] == ["5 s", "10 s", "20 s", "40 s"]
+    assert [line.rpartition(" (for ")[2] for line in lines(caplog)] == ["5 s)", "10 s)", "20 s)", "40 s)"]
     story.joins = None
     story.run(20)
     assert len(lines(caplog)) == 4
@@ -145,7 +145,7 @@ def test_a_join_says_for_whom_it_waits(caplog: pytest.LogCaptureFixture) -> None
             group.partition(["A"], ["B"])
             joining = asyncio.create_task(group.channel("g", name="B").__aenter__())
             await asyncio.sleep(7)
-            assert lines(caplog)[0] == f"B in group 'g': waits to join: waiting for {first.address} to answer, 5 s"
+            assert lines(caplog)[0] == f"B in group 'g': the join waits for an answer of {first.address} (for 5 s)"
             joining.cancel()
             await asyncio.wait([joining])
             group.heal()
@@ -215,7 +215,7 @@ def test_members_that_answer_each_other_in_a_task_group_are_told(caplog: pytest.
             for result in results:
                 assert isinstance(result, ExceptionGroup)
                 assert all(isinstance(error, WouldDeadlock) for error in result.exceptions)
-                assert "members would wait for each other" in str(result.exceptions[0])
+                assert "members would block each other" in str(result.exceptions[0])
 
     run(story)
 

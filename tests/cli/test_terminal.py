@@ -126,9 +126,9 @@ def test_a_terminal_is_told_what_a_join_waits_for_and_a_pipe_is_not(terminal: Op
         command = [sys.executable, "-m", "pygroups", "join", "g", "--discovery", f"dir:{tmp_path / 'groups'}"]
         piped = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         name = re.escape(os.uname().nodename)
-        pattern = rf"pygroups: Ada in group 'g': waits to join: waiting for {name}\S*@\w+ to answer, \d+ s"
-        ada.shows("to answer, ")
-        ada.shows(" s\r\n")
+        pattern = rf"pygroups: Ada in group 'g': the join waits for an answer of {name}\S*@\w+ \(for \d+ s\)"
+        ada.shows("waits for an answer of ")
+        ada.shows(" s)\r\n")
         assert re.search(pattern, ada.screen), ada.screen
         ada.type("\x03")
         assert ada.ended() == 0

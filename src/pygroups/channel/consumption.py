@@ -1,4 +1,4 @@
-"""What the application has consumed, for the windows of those who sent it: told to the stack once a turn."""
+"""The messages that the application has consumed.  The stack gets them once a turn, for the windows of the senders."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from pygroups.core.top import Delivered
 
 
 class Consumption:
-    """Marks of what was consumed, per origin: of multicasts, and of what was sent to this member alone."""
+    """Marks of the consumed messages per origin: of multicasts, and of messages to this member alone."""
 
     def __init__(self, me: Address, schedule: Callable[[], None]) -> None:
         self.me = me
         self.schedule = schedule
         self.own_read = 0  # bytes of own multicasts that were consumed here
         self._own_unread: deque[tuple[int, int]] = deque()  # the number after the last message of a run, its bytes
-        self._multicasts: Marks = {}  # consumed, and not told yet
+        self._multicasts: Marks = {}  # consumed and not reported to the stack yet
         self._unicasts: Marks = {}
-        self._had_multicasts: Marks = {}  # consumed, told or not
+        self._had_multicasts: Marks = {}  # consumed, reported or not
         self._had_unicasts: Marks = {}
 
     def arrived(self, item: Delivered) -> None:
-        """A run was delivered, and is unread."""
+        """Note a delivered run, which is unread."""
         if item.position >= 0 and item.run.origin == self.me:
             self._own_unread.append((item.run.next, len(item.run.body)))
 
     def consume(self, item: Delivered) -> None:
-        """The application has done with this run, and with all before it of the same origin."""
+        """Note that the application has consumed this run, and all earlier runs of the same origin."""
         if item.position >= 0:
             self._mark(item, self._multicasts, self._had_multicasts)
         else:
@@ -48,7 +48,7 @@ class Consumption:
         self.schedule()
 
     def take(self) -> Consumed | None:
-        """What was consumed since this was asked last."""
+        """The messages that were consumed since the last call; None if there are none."""
         if not self._multicasts and not self._unicasts:
             return None
         consumed = Consumed(self._multicasts, self._unicasts)
@@ -56,6 +56,6 @@ class Consumption:
         return consumed
 
     def forget_outside(self, members: Container[Address]) -> None:
-        """Nothing more comes from those who are no members."""
+        """Forget the marks of processes that are not members, because no message of theirs will follow."""
         self._had_multicasts = {origin: mark for origin, mark in self._had_multicasts.items() if origin in members}
         self._had_unicasts = {origin: mark for origin, mark in self._had_unicasts.items() if origin in members}

@@ -1,7 +1,7 @@
-"""Reading: what was delivered waits here for the application, and what it has consumed is told to the stack.
+"""Reading: the inbox queues events for the application, and reports consumed messages to the stack.
 
-Messages wait in the runs they came in and are opened when the application reaches them.  An event counts as applied,
-and a run as consumed, when the application asks for the next one.
+Messages stay in their runs until the application reaches them.  An event counts as applied, and a run as consumed, when
+the application asks for the next event.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from .loading import Loading
 from .pace import Pace
 from .states import States, Wanted
 
-# in the context of the task that reads, and so in that of every task that it starts: the inbox that it reads
+# the inbox that the current task reads; tasks that the reading task starts inherit this value
 READS: ContextVar[object] = ContextVar("pygroups_reads", default=None)
 
-DEADLOCK: Final = 10 * SECOND  # the reading task reads nothing, and a send that it started waits, for so long
+DEADLOCK: Final = 10 * SECOND  # time without a read while a send that the reading task started waits
 ANSWERING: Final = (
-    "the message was not sent, because members would wait for each other: the task that reads the events started this "
+    "the message was not sent, because the members would block each other: the task that reads the events started this "
     f"send (with gather, wait_for or a TaskGroup) and has read nothing for {DEADLOCK // SECOND} s, while the send "
-    "waits for room in the window; as long as nobody reads, no window empties.  Call send in the reading task itself, "
+    "waits for the window, which opens only when members read.  Call send in the reading task itself, "
     "or in a task that the reading task does not wait for"
 )
-SLICE_MESSAGES: Final = 512  # iteration looks at the clock at least so often
-BATCH_MESSAGES: Final = 8_192  # in a batch at most
-BATCH_TARGET: Final = 200 * MILLISECOND  # batches shrink for a program that blocks the loop longer than this with one
+SLICE_MESSAGES: Final = 512  # iteration checks the clock at least once in so many messages
+BATCH_MESSAGES: Final = 8_192  # the most messages in a batch
+BATCH_TARGET: Final = 200 * MILLISECOND  # batches shrink if the program blocks the loop longer than this with a batch
 
 
 class Raised(NamedTuple):
-    """An error that the reader is to see; after a `final` one nothing follows."""
+    """An error for the reader.  A `final` error is the last item."""
 
     error: BaseException
     final: bool
 
 
 class Opened(NamedTuple):
-    """The rest of a run whose messages the application is being given."""
+    """A run whose messages the application is reading."""
 
     item: Delivered
     payloads: list[bytes]
@@ -79,29 +79,29 @@ class Inbox:
         self.drop = drop
         self.queue: deque[Item] = deque()
         self.queue_bytes = 0  # of runs
-        self.in_state: list[range] = []  # own messages that were dropped here, because the state to come holds them
-        self.began = False  # the application was given a view
-        self.arrival: asyncio.Future[None] | None = None  # the reader waits for anything to come
-        self.reader: asyncio.Task[object] | None = None  # who read last
+        self.in_state: list[range] = []  # own messages that were removed here, because the coming state has them
+        self.began = False  # the application has received a view
+        self.arrival: asyncio.Future[None] | None = None  # the reader waits for the next item
+        self.reader: asyncio.Task[object] | None = None  # the task that read last
         self.reading = False
         self.events = Pace(now, SLICE_MESSAGES)
         self.batches = Pace(now, BATCH_MESSAGES, BATCH_TARGET)
-        self.loop_ran = True  # since the application was given its last batch
-        self.opened: Opened | None = None  # the run whose messages are being given
-        self.giving: Iterator[bytes] = iter(())  # of the last slice, what the application has not come to
-        self.seen = (0, 0)  # its progress, at the last look
+        self.loop_ran = True  # since the application got its last batch
+        self.opened: Opened | None = None  # the run whose messages the application is reading
+        self.giving: Iterator[bytes] = iter(())  # the unread payloads of the last slice
+        self.seen = (0, 0)  # the progress of the application at the last check
         self.seen_at = 0
-        self.read: list[Delivered] = []  # given to the application, which has not asked for the next event
-        self.generous = 0  # reasons for which unread messages count as consumed at present
-        self.guarded: list[asyncio.Future[None]] = []  # what the reading task itself waits for in `send`
-        self.answers: dict[asyncio.Future[None], int] = {}  # what tasks that it started wait for there, and since when
-        self.ended = False  # the last event was read
-        self.why_ended: BaseException | None = None  # what is raised after the last event; None: iteration just ends
+        self.read: list[Delivered] = []  # runs with the application, which has not asked for the next event yet
+        self.generous = 0  # the number of reasons for which unread messages count as consumed now
+        self.guarded: list[asyncio.Future[None]] = []  # futures of the sends of the reading task itself
+        self.answers: dict[asyncio.Future[None], int] = {}  # of the sends of tasks that it started, with their start
+        self.ended = False  # the application has read the last event
+        self.why_ended: BaseException | None = None  # raised after the last event; None: iteration ends
 
     # -- from the stack
 
     def put(self, item: Item) -> None:
-        """One more for the application."""
+        """Queue `item` for the application."""
         self.queue.append(item)
         if isinstance(item, Delivered):
             self.queue_bytes += len(item.run.body)
@@ -112,7 +112,7 @@ class Inbox:
             self.arrival.set_result(None)
 
     def begin_again(self, loading: Loading, view: View) -> None:
-        """A joiner will get its state as of `view`: what it was not given yet is part of that state."""
+        """Begin with a state at the start of `view`.  The state contains the queued messages, so remove them."""
         skipped = [item for item in self.queue if isinstance(item, View)]
         self.in_state += self._own_queued()
         for item in self.queue:
@@ -121,7 +121,8 @@ class Inbox:
         self._replace(loading, view if self.began else first_view(self.me, skipped, view))
 
     def forget_state(self) -> list[int]:
-        """The state that this member waits for will not come, nor what was to follow it: the own messages in it."""
+        """Give up the state that this member waits for, and all queued messages.  Returns the own messages among
+        them."""
         loading = self.states.loading
         if loading is None or loading.ready.is_set():
             return []
@@ -135,29 +136,29 @@ class Inbox:
         return [range(run.first, run.next) for run in runs if run.origin == self.me]
 
     def forked(self, why: str) -> None:
-        """This is a child of the process that reads: a reader here is told so."""
+        """This process is a forked child: a read here raises ChannelClosed."""
         self.queue.clear()
         self.opened = None
         self.queue.append(Raised(ChannelClosed(why), final=True))
 
     def _replace(self, *items: Item) -> None:
-        """These, in place of what a state holds, and then what none does."""
+        """Replace the queue by `items`, followed by the queued items that no state contains."""
         kept = [item for item in self.queue if _outlives_a_state(item)]
         self.queue.clear()
         self.queue_bytes = 0
         for item in (*items, *kept):
-            self.put(item)  # of runs only unicasts are left, so none of our own is counted twice
+            self.put(item)  # the kept runs are unicasts, so no own multicast is counted twice
 
     # -- to the application
 
     async def next(self, *, whole: bool) -> Iterator[Happening]:
-        """The next events, at least one: some of one run, or, with `whole`, all that are there up to a view.
+        """The next events, at least one: some of one run, or with `whole` all queued events up to a view.
 
-        However much is queued, the loop gets a turn every few milliseconds.  After the last event this raises
-        StopAsyncIteration, or what has ended the channel.
+        The event loop runs other tasks every few milliseconds, however many events are queued.  After the last event
+        this raises StopAsyncIteration, or the error that ended the channel.
         """
         if self.reading:
-            raise UsageError("another task reads this channel's events: let one task read them and hand them on")
+            raise UsageError("another task reads this channel's events: let one task read them and pass them on")
         self._applied()
         if self.reader is not (task := asyncio.current_task()):
             self.reader = task
@@ -178,9 +179,9 @@ class Inbox:
         raise self.why_ended or StopAsyncIteration
 
     async def _let_the_loop_run(self, pace: Pace, whole: bool) -> None:
-        """Give the loop a turn, if it has had none for a while.
+        """Let the event loop run other tasks, if it has not run them for a while.
 
-        After a batch it may have had one: then the time says nothing of how long the program blocks it.
+        If the loop ran after the last batch, the elapsed time is not a time for which the program blocked the loop.
         """
         if whole and self.loop_ran:
             pace.let_run()
@@ -190,12 +191,12 @@ class Inbox:
 
     @property
     def has_unread(self) -> bool:
-        """Whether the application has not asked for all that is queued here."""
+        """Whether the application has not read all queued events."""
         return bool(self.queue or self.read or self.opened)
 
     @property
     def progress(self) -> tuple[int, int]:
-        """It has changed whenever the application has come to a further event meanwhile."""
+        """A value that changes whenever the application reads a further event."""
         return max(self.events.given_at, self.batches.given_at), length_hint(self.giving)
 
     async def _wait(self) -> None:
@@ -206,13 +207,14 @@ class Inbox:
             self.arrival = None
 
     async def _open(self, pace: Pace, whole: bool) -> Iterator[Happening] | None:
-        """The events of the first item; it leaves the queue only when nothing can be cancelled any more."""
+        """The events of the first item.  The item leaves the queue after the last await, so a cancellation loses
+        nothing."""
         if self.opened is not None or isinstance(self.queue[0], Delivered):
             return self._batch(pace) if whole else self._slice(pace)
         item = self.queue[0]
         error = None
         if isinstance(item, Wanted):
-            with self._generosity():  # get_state() may take long, and nothing is read meanwhile
+            with self._generosity():  # get_state() may take long, and the program reads nothing during that time
                 error = await self.states.provide(item)
         elif isinstance(item, Loading):
             error = await self._load(item)
@@ -234,7 +236,7 @@ class Inbox:
         return self._take(pace)
 
     def _take(self, pace: Pace) -> Iterator[Happening] | None:
-        """As many messages of the first run as the pace allows; None for a run that holds none."""
+        """As many messages of the first run as the pace allows; None for a run without messages."""
         opened = self.opened or self._open_run()
         if opened is None:
             return None
@@ -283,9 +285,9 @@ class Inbox:
         self.loop_ran = True
 
     async def _load(self, loading: Loading) -> StateLost | None:
-        """Hold everything back until the state is set; it may begin anew with another provider meanwhile.
+        """Wait until the state is set, before any event is given.  The transfer may restart with another provider.
 
-        What set_state() raises is raised at each read: nothing follows a state that was not set.
+        Each read raises the error of set_state(), because no event can follow a state that was not set.
         """
         with self._generosity():
             try:
@@ -296,10 +298,10 @@ class Inbox:
             self.in_state.clear()
         return None
 
-    # -- what is consumed
+    # -- consumption
 
     def _applied(self) -> None:
-        """The application asks for the next event: it has done with those before."""
+        """The application asks for the next event, so it has applied all earlier ones."""
         for item in self.read:
             self.consumption.consume(item)
         self.read.clear()
@@ -314,7 +316,7 @@ class Inbox:
 
     @contextmanager
     def _generosity(self) -> Iterator[None]:
-        """As long as this lasts, what lies unread costs no sender its window, up to `queue_max`."""
+        """Within this context unread messages count as consumed, up to `queue_max`, so they fill no sender's window."""
         self.be_generous()
         try:
             yield
@@ -322,7 +324,7 @@ class Inbox:
             self.generous -= 1
 
     def be_generous(self) -> None:
-        """From now on what nobody has read counts as consumed."""
+        """From now on unread messages count as consumed."""
         self.generous += 1
         for item in self.queue:
             if isinstance(item, Delivered) and self.queue_bytes <= self.queue_max:
@@ -330,7 +332,7 @@ class Inbox:
 
     @contextmanager
     def guard(self, waiting: asyncio.Future[None]) -> Iterator[None]:
-        """A task waits in `send`.  If it is the one that reads, others must not wait for it: it cannot read now."""
+        """Guard a task that waits in `send`.  While the reading task waits, unread messages count as consumed."""
         if asyncio.current_task() is not self.reader:
             with self._noted(waiting):
                 yield
@@ -340,7 +342,7 @@ class Inbox:
         self.guarded.append(waiting)
         try:
             with self._generosity():
-                for item in self.read:  # nor what the application is working on
+                for item in self.read:  # the events that the application is handling count as consumed too
                     self.consumption.consume(item)
                 if self.opened is not None:
                     self.consumption.consume(self.opened.item)
@@ -350,7 +352,7 @@ class Inbox:
 
     @contextmanager
     def _noted(self, waiting: asyncio.Future[None]) -> Iterator[None]:
-        """A task waits in `send` that does not read; perhaps the one that reads started it, and waits for it."""
+        """Note the send of a task that does not read, if the reading task started that task and may wait for it."""
         if READS.get() is not self:
             yield
             return
@@ -361,7 +363,7 @@ class Inbox:
             del self.answers[waiting]
 
     def end_deadlocks(self, now: int) -> None:
-        """Raise WouldDeadlock in each send that the reading task started and, by all signs, waits for."""
+        """Raise WouldDeadlock in each send that the reading task started and seems to wait for."""
         if self.progress != self.seen:
             self.seen, self.seen_at = self.progress, now
         if self.reading or not self.has_unread or now - self.seen_at < DEADLOCK:
@@ -372,7 +374,7 @@ class Inbox:
 
 
 class NoInbox(Inbox):
-    """The inbox of a program that only sends: what arrives counts as read, and is not kept."""
+    """The inbox of a program that only sends: it keeps no events, and every message counts as read."""
 
     def put(self, item: Item) -> None:
         if isinstance(item, Delivered):
@@ -380,18 +382,18 @@ class NoInbox(Inbox):
             self.consumption.consume(item)
 
     async def next(self, *, whole: bool) -> Iterator[Happening]:
-        raise UsageError("this channel keeps no events, because it was opened with events='none': leave that out")
+        raise UsageError("this channel keeps no events, because it was opened with events='none': leave the option out")
 
 
 def _deadlock(queue_max: int) -> WouldDeadlock:
     return WouldDeadlock(
-        f"the task that reads the events waits in send with more than {queue_max:,} bytes of them unread behind it: "
-        "the message was not sent; send from another task, or read on"
+        f"the message was not sent: the task that reads the events waits in send, and more than {queue_max:,} bytes of "
+        "events are unread; send from another task, or read first"
     )
 
 
 def _outlives_a_state(item: Item) -> bool:
-    """What no state holds: what was sent to this member alone, and what was said to nobody else."""
+    """Whether no state contains the item: messages and news for this member alone."""
     if isinstance(item, Delivered):
         return item.position < 0
     return isinstance(item, JournalLost | Undelivered | Raised)

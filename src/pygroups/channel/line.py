@@ -1,4 +1,4 @@
-"""Senders that wait, in order, for room in one window."""
+"""The line of senders that wait for room in one window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Waiting(NamedTuple):
 
 
 class Line:
-    """The line before one window.  Room that was given to a sender stays reserved until that sender has run."""
+    """The senders before one window.  Room that a sender was given stays reserved until the sender's task has run."""
 
     def __init__(self, window: int) -> None:
         self.window = window
@@ -29,20 +29,21 @@ class Line:
         return not self.waiting and not self.reserved
 
     def join(self, size: int) -> asyncio.Future[None]:
-        """Stand in line for `size` bytes; the future is done when they are reserved."""
+        """Wait in line for `size` bytes.  The future is done when the bytes are reserved."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append(Waiting(woken, size))
         return woken
 
     def done(self, woken: asyncio.Future[None], size: int) -> None:
-        """Whoever waited for this runs again: it takes what was reserved, or gives up."""
+        """End the wait of a sender, which uses the reserved room now, or gives up."""
         if not woken.done():
-            woken.cancel()  # the guard let nobody wait: no room is kept for it
+            woken.cancel()  # the guard raised an error before the wait: reserve no room
         elif not woken.cancelled() and woken.exception() is None:
             self.reserved -= size
 
     def wake(self, room: int) -> int:
-        """Wake those in line for whom there is room, once a quarter of the window is free; the room that is left."""
+        """Wake the senders for which there is room, once a quarter of the window is free.  Returns the remaining
+        room."""
         waiting = self.waiting
         while waiting and (waiting[0].woken.done() or room >= min(max(waiting[0].size, self.quarter), self.window)):
             woken, size = waiting.popleft()
@@ -53,7 +54,7 @@ class Line:
         return room
 
     def fail(self, error: Callable[[], Exception]) -> None:
-        """Nobody gets any room any more."""
+        """Raise an error in every waiting sender."""
         while self.waiting:
             woken, _ = self.waiting.popleft()
             if not woken.done():

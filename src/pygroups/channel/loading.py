@@ -1,4 +1,4 @@
-"""The state that a joiner begins with: on its way, arrived, set."""
+"""The state that a joiner starts with: it arrives in parts, and is then set."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pygroups.core.view import ViewId
 
 
 class Loading:
-    """A joiner's state on its way: as of `view`, which holds what `digest` says.
+    """A joiner's state at the start of `view`, which contains the messages below the marks of `digest`.
 
-    `again`: this member has waited for a state before, from a provider that will not give it any more.
+    `again`: this member has waited for a state before, from a provider that did not give it.
     """
 
     def __init__(self, view: ViewId, digest: Marks, *, again: bool) -> None:
@@ -22,19 +22,19 @@ class Loading:
         self.again = again
         self.provider: Address | None = None
         self.parts: list[bytes] = []
-        self.none = False  # there is no state to be had: begin with what there is
-        self.superseded = False  # another one, of a later view, comes in its place; or none, at the end
+        self.none = False  # no member has a state: start without one
+        self.superseded = False  # the state of a later view replaces this one, or the member has ended
         self.ready = asyncio.Event()
-        self.setting: asyncio.Task[None] | None = None  # the application sets the state
-        self.error: Exception | None = None  # what that raised; or the state is lost
+        self.setting: asyncio.Task[None] | None = None  # the task that calls set_state()
+        self.error: Exception | None = None  # the error of set_state(), or StateLost
 
     @property
     def is_lost(self) -> bool:
-        """Whether there was a state, and every member that had it is gone."""
+        """Whether the group had a state, and every member that had it is gone."""
         return self.none and self.again
 
     def supersede(self) -> None:
-        """This state will not be set."""
+        """Give up this state: it will not be set."""
         self.superseded = True
         self.ready.set()
         if self.setting is not None:
@@ -42,15 +42,13 @@ class Loading:
 
 
 def lost() -> StateLost:
-    """What a program that keeps a state is told when it has to begin without one."""
+    """The error for a program that keeps a state and has to start without one."""
     return StateLost(
-        "no member that had the group's state is left, or able to give it: this member begins without one; "
+        "this member has no state: the members that had the group's state are gone, or could not give it; "
         "to go on with an empty state, catch StateLost and read on"
     )
 
 
 def unset() -> ChannelClosed:
-    """What a program is told that reads on after its channel left while the state was being set."""
-    return ChannelClosed(
-        "the channel left its group while set_state() ran: the state is not set, and what follows it is not given"
-    )
+    """The error for a program that reads on after its channel left during set_state()."""
+    return ChannelClosed("the channel left its group while set_state() ran: the state is not set, and no event follows")

@@ -1,4 +1,4 @@
-"""What a channel tells the people who run its program: the logger `pygroups.channel` of the standard library."""
+"""The log lines of a channel, in the standard library's logger `pygroups.channel`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ LOGGER: Final = logging.getLogger("pygroups.channel")
 
 
 class Log:
-    """Log lines of one channel; each begins with the member and its group."""
+    """The log of one channel.  Each line begins with the member and its group."""
 
     def __init__(self, member: str, group: str) -> None:
         self._who = f"{member} in group {group!r}: "
 
     def info(self, text: str, *values: object) -> None:
-        """What happened as it should."""
+        """Log a normal event."""
         LOGGER.info("%s" + text, self._who, *values)
 
     def warning(self, text: str, *values: object) -> None:
-        """What somebody may have to look at."""
+        """Log an event that may need attention."""
         LOGGER.warning("%s" + text, self._who, *values)

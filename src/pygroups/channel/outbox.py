@@ -1,4 +1,4 @@
-"""Sending: what is accepted, who waits for room in the window, and who waits until a message has arrived."""
+"""Sending: the outbox accepts messages, and lets senders wait for the window and for `until`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Payload = bytes | bytearray | memoryview
 Until = Literal["delivered", "stable"]
 Guard = Callable[["asyncio.Future[None]"], AbstractContextManager[None]]
 
-SHUT: Final = -1  # the credit of a channel that takes nothing at once
+SHUT: Final = -1  # the credit of a channel that accepts no message without a wait
 
 
 class NumberToOne(int):
-    """The number of a message to one member; these are counted apart, for each receiver."""
+    """The number of a message to one member.  Each receiver has a count of its own."""
 
 
 class Top(Protocol):
-    """The top of the stack, as a sender sees it; see core/top.py."""
+    """The part of the top layer that a sender uses; see core/top.py."""
 
     env: Env
 
@@ -43,11 +43,12 @@ class Top(Protocol):
 
 
 class Outbox:
-    """Between `send` and the top of the stack.
+    """The part of a channel between `send` and the top of the stack.
 
-    `credit` is how many bytes may be accepted at once; each turn sets it anew.  `guard` is entered with the future that
-    a sender waits for: the task that reads the events must not wait for itself.  `own_read`: how many bytes of own
-    multicasts the application here has read; its own reading counts like anybody's.  `ask`: tells the stack a wish.
+    `credit`: the bytes that `send` may accept without a wait; each turn sets it again.  `guard`: a context for the
+    future of a waiting sender, because the task that reads the events must not wait for itself.  `own_read`: the bytes
+    of own multicasts that this application has read; they fill the window until it has read them.  `ask`: sends an
+    event to the stack.
     """
 
     def __init__(
@@ -70,8 +71,8 @@ class Outbox:
         self.limit = top.env.config.run_bytes
         self.window = top.env.config.window
         self.quarter = self.window // 4
-        self.ended: str | None = None  # why nothing arrives any more
-        self.cause: BaseException | None = None  # the fault that ended it
+        self.ended: str | None = None  # the reason why no message arrives any more
+        self.cause: BaseException | None = None  # the internal error that ended the channel
         self.line = Line(self.window)  # of multicasts
         self.lines: dict[Address, Line] = {}  # of messages to one member
         self.until: dict[Until, deque[tuple[int, asyncio.Future[None]]]] = {"delivered": deque(), "stable": deque()}
@@ -80,7 +81,7 @@ class Outbox:
     # -- from the application
 
     async def send(self, payload: Payload, to: Address | None, until: Until | None, timeout: float | None) -> int:
-        """Accept `payload` when there is room, and wait `until` it has arrived; its number."""
+        """Accept `payload` when there is room, and wait for `until`.  Returns the number of the message."""
         data = self.checked(payload)
         _check_how(to, until, timeout)
         number = 0
@@ -92,7 +93,7 @@ class Outbox:
         except TimeoutError:
             if number:
                 raise _late(number, until, timeout) from None
-            raise Timeout(f"the window had no room for the message within {timeout} s; it was not sent") from None
+            raise Timeout(f"the message was not sent: the window had no room for it within {timeout} s") from None
         return number
 
     def send_nowait(self, payload: Payload, to: Address | None) -> int:
@@ -100,11 +101,11 @@ class Outbox:
         data = self.checked(payload)
         self._check_open(to)
         if not self._take(len(data) + ENTRY_BYTES, to):
-            raise WouldBlock(f"the window {_of(to)}is full: the message was not sent")
+            raise WouldBlock(f"the message was not sent: the window {_of(to)}is full")
         return self._accepted(data, to)
 
     async def send_many(self, payloads: Iterable[Payload], until: Until | None, timeout: float | None) -> list[int]:
-        """Accept `payloads` in order; their numbers.  What is raised says how many were accepted before."""
+        """Accept `payloads` in order.  Returns their numbers; NotSent.accepted has the number of those accepted."""
         _check_how(None, until, timeout)
         numbers: list[int] = []
         accepted = False
@@ -124,21 +125,22 @@ class Outbox:
             raise
         except TimeoutError:
             if not limit.expired():
-                raise  # of the application's own iterable
+                raise  # an error of the application's own iterable
             if accepted:
                 raise _late(numbers[-1], until, timeout) from None
-            raise Timeout(f"the window had no room for all within {timeout} s", len(numbers)) from None
+            sent = f"{len(numbers)} messages were sent, and the others were not"
+            raise Timeout(f"{sent}: the window had no room for them within {timeout} s", len(numbers)) from None
         return numbers
 
     async def wait(self, number: int, until: Until, timeout: float | None) -> None:
-        """Wait until own multicast `number` has arrived."""
+        """Wait until own multicast `number` is delivered or stable."""
         _check_how(None, until, timeout)
         if isinstance(number, NumberToOne):
-            raise NotBuilt("wait() for a message to one member is not built yet: have the receiver answer")
+            raise NotBuilt("wait() for a message to one member is not built yet: let the receiver send an answer")
         if not 0 < number < self.top.unknown().stop:
             last = self.top.unknown().stop - 1
-            which = f"the numbers of such messages are 1 to {last} so far" if last else "no message was, so far"
-            raise UsageError(f"message {number} was not sent to everyone: {which}")
+            which = f"their numbers so far are 1 to {last}" if last else "there is none so far"
+            raise UsageError(f"message {number} is not one of this member's messages to all members: {which}")
         try:
             async with asyncio.timeout(timeout):
                 await self._arrival(number, until)
@@ -146,7 +148,7 @@ class Outbox:
             raise _late(number, until, timeout) from None
 
     def checked(self, payload: Payload) -> bytes:
-        """`payload` as bytes that nobody changes any more; UsageError if it is none, or too large."""
+        """`payload` as immutable bytes.  Raises UsageError for another type, and for a payload that is too large."""
         if type(payload) is not bytes:
             if not isinstance(payload, bytes | bytearray | memoryview):
                 kind = type(payload).__name__
@@ -181,25 +183,25 @@ class Outbox:
         if self.closed is not None:
             raise ChannelClosed(self.closed) from self.cause
         if to is not None and not isinstance(to, Address):
-            raise UsageError(f"to={to!r} is no address: take one from channel.view.members or from a message's sender")
+            raise UsageError(f"to={to!r} is not an address: use one of channel.view.members, or a message's sender")
         if to is not None and to not in self.members():
             raise _not_in_view(to)
 
     def _check_still_open(self, to: Address | None) -> None:
-        """Since a sender was woken the channel may have closed, or the receiver have left."""
+        """Check again after a wait: the channel may have closed, or the receiver may have left."""
         if self.closed is not None:
             raise self._too_late()
         if to is not None and to not in self.members():
             raise _not_in_view(to)
 
     def _too_late(self) -> Exception:
-        return _because(NotSent(f"{self.closed}: the message was not sent"), self.cause)
+        return _because(NotSent(f"the message was not sent: {self.closed}"), self.cause)
 
     async def _room(self, size: int, to: Address | None) -> None:
-        """Wait in line for so much of the window.  Whoever is cancelled here has not sent."""
+        """Wait in line for `size` bytes of the window.  A sender that is canceled here has not sent its message."""
         if to is None:
             line = self.line
-            self.credit = SHUT  # who comes later stands in line too
+            self.credit = SHUT  # later senders wait in line too
         else:
             line = self.lines.setdefault(to, Line(self.window))
         woken = line.join(size)
@@ -215,7 +217,7 @@ class Outbox:
     # -- from the stack
 
     def turned(self) -> None:
-        """A turn is over: see how much room there is, and who may have it."""
+        """A turn is over: give the free room of the windows to the waiting senders."""
         if self.closed is not None:
             return
         room = self.room() - self.line.reserved
@@ -226,7 +228,7 @@ class Outbox:
             self._serve_lines()
 
     def _serve_lines(self) -> None:
-        """Whoever waits to send to one member: there is room, or this member has left."""
+        """Wake the senders to single members, if there is room, or if the receiver has left."""
         members = self.members()
         for to, line in list(self.lines.items()):
             if to in members:
@@ -238,19 +240,19 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """How many senders wait for room."""
+        """The number of senders that wait for room."""
         return len(self.line.waiting) + sum([len(line.waiting) for line in self.lines.values()])
 
     def room(self) -> int:
-        """How many bytes the window has left: a message is in it until every member has read it, this one included."""
+        """The free bytes of the window.  A message fills it until every member, this one included, has read it."""
         return min(self.top.room(), self.window - (self.top.sent_bytes() - self.own_read()))
 
     def waited_for(self) -> dict[Address, int]:
-        """The members to whom something is to be sent that waits for room, and how much room there is."""
+        """The receivers of unicasts that wait for room, with the free bytes of their windows."""
         return {to: self.top.room(to) for to, line in self.lines.items() if line.waiting}
 
     def holders(self) -> tuple[Address, ...]:
-        """Who holds the window shut: the members that have read least of it; nobody while it is open."""
+        """The members that keep the window full, because they have read least; empty while the window is open."""
         if self.room() >= self.quarter:
             return ()
         others, unread = self.top.room(), self.window - (self.top.sent_bytes() - self.own_read())
@@ -262,21 +264,21 @@ class Outbox:
         if number < getattr(self.reached, until):
             return
         if self.ended is not None:
-            raise Unknown(f"{self.ended} before message {number} was {until}; it may still be", number) from self.cause
+            raise _unknown(self.ended, number, until) from self.cause
         if until == "stable":
-            self.ask(StableWanted(number + 1))  # so that nobody's vote waits for its period
+            self.ask(StableWanted(number + 1))  # so that the members vote at once
         arrived = asyncio.get_running_loop().create_future()
         line = self.until[until]
         insort(line, (number, arrived), key=lambda waiting: waiting[0])
         try:
             await arrived
         except asyncio.CancelledError:
-            with suppress(ValueError):  # it may have been told in the same pass
+            with suppress(ValueError):  # on_reached() may have removed it in the same pass of the loop
                 line.remove((number, arrived))
             raise
 
     def on_reached(self, reached: Reached) -> None:
-        """Own messages have arrived."""
+        """Wake the senders whose messages are delivered or stable."""
         self.reached = reached
         for until, line in self.until.items():
             below = getattr(reached, until)
@@ -288,12 +290,12 @@ class Outbox:
     # -- the beginning and the end
 
     def open(self) -> None:
-        """The channel has joined."""
+        """The channel has joined: accept messages."""
         self.closed = None
         self.turned()
 
     def close(self, why: str, cause: BaseException | None = None) -> None:
-        """Nothing is accepted any more; who waits for room hears that its message was not sent."""
+        """Accept no further messages, and raise NotSent in the senders that wait for room."""
         self.cause = cause or self.cause
         if self.closed is None:
             self.closed, self.credit = why, SHUT
@@ -302,23 +304,28 @@ class Outbox:
         self.lines.clear()
 
     def forked(self, why: str) -> None:
-        """This is a child of the process that sends: nothing is accepted here, and nobody here was waiting."""
+        """This process is a forked child: it accepts no messages, and has no waiting senders."""
         self.closed, self.ended, self.credit = why, why, SHUT
 
     def give_up(self, why: str, cause: BaseException | None = None) -> None:
-        """Nothing arrives any more, because of a fault perhaps."""
+        """Accept no further messages, and raise Unknown in the senders that wait for `until`.  `cause`: a crash's
+        error."""
         self.close(why, cause)
         self.closed = self.ended = why
         for until, line in self.until.items():
             while line:
                 number, arrived = line.popleft()
                 if not arrived.done():
-                    unknown = Unknown(f"{why} before message {number} was {until}; it may still be", number)
-                    arrived.set_exception(_because(unknown, self.cause))
+                    arrived.set_exception(_because(_unknown(why, number, until), self.cause))
+
+
+def _unknown(why: str, number: int, until: Until) -> Unknown:
+    return Unknown(f"{why} before message {number} was {until}; the message may still be delivered", number)
 
 
 def _late(number: int, until: Until | None, timeout: float | None) -> UnknownYet:
-    return UnknownYet(f"message {number} was not {until} within {timeout} s; it may still be", number)
+    late = f"message {number} was not {until} within {timeout} s"
+    return UnknownYet(f"{late}; the message may still become {until}", number)
 
 
 def _of(to: Address | None) -> str:
@@ -326,11 +333,11 @@ def _of(to: Address | None) -> str:
 
 
 def _not_in_view(to: Address) -> NotSent:
-    return NotSent(f"{to} is not in the view: the message was not sent")
+    return NotSent(f"the message was not sent: {to} is not in the view")
 
 
 def _because(error: Exception, cause: BaseException | None) -> Exception:
-    """`error`, as if it was raised from `cause`."""
+    """`error` with `cause` as its cause, as `raise error from cause` would set it."""
     error.__cause__ = cause
     return error
 
@@ -339,6 +346,6 @@ def _check_how(to: Address | None, until: Until | None, timeout: float | None) -
     if until not in (None, "delivered", "stable"):
         raise UsageError(f"until={until!r} is not known: use 'delivered' or 'stable'")
     if until is not None and to is not None:
-        raise NotBuilt("until= together with to= is not built yet: have the receiver answer")
+        raise NotBuilt("until= together with to= is not built yet: let the receiver send an answer")
     if timeout is not None and not (isinstance(timeout, int | float) and timeout >= 0):
         raise UsageError(f"timeout={timeout!r} must be a number of seconds, or None to wait without limit")

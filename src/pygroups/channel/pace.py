@@ -1,7 +1,7 @@
-"""How many messages a reader is given before the event loop gets a turn.
+"""The pace of reading: the number of messages that a reader gets before the event loop runs other tasks.
 
-A program that handles each message without an `await` that suspends would otherwise keep the loop for as long as
-anything is queued: no heartbeat leaves this member, and the others remove it.
+A program that handles messages without a suspending `await` would otherwise keep the loop as long as messages are
+queued. The member would then send no heartbeat, and the other members would remove it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final
 
 from pygroups.core.limits import MILLISECOND
 
-TURN: Final = 5 * MILLISECOND  # the loop gets a turn when the program has run for so long
-FIRST: Final = 16  # messages in the first slice, before anything was measured
+TURN: Final = 5 * MILLISECOND  # the longest time that the program runs before the loop runs other tasks
+FIRST: Final = 16  # messages in the first slice, before the first measurement
 
 
 class Pace:
-    """Adapts the size of a slice to how long the program takes for a message; the clock is read once for a slice.
+    """Adapts the size of a slice to the time that the program needs for a message.  Reads the clock once for a slice.
 
-    `most`: messages in a slice at most; `target`: the microseconds that a slice may take.
+    `most`: the most messages in a slice.  `target`: the microseconds that a slice may take.
     """
 
     def __init__(self, now: Callable[[], int], most: int, target: int = TURN) -> None:
@@ -28,10 +28,10 @@ class Pace:
         self.allowed = FIRST
         self.given = 0  # messages in the last slice
         self.given_at = 0
-        self.ran_at = 0  # when the loop had a turn last, as far as is known
+        self.ran_at = 0  # the last known time at which the loop ran other tasks
 
     def is_late(self) -> bool:
-        """The program asks for more: learn from the last slice, and say whether the loop is to have a turn first."""
+        """Adapt the size after the last slice.  Returns whether the loop must run other tasks before the next one."""
         now = self.now()
         took = now - self.given_at
         if took > self.target:
@@ -42,11 +42,11 @@ class Pace:
         return now - self.ran_at >= TURN
 
     def ran(self) -> None:
-        """The loop has had a turn."""
+        """The loop has run other tasks."""
         self.given_at = self.ran_at = self.now()
 
     def let_run(self) -> None:
-        """The program asks for more, and has let the loop run meanwhile."""
+        """The loop has run other tasks since the last slice, because the program let it."""
         self._grow()
         self.ran()
 

@@ -1,6 +1,6 @@
-"""What a session gets from its surroundings: a name, randomness, clocks, a network, discovery, a journal.
+"""The platform of a session: it provides names, random numbers, clocks, the network, discovery and the journal.
 
-An event loop may carry a platform of its own, as the loop of pygroups.testing does.  All sessions on that loop use it.
+An event loop can have a platform of its own, as the loop of pygroups.testing does.  All sessions on that loop use it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from pygroups.journal.writer import JournalError, JournalWriter
 from .options import Options, boot_id, default_name
 
 SessionType = TypeVar("SessionType", contravariant=True)
-PLATFORM: Final = "pygroups_platform"  # the attribute of an event loop that carries a platform
+PLATFORM: Final = "pygroups_platform"  # the attribute of an event loop that has a platform
 
 
 class Connections(Network, Protocol):
-    """A member's network, with its beginning and its end; see drivers/tcp.py."""
+    """A member's network, with the functions that open and drain it; see drivers/tcp.py."""
 
     contact: str
     receive: Callable[[memoryview], None]
@@ -44,7 +44,7 @@ class Connections(Network, Protocol):
 
 
 class Meeting(Discovery, Protocol):
-    """Where members find each other, with its beginning; see drivers/directory.py."""
+    """The place where members find each other, with the function that opens it; see drivers/directory.py."""
 
     happened: Callable[[Event], None]
     count: Callable[[str], None]
@@ -53,28 +53,28 @@ class Meeting(Discovery, Protocol):
 
 
 class Platform(Protocol[SessionType]):
-    """What a session needs of where it runs."""
+    """The parts of the outside world that a session uses."""
 
     clock: Clock
 
     def address(self, options: Options) -> Address:
-        """The address of a new life; its name is the option, or one that nobody else has."""
+        """The address of a new member.  Its name is the option, or a unique name."""
 
     def chance(self, me: Address) -> Random: ...
     def loop(self) -> Loop:
-        """Where a member's turns and timers run."""
+        """The loop for the member's turns and timers."""
 
     def network(self, me: Address, options: Options) -> Connections: ...
     def meeting(self, me: Address, options: Options) -> Meeting: ...
     def journal(self, me: Address, options: Options) -> Journal | None:
-        """The journal of this life, if there is to be one; UsageError when it cannot be had."""
+        """The journal of the member, or None without the option.  Raises UsageError if it cannot be opened."""
 
     def ready(self, session: SessionType) -> None:
-        """The session is put together, and has not joined."""
+        """Called when the session is complete, before the join."""
 
 
 class LocalPlatform:
-    """The real platform: TCP or UDP, a folder for discovery, the kernel's randomness and clocks."""
+    """The real platform: TCP or UDP, a folder for discovery, the kernel's random numbers and clocks."""
 
     clock: Clock = CLOCK
 
@@ -104,7 +104,7 @@ class LocalPlatform:
         return journal_on_disk(me, options, socket.gethostname(), boot_id())
 
     def ready(self, session: object) -> None:
-        """There is nothing to add."""
+        """Do nothing."""
 
 
 LOCAL: Final = LocalPlatform()
@@ -117,7 +117,7 @@ def platform_of_the_loop() -> Platform[Any]:
 
 
 def journal_on_disk(me: Address, options: Options, host: str, boot: str) -> JournalWriter | None:
-    """The journal in the folder that the options name, if they do."""
+    """The journal in the folder that the options name, or None."""
     if options.journal is None:
         return None
     try:

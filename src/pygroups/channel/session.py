@@ -1,4 +1,4 @@
-"""What stands behind an open channel: the member, its events, what it sends, its state, and how it comes and goes."""
+"""The session of an open channel: its member, inbox, outbox and state, and the join and the leave."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from .watchdog import Watchdog
 
 DRAIN_SECONDS: Final = 0.5  # for the last frames to reach the kernel
 EXCLUDED: Final = (
-    "the other members removed this one from the group, because they heard nothing from it for heartbeat_timeout: "
-    "its event loop was blocked, its process was stopped, or the network was cut; open a new channel to join again"
+    "the other members removed this member from the group, because they received nothing from it for "
+    "heartbeat_timeout: its event loop was blocked, its process was stopped, or the network was cut; "
+    "open a new channel to join again"
 )
 
 
 class Session:
-    """One life in a group.  It is the inbox of its member: what a turn leaves for the application comes here."""
+    """One membership in a group.  The session receives the events that a turn has for the application."""
 
     def __init__(self, options: Options) -> None:
         loop = asyncio.get_running_loop()
@@ -45,12 +46,12 @@ class Session:
         self.me = me = here.address(options)
         self.view: View | None = None
         self.leaving = False
-        self.quiet = False  # the program has marked that the group is at rest, so leaving writes no statistics
+        self.quiet = False  # the program has written the mark `quiet`, so the leave writes no statistics
         self.crash: BaseException | None = None
         self.joined: asyncio.Future[None] = loop.create_future()
         self.left: asyncio.Future[Left] = loop.create_future()
         self.closing: asyncio.Task[Left] | None = None
-        self.elsewhere: str | None = None  # why it cannot be used here: this is a child of the process that opened it
+        self.elsewhere: str | None = None  # set in a forked child: the message of ChannelClosed there
         config = options.config
         self.network = here.network(me, options)
         self.directory = here.meeting(me, options)
@@ -74,10 +75,10 @@ class Session:
         self.watchdog = Watchdog(self, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
         self.found: tuple[Address, ...] = ()  # members that the join is waiting for
         self.suspected: dict[Address, None] = {}
-        self.changing = False  # a change of the view is under way
-        self.progress = (0, 0)  # of the program's reading, at the last look
-        self.left_window = -1  # bytes that have left the window, at the last look
-        self.alone: dict[Address, int] = {}  # members to whom something alone waits to be sent, and the room for it
+        self.changing = False  # a view change is in progress
+        self.progress = (0, 0)  # of the program's reading, at the last check
+        self.left_window = -1  # bytes that have left the window, at the last check
+        self.alone: dict[Address, int] = {}  # receivers of waiting unicasts, with the free bytes of their windows
         watched(self)
         here.ready(self)
 
@@ -102,10 +103,11 @@ class Session:
     def _members(self) -> tuple[Address, ...]:
         return () if self.view is None else self.view.members
 
-    # -- coming and going
+    # -- join and leave
 
     async def join(self) -> None:
-        """Open everything, and become a member; Refused, or NameTaken, when the group says no."""
+        """Open network, discovery and journal, and join the group.  Raises Refused or NameTaken if the group
+        refuses."""
         try:
             await self.network.open()
             self.directory.open(self.network.contact)
@@ -119,11 +121,11 @@ class Session:
             self.watchdog.stop()
             self.member.close()
             self._end("left")
-            self.joined.cancel()  # whoever waits in ready() hears of the end
+            self.joined.cancel()  # ends the waits in ready()
             raise
 
     async def ready(self) -> None:
-        """Wait until this member has joined, and has its state, if it keeps one."""
+        """Wait until this member has joined and its state, if it keeps one, is set."""
         await asyncio.wait([self.joined])
         while not self.left.done() and (loading := self.states.loading) is not None:
             await self.states.load(loading)
@@ -133,7 +135,7 @@ class Session:
             raise ChannelClosed("the channel has left its group")
 
     async def leave(self) -> Left:
-        """Leave in good order, then close everything; the last event."""
+        """Leave in an orderly way, then close everything.  Returns the last event."""
         if not self.leaving:
             self.leaving = True
             self.sending.close("the channel is leaving its group")
@@ -150,7 +152,7 @@ class Session:
             self.states.stop()
             self.member.close()
             self._end("left")
-        await asyncio.sleep(0)  # the connections close in the next pass of the loop, which may be its last
+        await asyncio.sleep(0)  # the connections close in the next pass of the loop, which can be its last pass
         return left
 
     # -- the member's inbox
@@ -178,7 +180,7 @@ class Session:
                 self._on_news(event)
 
     def _on_news(self, event: Run | core.Event) -> None:
-        """What concerns others: suspicions, the beginning of a view change, messages that nobody acknowledged."""
+        """Handle suspicions, the start of a view change, and unacknowledged messages to single members."""
         if isinstance(event, core.Block):
             self.changing = True
         elif isinstance(event, core.Suspect):
@@ -208,10 +210,11 @@ class Session:
             self.left.set_result(Left("crashed", unknown))
 
     def forked(self) -> None:
-        """In a child the channel is the parent's: whatever is asked of it here raises."""
+        """In a forked child every use of the channel raises ChannelClosed, because the channel belongs to the
+        parent."""
         self.elsewhere = (
-            "this is another process: the channel belongs to the process that opened it; "
-            "open a channel of its own after the fork"
+            "the channel belongs to another process, which opened it before the fork; "
+            "open a new channel in this process"
         )
         self.sending.forked(self.elsewhere)
         self.reading.forked(self.elsewhere)
@@ -239,7 +242,7 @@ class Session:
     def _on_state_wanted(self, event: core.StateWanted) -> None:
         if self.options.state is None:
             self.states.give_none(event)
-        elif not self.leaving:  # nobody may read any more; the next view has another provider
+        elif not self.leaving:  # a leaving program may not read any more; the next view has another provider
             self.reading.put(self.states.want(event))
 
     def _on_excluded(self, event: core.Excluded) -> None:
@@ -255,7 +258,7 @@ class Session:
             self.closing = asyncio.get_running_loop().create_task(self.leave(), name="pygroups closes")
 
     def _end(self, reason: str) -> None:
-        """Whoever waits for anything hears that it is over; once."""
+        """Tell the application and all waiting tasks that the membership has ended; only once."""
         if self.left.done():
             return
         left = Left(reason, [*self.reading.forget_state(), *self.sending.top.unknown()])
@@ -267,20 +270,20 @@ class Session:
         else:
             self.log.warning("%s", EXCLUDED)
 
-    # -- what the watchdog looks at
+    # -- the checks of the watchdog
 
     def waits_to_join(self) -> str | None:
         if self.joined.done():
             return None
         if not self.found:
-            return "waits to join: no member has been found, and another process may be founding the group"
-        return f"waits to join: waiting for {', '.join([str(member) for member in self.found])} to answer"
+            return "the join waits: no member was found, and another process may be founding the group"
+        return f"the join waits for an answer of {', '.join([str(member) for member in self.found])}"
 
     def changes_view(self) -> str | None:
         if not self.changing or self.left.done():
             return None
-        names = ", ".join([str(member) for member in self.suspected]) or "nobody"
-        return f"waits for a change of the view, in which nothing is sent; suspected: {names}"
+        names = ", ".join([str(member) for member in self.suspected]) or "none"
+        return f"a view change is in progress, and no message is sent until it ends; suspected members: {names}"
 
     def holders(self) -> Sequence[Address]:
         sending = self.sending
@@ -293,22 +296,22 @@ class Session:
         alone = [member for member, room in self.alone.items() if before.get(member) == room]
         holders = dict.fromkeys([*(() if moved else sending.holders()), *alone])
         if reads:
-            holders.pop(self.me, None)  # it reads, only not its own messages: others' come first
+            holders.pop(self.me, None)  # the program reads; it has only not reached its own messages yet
         return tuple(holders)
 
     def is_slow(self, member: Address, seconds: float) -> None:
         size = self.options.config.window
         if member == self.me:
             self.log.warning(
-                "this program has read none of its events for %.0f s, and its window (%d bytes) is full of messages of "
-                "its own, so that send waits: read the events, or open the channel with events='none'",
+                "send waits, because this program has read no event for %.0f s, and the window (%d bytes) is full of "
+                "its own messages: read the events, or open the channel with events='none'",
                 seconds,
                 size,
             )
             return
         self.log.warning(
-            "%s has read none of this member's messages for %.0f s, and the window (%d bytes) is full of them, so that "
-            "send waits",
+            "send waits, because %s has read none of this member's messages for %.0f s, and the window (%d bytes) is "
+            "full of them",
             member,
             seconds,
             size,
@@ -324,7 +327,7 @@ def _refusal(event: core.Excluded) -> Refused:
         return Refused("the channel left before it had joined its group")
     if event.reason == "name taken":
         return NameTaken(f"{event.detail}: choose another name, or end that process first")
-    return Refused(event.detail or f"the group does not take this member: {event.reason}")
+    return Refused(event.detail or f"the group refuses this member: {event.reason}")
 
 
 def _top(stack: Stack) -> Top:

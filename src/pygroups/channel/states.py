@@ -1,7 +1,7 @@
-"""The application's state: given to those who join, taken before anything else when this member joins.
+"""State transfer for the application: a member gives its state to joiners, and a joiner sets it before any event.
 
-The state is that of the start of a view: `get_state` is awaited where the reader comes to that view in its events, so
-exactly what was before it has been applied.
+The state is the state at the start of a view.  `get_state` is called when the program has read all events before that
+view, so the state contains exactly these events.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ _SIGN: Final = 1 << 63
 
 
 class State(Protocol):
-    """What `Channel(state=...)` takes."""
+    """The object for `Channel(state=...)`."""
 
     async def get_state(self) -> bytes | AsyncIterable[bytes]:
-        """The state as it is now: bytes, or an iterator over a snapshot.  The group goes on while it is read."""
+        """The current state: bytes, or an iterator over a snapshot.  The group goes on while the iterator is read."""
 
     async def set_state(self, data: bytes) -> None:
-        """Begin with this state; what follows it comes as events."""
+        """Start with the state `data`.  All later changes come as events."""
 
 
 class Recorder(Protocol):
-    """What states need of the member."""
+    """The part of a member that state transfer uses."""
 
     def ask(self, event: Event) -> None: ...
     def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None: ...
 
 
 class Wanted:
-    """A state that joiners wait for, until the application has given it."""
+    """A request for the application's state, for the joiners of a view."""
 
     def __init__(self, event: StateWanted) -> None:
         self.event = event
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # given, or failed
-        self.error: Exception | None = None  # what get_state() raised
-        self.asking: asyncio.Task[None] | None = None  # get_state() runs
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # the state is given, or failed
+        self.error: Exception | None = None  # the error of get_state()
+        self.asking: asyncio.Task[None] | None = None  # the task that calls get_state()
         self.timer: Timer | None = None
 
     def over(self) -> None:
-        """Nobody waits for this application any more."""
+        """End the request."""
         if self.timer is not None:
             self.timer.cancel()
         if not self.done.done():
@@ -62,7 +62,7 @@ class Wanted:
 
 
 class Giving:
-    """A state that is being given: how much each joiner has taken."""
+    """A transfer in progress: the number of chunks that each joiner has acknowledged."""
 
     def __init__(self, joiners: tuple[Address, ...]) -> None:
         self.taken: dict[Address, int] = dict.fromkeys(joiners, 0)
@@ -70,7 +70,7 @@ class Giving:
 
 
 class States:
-    """Both sides of the transfer, for one channel.  `broke` is told what the application's own snapshot raised."""
+    """Both sides of the transfer, for one channel.  `broke` is called with an error of the application's snapshot."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class States:
         self.tasks: dict[asyncio.Task[None], None] = {}
 
     def stop(self) -> None:
-        """Give nothing any more."""
+        """Stop all transfers from this member."""
         self.stopped = True
         for wanted in list(self.wanted.values()):
             self._close(wanted)
@@ -104,7 +104,7 @@ class States:
             task.cancel()
 
     def _start(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
-        """Application code runs in a task of its own: a read that is cancelled does not cancel it."""
+        """Run application code in a task of its own, so that a canceled read does not cancel the code."""
         task = asyncio.get_running_loop().create_task(work, name=f"pygroups {name}")
         self.tasks[task] = None
         task.add_done_callback(lambda done: self.tasks.pop(done, None))
@@ -113,20 +113,21 @@ class States:
     # -- giving
 
     def give_none(self, event: StateWanted) -> None:
-        """This member has no state: whoever joins begins with what it has."""
+        """Tell the joiners that this member has no state, so that they start without one."""
         for joiner in event.joiners:
             self.recorder.ask(StateChunk(event.view, joiner, b"", last=True, none=True))
 
     def want(self, event: StateWanted) -> Wanted:
-        """Joiners wait for a state; the application has `state_timeout` to come to this event and to give it."""
+        """Make a request for the state.  The application must reach it and answer it within `state_timeout`."""
         wanted = self.wanted[event.view] = Wanted(event)
         wanted.timer = self.later(self.patience, lambda: self._late(wanted))
         return wanted
 
     async def provide(self, wanted: Wanted) -> Exception | None:
-        """Take the state now; it is read and sent while the application goes on.  What get_state() raised, if it did.
+        """Call get_state(), and start the transfer, which runs beside the application.  Returns the error of
+        get_state().
 
-        A cancellation here ends only the waiting.
+        A cancellation ends this wait, and not the call.
         """
         if self.stopped or wanted.done.done():
             return wanted.error
@@ -138,7 +139,7 @@ class States:
     async def _ask(self, wanted: Wanted) -> None:
         try:
             pieces = await self._snapshot()
-        except Exception as error:  # noqa: BLE001 (the application's own code: it is told, and so are the joiners)
+        except Exception as error:  # noqa: BLE001 (an error of the application: the read raises it, the joiners get it)
             wanted.error = error
             self._failed(wanted.event, wanted.event.joiners, f"get_state() raised {_named(error)}")
             self._close(wanted)
@@ -153,7 +154,7 @@ class States:
     async def _snapshot(self) -> AsyncIterator[bytes]:
         assert self.state is not None
         taken: object = self.state.get_state()
-        if isinstance(taken, Awaitable):  # else it was written as a generator, which is an iterator already
+        if isinstance(taken, Awaitable):  # otherwise get_state() is a generator function, and `taken` an iterator
             taken = await taken
         if isinstance(taken, bytes | bytearray | memoryview):
             return _one(bytes(taken))
@@ -162,12 +163,13 @@ class States:
         raise UsageError(f"get_state() must return bytes or an async iterator of bytes, not {type(taken).__name__}")
 
     def _late(self, wanted: Wanted) -> None:
-        """The application has not given its state in time; the joiners turn to another member."""
+        """The application has not given its state in time, so the joiners need another provider."""
         asking = wanted.asking
-        did = (
-            "was not asked for it, because the program did not read its events" if asking is None else "did not return"
-        )
-        self._failed(wanted.event, wanted.event.joiners, f"get_state() {did} within {self.patience:g} s")
+        if asking is None:
+            reason = f"get_state() was not called, because the program read no events for {self.patience:g} s"
+        else:
+            reason = f"get_state() did not return within {self.patience:g} s"
+        self._failed(wanted.event, wanted.event.joiners, reason)
         self._close(wanted)
         if asking is not None:
             asking.cancel()
@@ -177,10 +179,10 @@ class States:
         wanted.over()
 
     def _failed(self, event: StateWanted, joiners: Iterable[Address], reason: str) -> None:
-        """This member gives no state for this view: the joiners and the log are told."""
+        """Tell the joiners, and log, that this member gives no state for this view."""
         names = [joiner.name for joiner in joiners]
         if names:
-            self.log.warning("gives no state to %s: %s", ", ".join(names), reason)
+            self.log.warning("this member gives no state to %s: %s", ", ".join(names), reason)
         for joiner in joiners:
             self.recorder.ask(StateFailed(event.view, joiner, reason[:TEXT_MAX]))
 
@@ -189,7 +191,7 @@ class States:
         try:
             await self._send(wanted, giving, pieces)
         except TooLong:
-            late = f"the iterator of get_state() gave nothing for {self.patience:g} s"
+            late = f"the iterator of get_state() gave no bytes for {self.patience:g} s"
             self._failed(wanted, tuple(giving.taken), late)
         except Exception as error:  # noqa: BLE001 (as in _ask)
             self._failed(wanted, tuple(giving.taken), f"the iterator of get_state() raised {_named(error)}")
@@ -210,7 +212,7 @@ class States:
                 digest.update(piece)
                 await self._room(giving, chunks)
                 if not giving.taken:
-                    return  # nobody needs it any more
+                    return  # no joiner needs the state any more
         for joiner in giving.taken:
             self._record("state_get", wanted.view, joiner, wanted.digest, size, digest.intdigest())
         self._chunk(wanted.view, giving, last, last=True)
@@ -220,13 +222,13 @@ class States:
             self.recorder.ask(StateChunk(view, joiner, data, last))
 
     async def _room(self, giving: Giving, chunks: int) -> None:
-        """Wait until the slowest joiner has all but a few of the chunks."""
+        """Wait until the slowest joiner has acknowledged all chunks but the last few."""
         while giving.taken and chunks - min(giving.taken.values()) > self.config.state_chunks_ahead:
             giving.news.clear()
             await giving.news.wait()
 
     def on_taken(self, event: StateTaken) -> None:
-        """A joiner has taken some of it, or is gone."""
+        """A joiner has acknowledged some chunks, or has left."""
         giving = self.givings.get(event.view)
         if giving is None or event.joiner not in giving.taken:
             return
@@ -239,7 +241,7 @@ class States:
     # -- taking
 
     def begin(self, view: ViewId, digest: Marks) -> Loading:
-        """A state of `view` will come; one that was on its way is forgotten."""
+        """Expect a state at the start of `view`.  It replaces an earlier state that was not set yet."""
         before = self.loading
         if before is not None:
             before.supersede()
@@ -247,13 +249,13 @@ class States:
         return self.loading
 
     def forget(self) -> None:
-        """The state that this member waits for will not come."""
+        """Expect no state any more."""
         if self.loading is not None:
             self.loading.supersede()
             self.loading = None
 
     def on_arrived(self, event: StateArrived) -> None:
-        """A part of the state has come."""
+        """A chunk of the state has arrived."""
         loading = self.loading
         if loading is None or event.view != loading.view:
             return  # this application keeps no state
@@ -263,9 +265,9 @@ class States:
             loading.ready.set()
 
     async def load(self, loading: Loading) -> None:
-        """Have the application begin with the state, once it is here.  Raises what set_state() raised, or StateLost.
+        """Wait for the whole state, and call set_state() once.  Raises the error of set_state(), or StateLost.
 
-        A cancellation here ends only the waiting: the state is set once.
+        A cancellation ends this wait, and not the call.
         """
         await loading.ready.wait()
         if loading.superseded:
@@ -290,7 +292,7 @@ class States:
         loading.parts.clear()
         try:
             await self.state.set_state(data)
-        except Exception as error:  # noqa: BLE001 (the application's own code: it is raised where the program reads)
+        except Exception as error:  # noqa: BLE001 (an error of the application: the read raises it)
             loading.error = error
             return
         assert loading.provider is not None
@@ -315,7 +317,7 @@ async def _one(data: bytes) -> AsyncIterator[bytes]:
 
 @asynccontextmanager
 async def _closing(pieces: AsyncIterator[bytes]) -> AsyncIterator[None]:
-    """Close the application's iterator, if it can be, however its reading ends: a snapshot may be open behind it."""
+    """Close the application's iterator, if it has aclose(), in any case: it may hold an open snapshot."""
     try:
         yield
     finally:
@@ -324,11 +326,11 @@ async def _closing(pieces: AsyncIterator[bytes]) -> AsyncIterator[None]:
 
 
 class TooLong(Exception):
-    """The application's iterator gave nothing for `state_timeout`."""
+    """The application's iterator gave no bytes for `state_timeout`."""
 
 
 async def _in_time(pieces: AsyncIterator[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
-    """The same pieces; raises TooLong when one takes longer than `seconds`."""
+    """The same pieces.  Raises TooLong if a piece takes longer than `seconds`."""
     while True:
         try:
             async with asyncio.timeout(seconds) as limit:
@@ -347,7 +349,7 @@ def _named(error: Exception) -> str:
 
 
 async def _cut(pieces: AsyncIterator[bytes], size: int) -> AsyncGenerator[bytes, None]:
-    """The same bytes in pieces of `size`, the last one shorter; yields to the loop between any two."""
+    """The same bytes in pieces of `size`; the last one may be shorter.  Yields to the loop between two pieces."""
     rest = bytearray()
     async for piece in pieces:
         rest += piece

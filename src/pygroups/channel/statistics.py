@@ -1,4 +1,4 @@
-"""What `channel.stats()` says: counters, what is held now, and what it may come to."""
+"""The values of `channel.stats()`: counters, gauges, and the bound of the memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .session import Session
 
 
 def statistics(session: Session) -> dict[str, Any]:
-    """Plain values that JSON can hold; sizes in bytes.
+    """Plain values that JSON can represent, with sizes in bytes.
 
-    `gauges` is what the layers hold, all 0 when everything is quiet.  `memory_bound` is what the queues of this member
-    may come to in this view, by arithmetic: see memory_bound.
+    `gauges`: the number of things that each layer holds, all 0 when the group is quiet.  `memory_bound`: the computed
+    limit of this member's queues in the current view; see memory_bound().
     """
     options, member, reading = session.options, session.member, session.reading
     env, journal, view = member.stack.env, member.journal, session.view
@@ -40,13 +40,13 @@ def statistics(session: Session) -> dict[str, Any]:
 
 
 def memory_bound(session: Session) -> int:
-    """What messages may occupy here at most, in bytes.
+    """The most bytes that messages can occupy in this process.
 
-    No member has more than a window of multicasts that not all have read.  Each may lie here once in the store for
-    resending, once unread, once at the coordinator in the queue to be ordered, once in the forward-table if it is our
-    own, and once in what waits for each peer's connection.  Beside, each member has a window of messages to this one
-    alone that are unread, and this one as much to each of them.  Unread events may grow to `queue_max` while the
-    reading task sends or a state is loaded, and frames that have not come whole take `receive_bytes` at most.
+    Each member has at most one window of unread multicasts.  This process can hold each of them once in the store for
+    retransmissions, once unread, once in the queue for ordering (at the coordinator), once in the forward-table (own
+    multicasts), and once in the queue of each peer's connection.  Each member also has at most one window of unread
+    messages to this member alone, and this member has one such window to each of them.  Unread events can grow to
+    `queue_max` while the reading task sends or a state is loaded.  Incomplete frames take at most `receive_bytes`.
     """
     config = session.options.config
     members = 1 if session.view is None else len(session.view.members)

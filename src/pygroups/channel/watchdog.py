@@ -1,5 +1,8 @@
-"""Looks twice a second at what should not last: a blocked event loop, a join or a view change that waits, a member that
-reads nothing, tasks that wait for each other.  It logs a warning, and tells the program what the program can act on."""
+"""The watchdog of a channel.
+
+Twice a second it checks for a blocked event loop, a join or a view change that waits, a member that reads nothing, and
+tasks that wait for each other.  It logs warnings, and gives the program the events that the program can act on.
+"""
 
 from __future__ import annotations
 
@@ -13,39 +16,39 @@ from pygroups.drivers.member import Clock, Loop, Timer
 from .log import Log
 
 PERIOD: Final = 500 * MILLISECOND
-STALL: Final = 500 * MILLISECOND  # the loop was blocked so long: worth a warning
-QUIET: Final = 30 * SECOND  # a further warning of a blocked loop, unless it was blocked twice as long
-PATIENCE: Final = 5 * SECOND  # what lasts so long is worth a warning, and again when it has lasted twice as long
+STALL: Final = 500 * MILLISECOND  # a blocking of the loop that causes a warning
+QUIET: Final = 30 * SECOND  # between two warnings of a blocked loop, unless it was blocked twice as long
+PATIENCE: Final = 5 * SECOND  # the duration of a condition that causes a warning; again after twice the duration
 
 
 class Watched(Protocol):
-    """What the watchdog looks at; see session.py."""
+    """The conditions that the watchdog checks; see session.py."""
 
     def waits_to_join(self) -> str | None:
-        """For whom the join waits, in words; None when it is over."""
+        """A sentence about the join that waits; None after the join."""
 
     def changes_view(self) -> str | None:
-        """Who is taken to be gone while a view change is under way, in words; None while there is none."""
+        """A sentence about the view change in progress; None if there is none."""
 
     def holders(self) -> Sequence[Address]:
-        """Who has not read anything since this was asked last, and holds the full window of this member shut."""
+        """The members that keep this member's window full, and have read nothing since the last call."""
 
     def is_slow(self, member: Address, seconds: float) -> None:
-        """This member has held the window shut for so long."""
+        """Report that `member` has kept the window full for `seconds`."""
 
     def answers(self, now: int) -> None:
-        """End sends that wait for the task which waits for them."""
+        """End sends that wait for a task that waits for them."""
 
 
 class Lasting:
-    """Something that should not last: since when it does, and when to speak of it next."""
+    """A condition that should not last: its start, and the time of the next warning."""
 
     def __init__(self, now: int) -> None:
         self.since = now
         self.due = now + PATIENCE
 
     def seconds(self, now: int) -> float | None:
-        """For how long it lasts, when that is to be said now."""
+        """The duration so far if a warning is due now, otherwise None."""
         if now < self.due:
             return None
         self.due = now + (now - self.since)
@@ -53,7 +56,7 @@ class Lasting:
 
 
 class Watchdog:
-    """See the module.  `limit`: a loop that is blocked for so many seconds loses the membership."""
+    """The watchdog.  `limit`: a member whose loop is blocked for so many seconds is removed from the group."""
 
     def __init__(self, watched: Watched, loop: Loop, clock: Clock, log: Log, limit: float) -> None:
         self.watched = watched
@@ -63,19 +66,19 @@ class Watchdog:
         self.limit = limit
         self.stalls = 0
         self.longest_stall = 0  # microseconds
-        self.warned_at: int | None = None  # when the last warning of a blocked loop was logged, and how long it was
-        self.warned = 0
+        self.warned_at: int | None = None  # the time of the last warning of a blocked loop
+        self.warned = 0  # the duration of that blocking
         self.due = 0
         self.timer: Timer | None = None
         self.lasting: dict[object, Lasting] = {}
 
     def start(self) -> None:
-        """Look from now on, until stop()."""
+        """Check periodically from now on, until stop()."""
         self.due = self.clock.now() + PERIOD
         self.timer = self.loop.call_later(PERIOD / SECOND, self._look)
 
     def stop(self) -> None:
-        """Look no more; the end may have come because the loop was blocked."""
+        """Stop the checks, after a last check of the loop, because a blocked loop may have caused the end."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -97,11 +100,11 @@ class Watchdog:
         self.longest_stall = max(self.longest_stall, late)
         now = self.clock.now()
         if self.warned_at is not None and now - self.warned_at < QUIET and late < 2 * self.warned:
-            return  # counted, and no news
+            return  # counted, without a further warning
         self.warned_at, self.warned = now, late
         self.log.warning(
-            "the event loop was blocked for %.1f s; after heartbeat_timeout, %g s, the other members remove this one: "
-            "run what takes long with asyncio.to_thread",
+            "the event loop was blocked for %.1f s; after heartbeat_timeout (%g s) the other members remove this "
+            "member: run slow calls with asyncio.to_thread",
             late / SECOND,
             self.limit,
         )
@@ -110,7 +113,7 @@ class Watchdog:
         if waits is None:
             self.lasting.pop(what, None)
         elif (seconds := self._lasts(what, now)) is not None:
-            self.log.warning("%s, %.0f s", waits, seconds)
+            self.log.warning("%s (for %.0f s)", waits, seconds)
 
     def _on_holders(self, now: int) -> None:
         holders = self.watched.holders()
