@@ -56,7 +56,7 @@ def test_the_number_of_a_message_to_one_member_cannot_be_waited_for(tmp_path: Pa
         assert number == 1
         with pytest.raises(NotBuilt, match="let the receiver send an answer"):
             await channel.wait(number)
-        with pytest.raises(UsageError, match="message 1 is not one of this .* to all members: there is none so far"):
+        with pytest.raises(UsageError, match=r"message 1 is not one of this .* to all members: there is none so far"):
             await channel.wait(1)
         await channel.send(b"y")
         with pytest.raises(UsageError, match="to all members: their numbers so far are 1 to 1"):
