@@ -1,21 +1,19 @@
-"""What UNICAST2 keeps of its connections; it decides nothing about the conversation.  Note: docs/layers/unicast2.md."""
+"""The lanes of UNICAST2's connections: what each side keeps, and what follows for one lane from what comes.
+
+Pure: this file sends nothing and knows no peer.  Note: docs/layers/unicast2.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Generic, TypeVar
+from typing import Final
 
-from pygroups.core.address import Address
 from pygroups.core.layer import NEVER
 from pygroups.core.run import Run
-from pygroups.core.top import checksum
 
 from ._unicast_heads import Data, Resend, SendFirst
 
 UNOPENED: Final = -1  # `next` of a receiving lane whose first number is not known yet
-
-TO_SELF: Final = 0  # the connection id, in the journal, of what a member sends to itself
-T = TypeVar("T")
 
 
 class OutLane:
@@ -177,55 +175,3 @@ class Inbox:
     def owes(self) -> bool:
         """Whether the peer is to hear something: what came, or what is missing."""
         return any(lane.unreported or lane.waits() for lane in self.lanes)
-
-
-NO_INBOX: Final = Inbox(0)  # of a peer that has sent nothing
-
-
-class Memory(Generic[T]):
-    """Something about each of `most` peers, for `age` microseconds."""
-
-    __slots__ = ("age", "most", "things")
-
-    def __init__(self, age: int, most: int) -> None:
-        self.age = age
-        self.most = most
-        self.things: dict[Address, tuple[int, T]] = {}  # until when; the oldest first
-
-    def put(self, peer: Address, thing: T, now: int) -> bool:
-        """Remember this of `peer`, in place of what was; whether something of another had to go before its time."""
-        self.things.pop(peer, None)
-        self.things[peer] = (now + self.age, thing)
-        if len(self.things) <= self.most:
-            return False
-        until, _ = self.things.pop(next(iter(self.things)))
-        return now < until
-
-    def get(self, peer: Address, now: int) -> T | None:
-        until, thing = self.things.get(peer, (now, None))
-        return thing if now < until else None
-
-    def remove(self, peer: Address) -> None:
-        self.things.pop(peer, None)
-
-
-def is_own(run: Run) -> bool:
-    """Whether the application sent it to one peer: that is journaled, and reported when it cannot be had."""
-    return run.count > 0 and not run.heads
-
-
-def who(run: Run) -> dict[str, object]:
-    """The journal's columns that say which run it is."""
-    assert run.origin is not None
-    return {
-        "origin": run.origin.name,
-        "origin_incarnation": run.origin.incarnation,
-        "first": run.first,
-        "count": run.count,
-        "bytes": len(run.body),
-    }
-
-
-def what(run: Run, receiver: Address, conn: int) -> dict[str, object]:
-    """The journal's columns of a unicast; both ends write the same."""
-    return {**who(run), "checksum": checksum(run.body), "peer": receiver, "connection": conn}

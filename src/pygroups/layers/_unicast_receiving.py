@@ -1,44 +1,38 @@
-"""The receiving side of UNICAST2, and what both sides keep: the peers of whom something is open.
-
-A run comes once and in order; what came early waits for what is missing before it.  Note: docs/layers/unicast2.md.
+"""The receiving side of UNICAST2: runs are handed up once and in order; a run that came early waits for the runs that
+are missing before it.  Note: docs/layers/unicast2.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pygroups.core.address import Address
-from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 
 from ._unicast_heads import Ack, Closed, Data, SendFirst, Start
-from ._unicast_lanes import UNOPENED, Inbox, InLane, Memory, is_own, what
+from ._unicast_journal import TO_SELF, is_own, record
+from ._unicast_lanes import UNOPENED, Inbox, InLane
+from ._unicast_peers import Memory, Peers
 
 
-class Incoming(Layer):
-    """What a peer sends; unicast2.py adds what is sent to it."""
+class Receiving:
+    """The connections from peers to this member."""
 
-    __slots__ = ("dead", "due", "gone", "inboxes", "members", "tombstones")
+    __slots__ = ("env", "inboxes", "layer", "peers", "tombstones")
 
-    def __init__(self, env: Env) -> None:
-        super().__init__(env)
-        self.members: dict[Address, None] = {}  # of the view: their connections are never given up
+    def __init__(self, layer: Layer, peers: Peers) -> None:
+        self.layer = layer
+        self.env: Env = layer.env
+        self.peers = peers
         self.inboxes: dict[Address, Inbox] = {}
-        config = env.config
+        config = layer.env.config
         self.tombstones: Memory[Inbox] = Memory(config.tombstone, config.tombstones_max)  # where connections ended
-        self.dead: Memory[bool] = Memory(config.connection_age, config.unicast_peers_max)  # outsiders: nothing is sent
-        self.due: dict[Address, int] = {}  # peers of whom something is open, and when to look after them
-        self.gone = False  # nobody above takes anything any more: it must not be acknowledged
-
-    def forget(self, peer: Address) -> None:
-        """Close what there is with `peer`, both ways."""
-        raise NotImplementedError
 
     # -- runs
 
     def on_data(self, data: Data, run: Run) -> None:
-        if self.gone or data.low > data.seq:
-            self.env.drop("unicast after the end" if self.gone else "malformed unicast")
+        """A run came on a connection."""
+        if self.peers.gone or data.low > data.seq:
+            self.env.drop("unicast after the end" if self.peers.gone else "malformed unicast")
             return
         peer = run.src
         box = self.inboxes.get(peer)
@@ -57,9 +51,9 @@ class Incoming(Layer):
         else:
             self._take_other(peer, box, data, run.pop())
         if lane.unreported >= self.env.config.unicast_ack_runs:
-            self._report(peer, box, data.lane)
+            self._acknowledge(peer, box, data.lane)
         elif lane.unreported and not owed:
-            self._look_after(peer, self.env.now + self.env.config.unicast_period)
+            self.peers.look_after(peer, self.env.now + self.env.config.unicast_period)
 
     def _take_other(self, peer: Address, box: Inbox, data: Data, run: Run) -> None:
         """A run that was not the next one: the lane opens with it, or skips, or the run came twice, or early."""
@@ -79,55 +73,29 @@ class Incoming(Layer):
             self.env.drop("unicast had already")  # our acknowledgement was lost, or is on its way
 
     def _keep(self, peer: Address, box: Inbox, data: Data, run: Run) -> None:
-        """`run` came early: it waits, bounded, for what is missing before it."""
+        """`run` came early: it waits, bounded, for the runs that are missing before it."""
         config, now, lane = self.env.config, self.env.now, box.lanes[data.lane]
         if not lane.waits():
             lane.find_hole(data.seq, now, config.unicast_period)
-            self._look_after(peer, lane.ask_at)
+            self.peers.look_after(peer, lane.ask_at)
             if lane.next == UNOPENED:
-                self.tell(peer, SendFirst(box.conn, data.lane))
+                self.layer.tell(peer, SendFirst(box.conn, data.lane))
         refusal = lane.keep(data, run, config.unicast_early_max, now)
         if refusal is not None:
             self.env.drop(refusal)
 
-    def _accept(self, peer: Address, conn: int) -> Inbox | None:
-        """The connection `conn` of `peer`, which is not the one we have.
-
-        Only a higher id opens, and only the same id revives: an old duplicate must not bring a dead connection back.
-        """
-        box = self.inboxes.get(peer) or self.tombstones.get(peer, self.env.now)
-        if box is not None and conn < box.conn:
-            self.env.drop("unicast of an old connection")
-            return None
-        if box is None or conn > box.conn:
-            self._close(box)
-            box = Inbox(conn)
-            self.env.record("connection", peer=peer, connection=conn, detail="accepted")
-        self.dead.remove(peer)
-        self.tombstones.remove(peer)
-        if peer not in self.inboxes:
-            self._make_room(self.inboxes)
-        self.inboxes[peer] = box
-        return box
-
-    def _make_room(self, table: Mapping[Address, object]) -> None:
-        """One more fits into `table`: the oldest outsider goes if it must."""
-        if len(table) >= self.env.config.unicast_peers_max:
-            for oldest in [peer for peer in table if peer not in self.members][:1]:
-                self.forget(oldest)
+    def take_own(self, run: Run) -> None:
+        """A run that this member sends to itself: it is not lost on its way, and needs no number."""
+        record(self.env, "unicast_send", run, self.env.me, TO_SELF)
+        self._hand_up(run, TO_SELF)
 
     def _hand_up(self, run: Run, conn: int) -> None:
         if is_own(run):
             if run.origin != run.src:
                 self.env.drop("unicast of another origin")
                 return
-            self._record("unicast_deliver", run, self.env.me, conn)
-        self.above.append(run)
-
-    def _record(self, kind: str, run: Run, receiver: Address, conn: int) -> None:
-        """Runs of the application are journaled; what other layers send is theirs to journal."""
-        if self.env.journaling and is_own(run):
-            self.env.record(kind, **what(run, receiver, conn))
+            record(self.env, "unicast_deliver", run, self.env.me, conn)
+        self.layer.above.append(run)
 
     def _hand_up_early(self, box: Inbox, lane: InLane) -> None:
         while (run := lane.early.pop(lane.next, None)) is not None:
@@ -141,19 +109,51 @@ class Incoming(Layer):
             self.env.drop("unicast had already", late)
         self._hand_up_early(box, lane)
 
+    # -- connections
+
+    def _accept(self, peer: Address, conn: int) -> Inbox | None:
+        """The connection `conn` of `peer`, which is not the one that is open; None if `conn` is an old one.
+
+        Only a higher id opens, and only the same id revives: an old duplicate must not bring a dead connection back.
+        """
+        box = self.inboxes.get(peer) or self.tombstones.get(peer, self.env.now)
+        if box is not None and conn < box.conn:
+            self.env.drop("unicast of an old connection")
+            return None
+        if box is None or conn > box.conn:
+            self._close(box)
+            box = Inbox(conn)
+            self.env.record("connection", peer=peer, connection=conn, detail="accepted")
+        self.peers.dead.remove(peer)
+        self.tombstones.remove(peer)
+        if peer not in self.inboxes:
+            self.peers.make_room(self.inboxes)
+        self.inboxes[peer] = box
+        return box
+
+    def forget(self, peer: Address) -> None:
+        """Close the connection from `peer`; a tombstone says for a time where it ended."""
+        box = self.inboxes.pop(peer, None)
+        if box is not None:
+            self._close(box)
+            if self.tombstones.put(peer, box, self.env.now):
+                self.env.drop("end of a connection forgotten too soon")
+
     def _close(self, box: Inbox | None) -> None:
         if box is not None and (count := box.close()):
             self.env.drop("early on a closed connection", count)
 
-    # -- what the sender says, asked by us
+    # -- what the sender answers
 
     def on_start(self, peer: Address, start: Start) -> None:
+        """The peer no longer holds what was asked for: this member, or the one before it, had that already."""
         box = self._answered_about(peer, start.conn)
         if box is not None and start.seq > box.lanes[start.lane].next:
             self._go_on_at(box, box.lanes[start.lane], start.seq)
-            self._look_after(peer, self.env.now + self.env.config.unicast_period)
+            self.peers.look_after(peer, self.env.now + self.env.config.unicast_period)
 
     def on_closed(self, peer: Address, closed: Closed) -> None:
+        """The peer gave up the connection that was asked about."""
         self._close(self._answered_about(peer, closed.conn))
 
     def _answered_about(self, peer: Address, conn: int) -> Inbox | None:
@@ -163,38 +163,37 @@ class Incoming(Layer):
         self.env.drop("answer about another connection")
         return None
 
-    # -- what is open, and when to look after it
+    # -- time: acknowledgements, and requests for missing runs
 
-    def _look_after(self, peer: Address, when: int) -> None:
-        if when < self.due.get(peer, NEVER):
-            self.due[peer] = when
-            self.wake_at(when)
+    def owes(self, peer: Address) -> bool:
+        """Whether `peer` is to be sent an acknowledgement or a request."""
+        box = self.inboxes.get(peer)
+        return box is not None and box.owes()
 
-    def _leave_alone(self, peer: Address) -> None:
-        """Nothing is open with `peer`: no round for it alone."""
-        if self.due.pop(peer, NEVER) <= self.wake:
-            self.wake = min(self.due.values(), default=NEVER)
-
-    def _look_after_incoming(self, peer: Address, box: Inbox) -> None:
+    def look_after(self, peer: Address) -> None:
+        """Acknowledge what was delivered, and ask for what is missing."""
+        box = self.inboxes.get(peer)
+        if box is None:
+            return
         for which, lane in enumerate(box.lanes):
             if lane.unreported:
-                self._report(peer, box, which)
+                self._acknowledge(peer, box, which)
             if lane.waits() and lane.ask_at <= self.env.now:
-                self._ask(peer, box, which)
+                self._ask_for_holes(peer, box, which)
             if lane.waits():
-                self._look_after(peer, lane.ask_at)
+                self.peers.look_after(peer, lane.ask_at)
 
-    def _report(self, peer: Address, box: Inbox, which: int) -> None:
+    def _acknowledge(self, peer: Address, box: Inbox, which: int) -> None:
         lane = box.lanes[which]
         lane.unreported = 0
-        self.tell(peer, Ack(box.conn, which, lane.next))
+        self.layer.tell(peer, Ack(box.conn, which, lane.next))
 
-    def _ask(self, peer: Address, box: Inbox, which: int) -> None:
+    def _ask_for_holes(self, peer: Address, box: Inbox, which: int) -> None:
         lane, config, now = box.lanes[which], self.env.config, self.env.now
         if now - lane.fed_at >= config.connection_age:
             self.env.drop("unicast kept for too long", len(lane.early))
-            lane.early, lane.beyond = {}, 0  # not acknowledged: whoever sent it has it, if it still lives
+            lane.early, lane.beyond = {}, 0  # not acknowledged: if their sender lives, it still holds them
             return
         for request in lane.requests(box.conn, which, config.unicast_request_runs):
-            self.tell(peer, request)
+            self.layer.tell(peer, request)
         lane.asked(now, config.unicast_period, config.unicast_backoff_max)

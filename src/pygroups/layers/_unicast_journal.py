@@ -1,0 +1,37 @@
+"""What UNICAST2 writes down of the runs that applications send to single members.  Runs of other layers are theirs to
+journal.  Note: docs/layers/unicast2.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pygroups.core.address import Address
+from pygroups.core.layer import Env
+from pygroups.core.run import Run
+from pygroups.core.top import checksum
+
+TO_SELF: Final = 0  # the connection id, in the journal, of what a member sends to itself
+
+
+def is_own(run: Run) -> bool:
+    """Whether an application sent the run: it is journaled, and reported when it is given up."""
+    return run.count > 0 and not run.heads
+
+
+def identity(run: Run) -> dict[str, object]:
+    """The journal's columns that say which run it is."""
+    assert run.origin is not None
+    return {
+        "origin": run.origin.name,
+        "origin_incarnation": run.origin.incarnation,
+        "first": run.first,
+        "count": run.count,
+        "bytes": len(run.body),
+    }
+
+
+def record(env: Env, kind: str, run: Run, receiver: Address, conn: int) -> None:
+    """Write down that the run was sent or delivered, if an application sent it; both ends write the same columns."""
+    if env.journaling and is_own(run):
+        env.record(kind, **identity(run), checksum=checksum(run.body), peer=receiver, connection=conn)

@@ -1,0 +1,165 @@
+"""The sending side of UNICAST2: runs are numbered per connection, kept until the peer acknowledges them, and sent again
+when the peer asks or stays silent.  Note: docs/layers/unicast2.md.
+"""
+
+from __future__ import annotations
+
+from pygroups.core.address import Address
+from pygroups.core.events import Undelivered
+from pygroups.core.layer import Env, Layer
+from pygroups.core.run import Run
+
+from ._unicast_heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
+from ._unicast_journal import identity, is_own, record
+from ._unicast_lanes import Outbox, OutLane
+from ._unicast_peers import Peers
+
+
+class Sending:
+    """The connections from this member to its peers."""
+
+    __slots__ = ("conns", "env", "layer", "outboxes", "peers")
+
+    def __init__(self, layer: Layer, peers: Peers) -> None:
+        self.layer = layer
+        self.env: Env = layer.env
+        self.peers = peers
+        self.outboxes: dict[Address, Outbox] = {}
+        self.conns = 0  # connections opened since this member started
+
+    # -- runs
+
+    def send(self, dest: Address, run: Run) -> None:
+        """Send `run` to `dest`, another process, on the connection to it or on a new one."""
+        box = self.outboxes.get(dest) or self._open(dest, run)
+        if box is None:
+            return
+        which = DATA if run.count else CONTROL
+        lane = box.lanes[which]
+        seq = lane.next
+        if lane.low == seq:
+            self._begin_to_wait(dest, box, lane)
+        lane.sent[seq] = run
+        lane.next, lane.sent_at = seq + 1, self.env.now
+        self.layer.below.append(run.push(Data(box.conn, which, seq, lane.low, seq == 0)))
+        if self.env.journaling:
+            record(self.env, "unicast_send", run, dest, box.conn)
+
+    def _open(self, dest: Address, run: Run) -> Outbox | None:
+        """A connection to `dest` for its first run; None if there can be none, and the run is given up."""
+        if not self.peers.may_send_to(dest):
+            if self._report_undelivered(dest, None, [run]):
+                self.env.drop("sent to a peer that ended")
+            return None
+        self.peers.make_room(self.outboxes)
+        self.conns += 1
+        self.env.record("connection", peer=dest, connection=self.conns, detail="opened")
+        box = self.outboxes[dest] = Outbox(self.conns)
+        return box
+
+    def _begin_to_wait(self, dest: Address, box: Outbox, lane: OutLane) -> None:
+        """From now on the peer owes an acknowledgement of the first run in `lane`."""
+        if not box.waits():
+            box.answered_at = self.env.now
+        lane.pause = 2 * self.env.config.unicast_period  # the acknowledgement may take one period to leave the peer
+        self.peers.look_after(dest, self.env.now + lane.pause)
+
+    def _send_again(self, box: Outbox, which: int, seq: int, *, opens: bool = False) -> None:
+        lane = box.lanes[which]
+        self.env.count("unicast runs sent again")
+        self.layer.below.append(lane.sent[seq].push(Data(box.conn, which, seq, lane.low, opens or seq == 0)))
+
+    # -- what the receiver says
+
+    def on_ack(self, peer: Address, ack: Ack) -> bool:
+        """The peer has delivered runs.  Whether it owes no further acknowledgement since then."""
+        box = self.outboxes.get(peer)
+        if box is None or box.conn != ack.conn or ack.next > box.lanes[ack.lane].next:
+            self.env.drop("acknowledgement of what was not sent on this connection")
+            return False
+        lane = box.lanes[ack.lane]
+        box.answered_at = self.env.now
+        if not lane.acknowledge(ack.next):
+            return False
+        if lane.sent:
+            self._begin_to_wait(peer, box, lane)
+        return not box.waits()
+
+    def on_resend(self, peer: Address, resend: Resend) -> None:
+        """The peer lacks runs."""
+        box = self._asked_about(peer, resend.conn)
+        if box is None:
+            return
+        lane = box.lanes[resend.lane]
+        if resend.low < lane.low:
+            self.layer.tell(peer, Start(box.conn, resend.lane, lane.low))
+        for seq in lane.held(resend.low, resend.high, self.env.config.unicast_request_runs):
+            self._send_again(box, resend.lane, seq)
+
+    def on_send_first(self, peer: Address, send_first: SendFirst) -> None:
+        """The peer does not know where the lane begins."""
+        box = self._asked_about(peer, send_first.conn)
+        if box is None:
+            return
+        lane = box.lanes[send_first.lane]
+        if not lane.may_send_first(self.env.now, self.env.config.unicast_period // 2):
+            self.env.drop("asked for the first run too often")
+        elif lane.sent:
+            self._send_again(box, send_first.lane, lane.low, opens=True)
+        else:
+            self.layer.tell(peer, Start(box.conn, send_first.lane, lane.low))
+
+    def _asked_about(self, peer: Address, conn: int) -> Outbox | None:
+        """The connection that a peer asks about; if it was given up the peer is told so."""
+        box = self.outboxes.get(peer)
+        if box is not None and box.conn == conn:
+            box.answered_at = self.env.now
+            return box
+        self.env.drop("request about another connection")
+        if conn <= self.conns:
+            self.layer.tell(peer, Closed(conn))
+        return None
+
+    # -- time
+
+    def look_after(self, peer: Address) -> None:
+        """Repeat what the peer has not acknowledged for too long, or give up the connection."""
+        box = self.outboxes.get(peer)
+        if box is None:
+            return
+        config, now = self.env.config, self.env.now
+        if box.waits() and peer not in self.peers.members and now - box.answered_at >= config.connection_age:
+            if unsent := self.give_up(peer):
+                self.env.drop("given up with its connection", len(unsent))
+            return
+        for which, lane in enumerate(box.lanes):
+            if lane.sent and lane.sent_at + lane.pause <= now:
+                for seq in lane.to_repeat(2 * config.unicast_period):
+                    self._send_again(box, which, seq)
+                lane.sent_at, lane.pause = now, min(2 * lane.pause, config.unicast_backoff_max)
+            if lane.sent:
+                self.peers.look_after(peer, lane.sent_at + lane.pause)
+
+    # -- closing
+
+    def give_up(self, peer: Address) -> list[Run]:
+        """Close the connection to `peer`, and report the messages of the application that were not acknowledged.
+
+        Returns the runs of other layers that were not acknowledged, in order.
+        """
+        box = self.outboxes.pop(peer, None)
+        if box is None:
+            return []
+        low, high = box.lanes[DATA].low, box.lanes[DATA].next
+        self.env.record("connection", peer=peer, connection=box.conn, low=low, high=high, detail="given up")
+        return self._report_undelivered(peer, box.conn, [run for lane in box.lanes for run in lane.sent.values()])
+
+    def _report_undelivered(self, peer: Address, conn: int | None, runs: list[Run]) -> list[Run]:
+        """Tell the application which of its messages are not sent again; they follow one another.  Returns the runs of
+        other layers."""
+        own = [run for run in runs if is_own(run)]
+        for run in own:
+            self.env.record("undelivered", **identity(run), peer=peer, connection=conn)
+        if own:
+            self.layer.above.append(Undelivered(peer, range(own[0].first, own[-1].next)))
+        return [run for run in runs if not is_own(run)]
