@@ -253,6 +253,7 @@ def _compared() -> list[Planted]:
         *(_one(f"same-number-twice-{at}", lambda g, at=at: c.same_number_twice(g, at), "run-identity") for at in "AC"),
         _one("ragged-ends", c.ragged_ends),
         *(_one(f"state-less-at-both-{at}", lambda g, at=at: c.state_less_at_both(g, at), "state-cut") for at in "AC"),
+        *(_one(f"state-of-later-{at}", lambda g, at=at: c.state_of_later(g, at), "state-cut") for at in "AC"),
         _one("state-passed-on", c.state_passed_on),
         *(_one(f"left-lacking-{at}", lambda g, at=at: c.left_settled(g, at, "B"), "agreement") for at in "AC"),
         *(

@@ -191,6 +191,19 @@ def state_less_at_both(group: str, giver: str) -> History:
     return history
 
 
+def state_of_later(group: str, giver: str) -> History:
+    """The state that was given claims a message that its giver heard in the view itself. The taker has no journal."""
+    history = opened(group)
+    newcomer = history.start("E")
+    newcomer.missing = True
+    history.view("ABCDE")
+    digest = newcomer.marks | {history["B"].address: history["B"].next_number}
+    history[giver].log("state_get", bytes=10, checksum=77, position=0, peer=newcomer.address, digest=digest)
+    history.multicast("B")
+    history.settle()
+    return history
+
+
 def state_passed_on(group: str) -> History:
     """E is given the state and gives it to F, which came with it: it has delivered nothing itself."""
     history = opened(group)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from pygroups.cli.audit import in_words
 from pygroups.cli.main import main
 from pygroups.journal.writer import segment_path
+from pygroups.pipeline import audit as audits
 from pygroups.pipeline import session as sessions
+from pygroups.pipeline.ingest import Table, ingest
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.verdict import Verdict, Violation, summarize
 from tests.pipeline.planted import clean, closed, opened, repeated
@@ -91,7 +96,11 @@ def test_a_clean_history_ends_with_0_and_a_table(
         ([], "say where the journals are"),
         (["{tmp}/nothing"], "is no folder"),
         (["{tmp}"], "holds no journal"),
-        (["{tmp}", "--master", "local", "--remote", "sc://x"], "give one of them"),
+        (["{tmp}", "--remote", "sc://x"], "--remote is not built yet"),
+        (
+            ["{tmp}", "--master", "spark://x:7077"],
+            "needs --out DIR: a folder for the tables, which all its machines mount",
+        ),
         (["{tmp}", "--out", "/dev/null"], "is a file: --out names a folder"),
     ],
 )
@@ -101,6 +110,69 @@ def test_a_wrong_call_is_one_line_and_code_2(
     assert main(["audit", *(argument.format(tmp=tmp_path) for argument in arguments)]) == 2
     told = capsys.readouterr()
     assert told.out == "" and told.err.count("\n") == 1 and sentence in told.err
+
+
+def test_what_a_table_holds_of_other_journals_counts_for_the_size(journals: Path, tmp_path: Path) -> None:
+    ingest([journals / "bad"], tmp_path / "t")
+    sizes = {
+        group: sum(file.stat().st_size for file in journals.glob(f"{group}/*/*.journal")) for group in ("good", "bad")
+    }
+    for asked in (["good"], ["good", "bad"]):
+        folders = [str(journals / group) for group in asked]
+        assert audits._size(folders, tmp_path / "t") == sum(sizes.values())
+    assert audits._size([str(journals / "good")], tmp_path / "new") == sizes["good"]
+
+
+def test_a_copy_of_a_segment_is_not_counted_as_another_file(journals: Path, tmp_path: Path) -> None:
+    """One that is copied while it grows, and goes on in the copy."""
+    life = next((journals / "good").glob("A@*"))
+    whole = segment_path(life, 0).read_bytes()
+    for place, size in (("first", len(whole) // 2), ("second", len(whole))):
+        copy = segment_path(tmp_path / place / "good" / life.name, 0)
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(whole[:size])
+        ingest([tmp_path / place], tmp_path / "t")
+    manifest = Table(tmp_path / "t").manifest()
+    assert len(set(manifest["file"].to_pylist())) == 2
+    assert len(audits._segments(manifest)) == 1
+
+
+@pytest.mark.timeout(400)
+@slow
+def test_a_damaged_file_is_named_in_one_sentence(
+    spark: SparkSession, journals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bit is flipped in the numbers of messages: the file can be opened, and a page of it is not what was written."""
+    ingest([journals / "bad"], tmp_path / "t [1]")
+    (file,) = map(Path, Table(tmp_path / "t [1]").runs_files)
+    metadata = pq.ParquetFile(file).metadata.row_group(0)
+    first = next(
+        metadata.column(at) for at in range(metadata.num_columns) if metadata.column(at).path_in_schema == "first"
+    )
+    data = bytearray(file.read_bytes())
+    data[first.data_page_offset + first.total_compressed_size - 1] ^= 1
+    file.write_bytes(data)
+    assert main(["audit", str(tmp_path / "t [1]"), "--master", "local[2]"]) == 2
+    assert capsys.readouterr().err == f"pygroups: {file} is damaged: ingest the journals into a new table\n"
+
+
+@pytest.mark.timeout(500)
+@slow
+def test_processes_of_a_cluster_judge_a_table_and_the_folder_takes_its_journals_afterwards(
+    spark: SparkSession, journals: Path, tmp_path: Path
+) -> None:
+    """Two executors, processes of their own, read the table and write to the folder; nothing else passes between."""
+    ingest([journals], tmp_path / "t")
+    cluster = ["--master", "local-cluster[2,1,1024]", "--out", str(tmp_path / "out")]
+    called = [sys.executable, "-m", "pygroups", "audit", str(tmp_path / "t"), *cluster, "--json"]
+    answer = subprocess.run(called, capture_output=True, text=True, timeout=450, check=False)
+    assert (answer.returncode, answer.stderr) == (1, "")
+    promises = json.loads(answer.stdout)["promises"]
+    assert {one["name"] for one in promises if one["verdict"] == "broken"} == {"fifo", "no-duplication"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"silver", "gold"}
+    assert spark.read.parquet(str(tmp_path / "out" / "gold" / "violations")).count() == 2
+    ingest([journals], tmp_path / "out")
+    assert Table(tmp_path / "out").groups == ["bad", "good"]
 
 
 def test_a_place_that_cannot_be_written_is_one_line_and_code_2(

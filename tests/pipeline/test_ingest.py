@@ -17,8 +17,10 @@ from pygroups.journal.schema import PREAMBLE
 from pygroups.journal.writer import segment_path
 from pygroups.pipeline.ingest import NotATable, NotTheSame, Table, ingest
 from pygroups.pipeline.ingest.keys import history_key, key_of, life_key, view_key
-from pygroups.pipeline.ingest.layout import EVENTS, RUN_KINDS, RUNS, VOTE_KINDS, VOTES
+from pygroups.pipeline.ingest.layout import EVENTS, NAMES, RUN_KINDS, RUNS, VOTE_KINDS, VOTES
 from pygroups.pipeline.ingest.sink import escaped
+from pygroups.pipeline.ingest.table import read_rows
+from pygroups.pipeline.recorded import distinct_names
 from tests.pipeline.ingested import DAY_US, NOON_US, drawn, life_of, names_of, put, rows_of, run, stages
 
 KEYS = (
@@ -411,15 +413,64 @@ def test_a_table_that_has_lost_rows_is_not_judged(tmp_path: Path) -> None:
         Table(tmp_path / "t").check()
 
 
+@pytest.mark.parametrize("folder", ["names", "carried"])
+def test_a_table_without_a_file_that_a_commit_wrote_is_refused(tmp_path: Path, folder: str) -> None:
+    """Without names nobody could be named; without what is carried along, records would be added twice."""
+    life_of(tmp_path / "j").write([("start", None, {})], NOON_US, 1)
+    ingest([tmp_path / "j"], tmp_path / "t")
+    (file,) = (tmp_path / "t" / folder).glob("*.parquet")
+    file.unlink()
+    with pytest.raises(NotATable, match=rf"is not whole: {folder}/\S+\.parquet is missing; ingest the journals into a"):
+        Table(tmp_path / "t").check()
+        ingest([tmp_path / "j"], tmp_path / "t")
+
+
 @pytest.mark.parametrize("folder", ["manifest", "carried"])
 def test_a_damaged_file_of_a_table_is_refused_in_a_sentence(tmp_path: Path, folder: str) -> None:
     life_of(tmp_path / "j").write([("start", None, {})], NOON_US, 1)
     ingest([tmp_path / "j"], tmp_path / "t")
     (file,) = (tmp_path / "t" / folder).glob("*.parquet")
     file.write_bytes(b"")
-    with pytest.raises(NotATable, match=r"\.parquet is damaged \(.*\): ingest the journals anew"):
+    with pytest.raises(NotATable, match=r"\.parquet is damaged: ingest the journals into a new table"):
         Table(tmp_path / "t").manifest()
         ingest([tmp_path / "j"], tmp_path / "t")
+
+
+@pytest.mark.parametrize("table", ["runs", "events", "names"])
+@pytest.mark.parametrize("damage", ["emptied", "cut", "flipped"])
+def test_a_damaged_file_of_rows_is_seen(tmp_path: Path, table: str, damage: str) -> None:
+    """Spark itself takes an empty file for a table without rows, and a flipped bit for another number."""
+    life_of(tmp_path / "j").write([("start", None, {}), *[("send", None, run("A", n)) for n in range(99)]], NOON_US, 1)
+    ingest([tmp_path / "j"], tmp_path / "t")
+    (file,) = (Path(name) for name in getattr(Table(tmp_path / "t"), f"{table}_files"))
+    data = bytearray(file.read_bytes())
+    if damage == "flipped":
+        column = pq.ParquetFile(file).metadata.row_group(0).column(0)
+        data[(column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size - 1] ^= 1
+    file.write_bytes({"emptied": b"", "cut": data[: len(data) // 2], "flipped": data}[damage])
+    with pytest.raises(NotATable, match=rf"{file} is damaged: ingest the journals into a new table"):
+        if damage == "flipped":
+            schema = {"runs": RUNS, "events": EVENTS, "names": NAMES}[table]
+            read_rows(file, schema)
+        elif table == "names":
+            distinct_names(Table(tmp_path / "t"))
+        else:
+            Table(tmp_path / "t").check()
+
+
+def test_a_file_that_lost_rows_is_seen(tmp_path: Path) -> None:
+    life_of(tmp_path / "j").write([("send", None, run("A", n)) for n in range(9)], NOON_US, 1)
+    ingest([tmp_path / "j"], tmp_path / "t")
+    (file,) = Table(tmp_path / "t").runs_files
+    pq.write_table(pq.read_table(file, partitioning=None).slice(0, 5), file)
+    with pytest.raises(NotATable, match=r"is not whole: commit \d+ has 5 records, not 9; ingest the journals into a"):
+        Table(tmp_path / "t").check()
+
+
+def test_a_folder_in_which_an_audit_kept_its_tables_becomes_a_table(tmp_path: Path) -> None:
+    grown(tmp_path)
+    put({tmp_path / "out" / "silver" / "lives" / "x": b"", tmp_path / "out" / "gold" / "violations" / "y": b""})
+    assert ingest([tmp_path / "j"], tmp_path / "out").rows == 3
 
 
 def test_a_manifest_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,8 @@ NOT_BUILT = {
         for at in "AC"
     },
     "state-passed-on": "these histories are told as if every state were given before the view it belongs to",
+    "state-of-later-A": "a journal is missing, a running check hears everything",
+    "state-of-later-C": "a journal is missing, a running check hears everything",
     "excluded-without-a-journal": "a journal is missing, a running check hears everything",
     "marks-elsewhere": "two groups used one folder, a judge hears one group",
     "a-fault-elsewhere": "two groups used one folder, a judge hears one group",

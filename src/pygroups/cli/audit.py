@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import Parameter
 
 from pygroups.cli.extras import check_spark
+from pygroups.cli.join_options import HIDDEN
 from pygroups.cli.refusals import FAILED, one_line
-from pygroups.core.errors import UsageError
+from pygroups.core.errors import NotBuilt, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,13 +37,12 @@ class Cluster:
     Parameters
     ----------
     master
-        The Spark cluster to use; this machine's cores (local[*]) if neither it nor --remote is given.
-    remote
-        The Spark Connect server to use, for instance sc://host:15002.
+        The Spark cluster, for instance spark://host:7077; this machine's cores (local[*]) if it is not given. A cluster
+        needs --out, and this folder, or a table that is audited, at the same place on all its machines.
     """
 
     master: str | None = None
-    remote: str | None = None
+    remote: Annotated[str | None, HIDDEN] = None
 
 
 HERE: Final = Cluster()
@@ -66,10 +66,10 @@ def audit(
     journals
         Folders of journals, a group's folder in one, or one life's folder; or one table that pygroups ingest made.
     out
-        Keep the table of the journals, what is made of it (silver) and what was found (gold) as Parquet in this folder,
-        by group and day. A table that is there already grows by what is new, and all of it is judged. Of a
-        table that is audited, silver and gold alone go there. Without --out they go to a temporary folder and end with
-        the command.
+        Keep the table of the journals, the tables made of it (silver) and the violations (gold) as Parquet in this
+        folder, by group and day. A table that is there already grows by the new records, and all of it is judged. An
+        audited table is not copied: silver and gold alone go to the folder, and journals can follow later. Without
+        --out everything goes to a temporary folder, which is removed at the end.
     report
         Write the findings as one HTML file that works offline.
     strict
@@ -101,7 +101,7 @@ def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, c
         with _progress() as progress:
             from pygroups.pipeline.audit import audit as judge_journals
 
-            result = judge_journals(journals, master=cluster.master, remote=cluster.remote, out=out, progress=progress)
+            result = judge_journals(journals, master=cluster.master, out=out, progress=progress)
             if report is not None:
                 with Steps(progress, result.work.steps)("writing the report"):
                     _write_report(report, result)
@@ -117,8 +117,8 @@ def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, c
 def _check_call(journals: tuple[Path, ...], out: Path | None, cluster: Cluster) -> None:
     if not journals:
         raise UsageError("say where the journals are, for instance: pygroups audit journal/")
-    if cluster.master is not None and cluster.remote is not None:
-        raise UsageError("--master and --remote are two ways to one cluster: give one of them")
+    if cluster.remote is not None:
+        raise NotBuilt("--remote is not built yet: audit beside the files, on this machine or with --master and --out")
     if out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file: --out names a folder for the tables")
 

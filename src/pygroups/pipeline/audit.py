@@ -1,7 +1,7 @@
 """The audit: journals, or a table of them, in; a verdict per promise out.
 
-On this machine the journals are first made a table (`ingest`), in this process while Spark's JVM starts; on a cluster
-its workers read them. Then the tables that rules share are prepared, and the rules are judged over them.
+The journals become a table first (`ingest`), in this process while Spark's JVM starts. Then the tables that rules share
+are prepared, and the rules are judged over them. On a cluster all machines read and write the folder of these tables.
 """
 
 import atexit
@@ -21,8 +21,8 @@ from pygroups.pipeline.ingest import NotATable, Table, ingest
 from pygroups.pipeline.ingest.layout import is_table
 from pygroups.pipeline.prepare import prepare
 from pygroups.pipeline.promises import RULES, unjudged
-from pygroups.pipeline.recorded import open_journals, open_table
-from pygroups.pipeline.session import SMALL_BYTES, is_local, make_session
+from pygroups.pipeline.recorded import damage_told, open_table
+from pygroups.pipeline.session import SMALL_BYTES, NoSpark, is_local, make_session
 from pygroups.pipeline.steps import Steps
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.tables import Recorded, Tables
@@ -37,36 +37,31 @@ def audit(
     paths: Iterable[str | Path],
     *,
     master: str | None = None,
-    remote: str | None = None,
     out: Path | None = None,
     progress: Progress = lambda step: None,
 ) -> AuditResult:
     """Judge every promise over the journals in `paths` (folders of journals, of groups, or of lives), or over a table.
 
-    `master` or `remote` choose the Spark cluster, default `local[*]`. `out` keeps the table of the history and what is
-    made of it (`silver`, `gold`) as Parquet; without it they go to a temporary folder that ends with the process. A
-    table that is there already grows by what is new, and all of it is judged. `progress` is told each step.
+    `master` chooses the Spark cluster, default `local[*]`. `out` keeps the table of the history and what is made of it
+    (`silver`, `gold`) as Parquet; without it they go to a temporary folder that ends with the process. A table that is
+    there already grows by what is new, and all of it is judged. For a cluster `out` is needed, and is a folder that all
+    its machines mount at the same place; so is a table that is audited. `progress` is told each step.
 
     Raises NotAJournal for paths without a journal or without any record, NotATable for a table of another format or one
-    that has lost files, NamesCollide for two names under one key, NoSpark if Spark or Java is missing, OSError for what
-    cannot be read or written.
+    that is damaged, NamesCollide for two names under one key, NoSpark if Spark or Java is missing or `out` for a
+    cluster, OSError for what cannot be read or written.
     """
+    if out is None and not is_local(master):
+        raise NoSpark(f"Spark on {master} needs --out DIR: a folder for the tables, which all its machines mount")
     steps = Steps(progress)
-    folders = [Path(path).resolve() for path in paths]
-    kept = out if out is not None else _temporary()
-    skipped = 0
-    if remote is not None or not is_local(master):
-        with steps("starting Spark and reading the journals"):
-            session = make_session(master=master, remote=remote)
-            recorded, manifest = open_journals(session, _journals_only(folders))
-        store = Store(session, out, lasting=out is not None)
-    else:
-        with steps("starting Spark and reading the journals"):
-            session, table, small, skipped = _local(folders, master, kept)
-        with steps("opening the table"):
-            recorded, manifest = open_table(session, table, small=small), table.manifest()
-        store = Store(session, kept, lasting=out is not None, small=small)
-    return _judged(session, recorded, manifest, store, steps, skipped)
+    kept = out.resolve() if out is not None else _temporary()
+    with steps("starting Spark and reading the journals"):
+        session, table, small, skipped = _opened([Path(path).resolve() for path in paths], master, kept)
+    with steps("opening the table"):
+        recorded, manifest = open_table(session, table, small=small), table.manifest()
+    store = Store(session, kept, lasting=out is not None, small=small)
+    with damage_told(table):
+        return _judged(session, recorded, manifest, store, steps, skipped)
 
 
 def _judged(
@@ -79,7 +74,7 @@ def _judged(
         tables = prepare(recorded, rules, store)
     with steps(f"judging {len(rules)} promises"):
         verdicts = judge(tables, rules, recorded, store)
-    files, rows = len(set(manifest["file"].to_pylist())), sum(manifest["rows"].to_pylist())
+    files, rows = len(_segments(manifest)), sum(manifest["rows"].to_pylist())
     return AuditResult(
         groups=sorted({verdict.group for verdict in verdicts}),
         verdicts=verdicts,
@@ -93,14 +88,18 @@ def _judged(
     )
 
 
-def _local(folders: Sequence[Path], master: str | None, kept: Path) -> tuple[SparkSession, Table, bool, int]:
+def _segments(manifest: pa.Table) -> set[tuple[int, int]]:
+    """The segments of which the table holds bytes: a life's key and a number for each, as copies are one segment."""
+    return set(zip(manifest["life"].to_pylist(), manifest["segment"].to_pylist(), strict=True))
+
+
+def _opened(folders: Sequence[Path], master: str | None, kept: Path) -> tuple[SparkSession, Table, bool, int]:
     """Spark, started while this process decodes the journals; their table; whether it is small; ranges skipped."""
     if len(folders) == 1 and is_table(folders[0]):
         table = Table(folders[0])
         small = sum(table.manifest()["bytes"].to_pylist()) <= SMALL_BYTES
         return make_session(master=master, small=small), table, small, 0
-    size = sum(segment.size for segment in find_segments(_journals_only(folders)))
-    small = size <= SMALL_BYTES
+    small = _size(_journals_only(folders), kept) <= SMALL_BYTES
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(make_session, master=master, small=small)
         done = ingest(folders, kept, jobs=1 if small else None)
@@ -108,11 +107,18 @@ def _local(folders: Sequence[Path], master: str | None, kept: Path) -> tuple[Spa
     return session, Table(kept), small, done.skipped
 
 
+def _size(journals: Sequence[str], kept: Path) -> int:
+    """Bytes to judge: those of the journals, and those that the table holds already of other journals."""
+    segments = {segment.path: segment.size for segment in find_segments(journals)}
+    held = Table(kept).manifest().select(["file", "bytes"]).to_pylist() if is_table(kept) else []
+    return sum([*segments.values(), *(row["bytes"] for row in held if row["file"] not in segments)])
+
+
 def _journals_only(folders: Sequence[Path]) -> list[str]:
-    """Raises NotATable if a table is among several folders, or for a cluster."""
+    """Raises NotATable if a table is among several folders."""
     for folder in folders:
         if is_table(folder):
-            raise NotATable(f"{folder} is a table of journals: it can be audited alone, and on this machine")
+            raise NotATable(f"{folder} is a table of journals: audit it alone")
     return [str(folder) for folder in folders]
 
 

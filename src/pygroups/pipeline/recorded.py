@@ -1,25 +1,26 @@
-"""A history opened in Spark: a table that `ingest` wrote, or on a cluster the journals through the data source.
+"""A history opened in Spark: a table that `ingest` wrote.
 
 Manifest, names and the members of views come by way of this process, which knows after it whose journals can be
 trusted how far, and which lives belong together: they are few, however many messages a history has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from pygroups.pipeline.history import History
 from pygroups.pipeline.ingest import Table, layout
+from pygroups.pipeline.ingest.table import damaged, read_rows
 from pygroups.pipeline.linked import linked_of
 from pygroups.pipeline.schemas import EVENTS, RUNS, VOTES
-from pygroups.pipeline.source import GroupsDataSource, read
 from pygroups.pipeline.store import literally
-from pygroups.pipeline.tables import Gathered, Recorded
+from pygroups.pipeline.tables import Recorded
 from pygroups.pipeline.writers import writers_of
 
 _LIVES: Final = pa.schema(
@@ -42,69 +43,47 @@ class NamesCollide(ValueError):
 def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
     """The history in a table. With `small` each of its tables is one partition, so that nothing has to be exchanged.
 
-    Raises NamesCollide, and NotATable for a table that has lost files.
+    Raises NamesCollide, and NotATable for a table that has lost files or in which one is damaged.
     """
     table.check()
 
     def gathered(frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if small else frame
 
+    def local(rows: pa.Table) -> DataFrame:
+        return gathered(session.createDataFrame(rows))
+
     def parquet(folder: str, files: list[str], schema: StructType) -> DataFrame:
         if not files:
-            return session.createDataFrame([], schema)
+            return gathered(session.createDataFrame([], schema))
         reader = literally(session).schema(schema).option("basePath", str(table.path / folder))
-        return reader.parquet(*files)
+        return gathered(reader.parquet(*files))
 
-    views = layout.EVENTS.empty_table().select(_MEMBERS)
-    if table.events_files:
-        events = ds.dataset(table.events_files, schema=layout.EVENTS, format="parquet")
-        views = events.to_table(columns=_MEMBERS, filter=pc.field("kind") == "view")
-    return _recorded(
-        session,
-        *(table.manifest(), distinct_names(table), views),
-        runs=gathered(parquet("runs", table.runs_files, RUNS)),
-        events=gathered(parquet("events", table.events_files, EVENTS)),
-        votes=gathered(parquet("votes", table.votes_files, VOTES)),
-        gathered=gathered,
-    )
-
-
-def open_journals(session: SparkSession, paths: Sequence[str]) -> tuple[Recorded, pa.Table]:
-    """The history in journals that the executors can read, kept in Spark's memory, and its manifest.
-
-    Raises NamesCollide.
-    """
-    session.dataSource.register(GroupsDataSource)
-    frames = {name: read(session, *paths, table=name).persist() for name in ("runs", "events", "votes")}
-    manifest, names = (read(session, *paths, table=name).toArrow() for name in ("manifest", "names"))
-    views = frames["events"].where("kind = 'view'").select(*_MEMBERS).toArrow()
-    return _recorded(session, manifest, _distinct(names), views, **frames, gathered=lambda frame: frame), manifest
-
-
-def _recorded(
-    session: SparkSession,
-    manifest: pa.Table,
-    names: pa.Table,
-    views: pa.Table,
-    *,
-    runs: DataFrame,
-    events: DataFrame,
-    votes: DataFrame,
-    gathered: Gathered,
-) -> Recorded:
-    rows = manifest.to_pylist()
-    lives = lives_of(rows, views)
+    rows, names = table.manifest().to_pylist(), distinct_names(table)
+    lives = lives_of(rows, _views(table))
     ids = names.filter(pc.equal(names["kind"], "history"))
-    named = gathered(session.createDataFrame(names))
     return Recorded(
-        history=History(runs, events, votes, named, gathered(session.createDataFrame(writers_of(manifest)))),
-        lives=gathered(session.createDataFrame(pa.Table.from_pylist(lives, _LIVES))),
+        history=History(
+            runs=parquet("runs", table.runs_files, RUNS),
+            events=parquet("events", table.events_files, EVENTS),
+            votes=parquet("votes", table.votes_files, VOTES),
+            names=local(names),
+            writers=local(writers_of(table.manifest())),
+        ),
+        lives=local(pa.Table.from_pylist(lives, _LIVES)),
         histories=dict(zip(ids["key"].to_pylist(), ids["name"].to_pylist(), strict=True)),
         kinds=frozenset(kind for row in rows for kind in row["kinds"] or ()),
         profiles=frozenset(life["profile"] for life in lives),
         whole=all(life["whole"] for life in lives),
         gathered=gathered,
     )
+
+
+def _views(table: Table) -> pa.Table:
+    """Of every view record its life, its index and its members."""
+    asked = {"columns": _MEMBERS, "filters": pc.field("kind") == "view"}
+    parts = [read_rows(file, layout.EVENTS, **asked) for file in table.events_files]
+    return pa.concat_tables(parts) if parts else layout.EVENTS.empty_table().select(_MEMBERS)
 
 
 def lives_of(manifest: Sequence[Life], views: pa.Table) -> list[Life]:
@@ -145,13 +124,9 @@ def lives_of(manifest: Sequence[Life], views: pa.Table) -> list[Life]:
 
 
 def distinct_names(table: Table) -> pa.Table:
-    """Each key of a table with its name. Raises NamesCollide if a key has two."""
-    if not table.names_files:
-        return layout.NAMES.empty_table()
-    return _distinct(ds.dataset(table.names_files, schema=layout.NAMES, format="parquet").to_table())
-
-
-def _distinct(names: pa.Table) -> pa.Table:
+    """Each key of a table with its name. Raises NamesCollide if a key has two, NotATable for a damaged file."""
+    parts = [read_rows(file, layout.NAMES) for file in table.names_files]
+    names = pa.concat_tables(parts) if parts else layout.NAMES.empty_table()
     key = ["group", "kind", "key"]
     told = [(name, how) for name in ("name", "number", "creator") for how in ("min", "max")]
     found = names.group_by(key).aggregate(told)
@@ -161,3 +136,20 @@ def _distinct(names: pa.Table) -> pa.Table:
             "them, or audit their journals apart"
         )
     return found.select([*key, "name_min", "number_min", "creator_min"]).rename_columns(layout.NAMES.names)
+
+
+@contextmanager
+def damage_told(table: Table) -> Iterator[None]:
+    """Raises NotATable where Spark fails because it cannot read a file of the table."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        text = str(error)
+        if "FAILED_READ_FILE" not in text:
+            raise
+        files = [*table.runs_files, *table.events_files, *table.votes_files]
+        named = [file for file in files if file in text or file in unquote(text)]
+        raise damaged(named[0] if named else f"a file of {table.path}") from error

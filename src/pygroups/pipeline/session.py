@@ -1,4 +1,4 @@
-"""Spark sessions: local by default, on a cluster or through Spark Connect when asked. Only commands make them."""
+"""Spark sessions: on this machine by default, on a cluster when asked. Only commands make them."""
 
 import logging
 import os
@@ -29,6 +29,7 @@ _SETTINGS: Final = {
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 _LOCAL_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
@@ -50,14 +51,14 @@ _SMALL_SETTINGS: Final = {
 
 
 class NoSpark(RuntimeError):
-    """Spark cannot run here; the text is one sentence that says what to install."""
+    """Spark cannot run here, or not so; the text is one sentence that says what to install or to give."""
 
 
-def make_session(*, master: str | None = None, remote: str | None = None, small: bool = False) -> "SparkSession":
-    """A session on `master` (default `local[*]`), or on the Spark Connect server `remote`.
+def make_session(*, master: str | None = None, small: bool = False) -> "SparkSession":
+    """A session on `master` (default `local[*]`).
 
-    With `small` a local session is tuned for start-up instead of throughput. Raises NoSpark if PySpark or Java is
-    missing. Log4j is told to be quiet; Python workers use this interpreter.
+    With `small` it is tuned for start-up instead of throughput. Raises NoSpark if PySpark or Java is missing, or if
+    Spark does not start there. Log4j is told to be quiet; Python workers use this interpreter.
     """
     try:
         from py4j.protocol import Py4JError
@@ -65,41 +66,34 @@ def make_session(*, master: str | None = None, remote: str | None = None, small:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NoSpark(f"the audit needs Spark ({error}): pip install 'pygroups[spark]'") from error
-    _prepare_environment()
-    builder = SparkSession.builder.appName("pygroups")
-    settings = dict(_SETTINGS)
-    if remote is None:
-        check_java()
-        local = is_local(master)
-        settings |= _local_settings(small) if local else {}
-        java = [f"-Dlog4j2.configurationFile={_QUIET_LOGGING}"]
-        if local and small:
-            java += [_SMALL_JAVA, *archive_options()]
-        settings["spark.driver.extraJavaOptions"] = " ".join(java)
-    for name, value in settings.items():
+    local = is_local(master)
+    _prepare_environment(local=local)
+    check_java()
+    java = [f"-Dlog4j2.configurationFile={_QUIET_LOGGING}"]
+    if local and small:
+        java += [_SMALL_JAVA, *archive_options()]
+    settings = _SETTINGS | (_LOCAL_SETTINGS if local else {}) | (_SMALL_SETTINGS if small else {})
+    builder = SparkSession.builder.appName("pygroups").master(master or "local[*]")
+    for name, value in {**settings, "spark.driver.extraJavaOptions": " ".join(java)}.items():
         builder = builder.config(name, value)
-    builder = builder.master(master or "local[*]") if remote is None else builder.remote(remote)
     with _quiet_java() as said:
         try:
             return builder.getOrCreate()
         except (PySparkException, Py4JError) as error:
-            raise NoSpark(f"Spark does not start on {remote or master or 'local[*]'}: {said(error)}") from error
+            raise NoSpark(f"Spark does not start on {master or 'local[*]'}: {said(error)}") from error
 
 
 def is_local(master: str | None) -> bool:
-    """Whether `master` means this machine."""
-    return master is None or master.startswith("local")
+    """Whether `master` means Spark within one process of this machine."""
+    return master is None or master == "local" or master.startswith("local[")
 
 
-def _local_settings(small: bool) -> dict[str, str]:
-    return {**_LOCAL_SETTINGS, **(_SMALL_SETTINGS if small else {})}
-
-
-def _prepare_environment() -> None:
+def _prepare_environment(*, local: bool) -> None:
     """Spark's Python workers use this interpreter and import what this process imports."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if local:  # a cluster's machines call this one by another address
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     here = str(Path(__file__).parents[2])
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     if here not in paths:  # workers take PYTHONPATH, not this process's sys.path

@@ -1,4 +1,4 @@
-"""Where an audit keeps its tables between steps: Parquet in a folder, or, on a cluster without one, Spark's memory."""
+"""Where an audit keeps its tables between steps: Parquet in a folder."""
 
 from pathlib import Path
 
@@ -7,15 +7,13 @@ from pyspark.sql import functions as F
 
 
 class Store:
-    """Keeps tables below `folder`. Without one they stay in Spark's memory.
+    """Keeps tables below `folder`.
 
     `lasting` says that somebody reads the folder later: tables are then partitioned by group and day. With `small` a
     table that is read again is one partition.
     """
 
-    def __init__(
-        self, session: SparkSession, folder: Path | None, *, lasting: bool = False, small: bool = False
-    ) -> None:
+    def __init__(self, session: SparkSession, folder: Path, *, lasting: bool = False, small: bool = False) -> None:
         self.lasting = lasting
         self._session = session
         self._folder = folder
@@ -23,8 +21,6 @@ class Store:
 
     def keep(self, name: str, frame: DataFrame) -> DataFrame:
         """Compute a table once; `name` is its path below the folder, for instance "silver/views"."""
-        if self._folder is None:
-            return frame.persist()
         path = str(self._folder / name)
         writer = frame.write.mode("overwrite")
         by = [column for column in ("group", "day") if column in frame.columns]

@@ -49,20 +49,32 @@ class Planted:
         """The first planted history that the audit, so changed, judges otherwise than it should, or None."""
         wanted = promises_of(blind)
         with changed(blind) as audit:
-            for verdict in self._verdicts(audit, wanted):
-                if verdict.promise in wanted and bool(verdict.broken) != (
-                    verdict.promise in self.breaks[verdict.group]
-                ):
-                    return f"{verdict.group} is {verdict.verdict} by {verdict.promise}"
+            verdicts, suspects = self._verdicts(audit, wanted)
+            for verdict in verdicts:
+                broken = bool(verdict.broken) and verdict.group in suspects.get(verdict.promise, ())
+                if verdict.promise in wanted and broken != (verdict.promise in self.breaks[verdict.group]):
+                    return f"{verdict.group} is {verdict.verdict if broken else 'not broken'} by {verdict.promise}"
         return None
 
-    def _verdicts(self, audit: ModuleType, wanted: Sequence[str]) -> list[Any]:
+    def _verdicts(self, audit: ModuleType, wanted: Sequence[str]) -> tuple[list[Any], dict[str, set[str]]]:
+        """The verdicts, and the groups in which a promise was suspect.
+
+        Without a suspect row of its own a group that is audited alone is not looked at closely.
+        """
+        suspects: dict[str, set[str]] = {}
+        find = audit.find
+
+        def noting(tables: Any, rules: Any, found: dict[str, set[str]], names: Any) -> Any:
+            suspects.update(found)
+            return find(tables, rules, found, names)
+
+        audit.find = noting
         recorded = audit.open_table(self.session, Table(self.table), small=True)
         rules = [rule for rule in audit.RULES if rule.promise in wanted]
         with tempfile.TemporaryDirectory() as folder:
             store = audit.Store(self.session, Path(folder), small=True)
             found: list[Any] = audit.judge(audit.prepare(recorded, rules, store), rules, recorded, store)
-        return found
+        return found, suspects
 
 
 class changed:

@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pygroups.journal.reader import find_segments
 from pygroups.pipeline.ingest.known import CARRIED, known_to
-from pygroups.pipeline.ingest.layout import FORMAT, LOCK_FILE, MANIFEST, TABLE_FILE, is_table
+from pygroups.pipeline.ingest.layout import AUDITED, FORMAT, LOCK_FILE, MANIFEST, TABLE_FILE, is_table
 from pygroups.pipeline.ingest.plan import LifeParts, Plan, plan
-from pygroups.pipeline.ingest.table import NotATable, Table
+from pygroups.pipeline.ingest.table import NotATable, Table, write_rows
 from pygroups.pipeline.ingest.work import Done, work_on
 from pygroups.pipeline.verdict import Quarantined
 
@@ -84,9 +83,10 @@ def ingest(
 
 
 def _prepared(out: Path) -> Path:
-    """The folder `out` as a table, made if it is missing or empty."""
+    """The folder `out` as a table, made if it is missing or holds nothing but what an audit of another table keeps."""
     if not is_table(out):
-        if out.exists() and (not out.is_dir() or set(out.iterdir()) - {_begun(out / TABLE_FILE)}):
+        ours = {_begun(out / TABLE_FILE), *(out / name for name in AUDITED)}
+        if out.exists() and (not out.is_dir() or set(out.iterdir()) - ours):
             raise NotATable(f"{out} is no table of journals, and not empty: --out names a table, or a new folder")
         out.mkdir(parents=True, exist_ok=True)
         _write_whole(out / TABLE_FILE, lambda path: path.write_text(json.dumps({"format": FORMAT}), encoding="utf-8"))
@@ -168,10 +168,10 @@ def _commit(out: Path, commit: str, done: Sequence[Done], result: IngestResult) 
             result.damaged.append(Quarantined(row["file"], row["damage_offset"], row["damage"]))
     result.damaged.sort(key=lambda place: (place.file, place.offset))
     result.commit = commit
-    pq.write_table(_rows(carried, CARRIED), out / "carried" / f"{commit}-0.parquet")
+    write_rows(_rows(carried, CARRIED), out / "carried" / f"{commit}-0.parquet")
     manifest.sort(key=lambda row: (row["group"], row["address"], row["segment"], row["begin"]))
     whole = _rows(manifest, MANIFEST)
-    _write_whole(out / "manifest" / f"{commit}.parquet", lambda path: pq.write_table(whole, path))
+    _write_whole(out / "manifest" / f"{commit}.parquet", lambda path: write_rows(whole, path))
 
 
 def _rows(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:

@@ -14,6 +14,8 @@ from pygroups.journal.reader import TYPES
 FORMAT: Final = 1
 TABLE_FILE: Final = "table.json"
 LOCK_FILE: Final = "lock"
+AUDITED: Final = ("silver", "gold")
+"""Folders beside those of a table, in which an audit with `--out` keeps what it made of the table."""
 
 SEND: Final = 0
 DELIVER: Final = 1

@@ -78,6 +78,7 @@ class Sink:
             path,
             schema,
             compression="snappy",
+            write_page_checksum=True,
             use_dictionary=[column for column in _DICTIONARIES if column in schema.names],
             column_encoding={column: "DELTA_BINARY_PACKED" for column in _RISING if column in schema.names},
         )

@@ -1,9 +1,11 @@
 """A table of histories on disk: which of its files count. A commit exists when its manifest file exists."""
 
 import os
+from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,8 +57,12 @@ class Table:
 
     @property
     def carried_files(self) -> list[str]:
-        """What ingest keeps for its next call, the oldest commit first."""
-        return self._files("carried")
+        """What ingest keeps for its next call, the oldest commit first. Raises NotATable if a commit lacks its file."""
+        files = self._files("carried")
+        missing = sorted(set(self.commits) - {Path(file).name.partition("-")[0] for file in files})
+        if missing:
+            raise NotATable(_not_whole(self.path, [f"carried/{commit}-0.parquet" for commit in missing]))
+        return files
 
     @property
     def groups(self) -> list[str]:
@@ -73,18 +79,33 @@ class Table:
         return pa.concat_tables(parts) if parts else MANIFEST.empty_table()
 
     def check(self) -> None:
-        """Raises NotATable if a file of rows that the manifest names is not there: verdicts would be wrong."""
-        there = {*self.runs_files, *self.events_files, *self.votes_files}
+        """Raises NotATable if a file that the manifest names is missing or has lost rows: verdicts would be wrong."""
+        there = [*self.runs_files, *self.events_files, *self.votes_files]
         named = pc.unique(pc.list_flatten(self.manifest()["files"])).to_pylist()
-        missing = sorted(name for name in named if str(self.path / name) not in there)
+        needed = {*named, *(f"names/{Path(name).name}" for name in named)}
+        missing = sorted(needed - {os.path.relpath(file, self.path) for file in (*there, *self.names_files)})
         if missing:
-            more = f", and {len(missing) - 1} more are missing" if len(missing) > 1 else ""
-            raise NotATable(f"{self.path} is not whole: {missing[0]} is missing{more}; ingest its journals anew")
+            raise NotATable(_not_whole(self.path, missing))
+        rows: Counter[str] = Counter()
+        for file in there:
+            rows[Path(file).name.partition("-")[0]] += _count_in(file)
+        told = self.manifest().group_by("commit").aggregate([("rows", "sum")])
+        for commit, count in zip(told["commit"].to_pylist(), told["rows_sum"].to_pylist(), strict=True):
+            if rows[commit] != count:
+                raise NotATable(
+                    f"{self.path} is not whole: commit {commit} has {rows[commit]} records, not {count}; "
+                    "ingest the journals into a new table"
+                )
 
     def _files(self, folder: str) -> list[str]:
         commits = set(self.commits)
         found = (self.path / ".").glob(f"{folder}/*.parquet")
         return sorted(str(file) for file in found if file.name.partition("-")[0] in commits)
+
+
+def _not_whole(table: Path, missing: Sequence[str]) -> str:
+    more = f", and {len(missing) - 1} more are missing" if len(missing) > 1 else ""
+    return f"{table} is not whole: {missing[0]} is missing{more}; ingest the journals into a new table"
 
 
 def _commits_in(folder: Path) -> list[str]:
@@ -93,9 +114,34 @@ def _commits_in(folder: Path) -> list[str]:
     return sorted(name.removesuffix(".parquet") for name in names if name[0].isdigit() and name.endswith(".parquet"))
 
 
-def read_rows(file: Path | str, schema: pa.Schema) -> pa.Table:
-    """The rows of one file of a table. Raises NotATable if it is damaged, as a loss of power may leave it."""
+def read_rows(file: Path | str, schema: pa.Schema, **asked: Any) -> pa.Table:
+    """The rows of one file of a table; `asked` goes to `pyarrow.parquet.read_table`.
+
+    Raises NotATable if the file is damaged, as a loss of power or a bad disk may leave it.
+    """
     try:
-        return pq.read_table(file, schema=schema)
-    except pa.ArrowInvalid as error:
-        raise NotATable(f"{file} is damaged ({str(error).partition('.')[0]}): ingest the journals anew") from error
+        return pq.read_table(file, schema=schema, partitioning=None, page_checksum_verification=True, **asked)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise damaged(file) from error
+
+
+def _count_in(file: str) -> int:
+    """The rows of a file. Raises NotATable if it is damaged; Spark takes an empty file for a table without rows."""
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise damaged(file) from error
+
+
+def write_rows(rows: pa.Table, file: Path | str) -> None:
+    """A file of a table; each page has a checksum, so that a flipped bit is seen by readers that verify it."""
+    pq.write_table(rows, file, write_page_checksum=True)
+
+
+def damaged(file: Path | str) -> NotATable:
+    """The refusal of a table in which a file is damaged."""
+    return NotATable(f"{file} is damaged: ingest the journals into a new table")

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pygroups.journal.columns import Decoded, read_columns
@@ -22,6 +21,7 @@ from pygroups.pipeline.ingest.names import Keys
 from pygroups.pipeline.ingest.plan import LifeParts, Part, goes_on
 from pygroups.pipeline.ingest.shape import Shape
 from pygroups.pipeline.ingest.sink import Sink
+from pygroups.pipeline.ingest.table import write_rows
 
 
 @dataclass
@@ -88,7 +88,7 @@ def work_on(
         sink.close()
     if keys is not None:
         (out / "names").mkdir(exist_ok=True)
-        pq.write_table(pa.concat_tables([*names, keys.table()]), out / "names" / f"{commit}-{number}.parquet")
+        write_rows(pa.concat_tables([*names, keys.table()]), out / "names" / f"{commit}-{number}.parquet")
     done.cpu_seconds = time.process_time() - used
     return done
 
