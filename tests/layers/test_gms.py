@@ -31,6 +31,7 @@ from pygroups.layers.gms.heads import (
     Ready,
     ReadyRsp,
     Refuse,
+    Side,
     Stuck,
     ViewReq,
 )
@@ -106,7 +107,7 @@ def leader_of_two() -> Gms:
     gms.up_event(events.Found({}, may_found=True))
     view = View(Ballot(2, A), (A, B), ("a", "b"))
     assert gms.view is not None
-    gms.install(Proposal(view.id, gms.view.id, view, (A,), {A: 0}, {A: A}, True), None)
+    gms.install(Proposal(view.id, view, (Side(gms.view.id, (A,), {A: 0}, {A: A}),), True), None)
     gms.down_event(events.Installed(view.id, {}))
     gms.up(Run(B, A, (InstallAck(view.id),)))
     gms.above, gms.below = [], []
@@ -176,7 +177,9 @@ def test_a_joiner_hands_on_nothing_and_a_member_hands_a_join_on_once() -> None:
     gms.up(Run(C, B, (Join(C, "there", ""),)))
     assert told(gms) == [], "a process without a view has nobody to hand it to"
     gms.down_event(events.Join())
-    gms.install(Proposal(Ballot(2, A), Ballot(1, A), View(Ballot(2, A), (A, B), ("a", "b")), (A,), {}, {}, True), {})
+    gms.install(
+        Proposal(Ballot(2, A), View(Ballot(2, A), (A, B), ("a", "b")), (Side(Ballot(1, A), (A,), {}, {}),), True), {}
+    )
     told(gms)
     gms.up(Run(C, B, (Join(C, "there", ""),)))
     gms.up(Run(A, B, (Join(C, "there", ""),)))
@@ -189,7 +192,7 @@ def member_of_three(name: Address) -> Gms:
     env.contact = name.name
     gms = Gms(env)
     gms.down_event(events.Join())
-    gms.install(Proposal(VIEW.id, Ballot(1, A), VIEW, (A,), {}, {}, True), {})
+    gms.install(Proposal(VIEW.id, VIEW, (Side(Ballot(1, A), (A,), {}, {}),), True), {})
     told(gms)
     gms.above = []
     return gms
@@ -200,7 +203,7 @@ def test_a_joiner_that_asks_again_gets_the_installation_from_those_who_came_with
     gms = member_of_three(C)
     gms.up(Run(B, C, (Join(B, "b", ""),)))
     ((to, install),) = told(gms)
-    assert to == B and isinstance(install, Install) and install.proposal.view == VIEW and install.digest is not None
+    assert to == B and isinstance(install, Install) and install.proposal.view == VIEW and install.starts is not None
     gms.up(Run(A, C, (Done(VIEW.id),)))
     gms.up(Run(B, C, (Join(B, "b", ""),)))
     assert [(dest, type(head)) for dest, head in told(gms)] == [(A, Join)]
@@ -305,7 +308,7 @@ def test_what_a_joiner_hears_of_suspicions_before_it_has_the_view_waits_for_it()
     for number in range(2 * MEMBERS_MAX):
         gms.up(Run(Address("E", f"{number:016x}"), B, (Accuse(VIEW.id, {A: ENDED}),)))
     assert len(gms.later) == MEMBERS_MAX, "strangers take no memory"
-    gms.up(Run(A, B, (Install(Proposal(VIEW.id, Ballot(1, A), VIEW, (A,), {}, {}, True), {}),)))
+    gms.up(Run(A, B, (Install(Proposal(VIEW.id, VIEW, (Side(Ballot(1, A), (A,), {}, {}),), True), {}),)))
     assert gms.suspicions.accusations == {A: {C: ENDED}}
     assert gms.later == {}
 
@@ -315,14 +318,14 @@ def test_a_ready_that_was_left_unanswered_in_one_view_does_not_count_in_the_next
     gms.suspicions.left_unanswered(C, 2)
     assert C in gms.suspicions
     view = View(Ballot(8, A), (A, B, C), ("a", "b", "c"))
-    gms.install(Proposal(view.id, VIEW.id, view, (A, B, C), {A: 0}, {A: A}, True), None)
+    gms.install(Proposal(view.id, view, (Side(VIEW.id, (A, B, C), {A: 0}, {A: A}),), True), None)
     assert C not in gms.suspicions and not gms.suspicions.unanswered
 
 
 def test_an_exclusion_is_taken_from_members_of_the_view_alone() -> None:
     gms = member_of_three(C)
     next_view = View(Ballot(8, A), (A, B), ("a", "b"))
-    install = Install(Proposal(next_view.id, VIEW.id, next_view, (A, B), {}, {}, True), None)
+    install = Install(Proposal(next_view.id, next_view, (Side(VIEW.id, (A, B), {}, {}),), True), None)
     gms.up(Run(D, C, (install,)))
     assert gms.above == []
     gms.up(Run(B, C, (install,)))
@@ -350,7 +353,7 @@ def test_an_accepted_ballot_is_remembered_for_each_leader_and_not_for_each_attem
     for number in range(8, 108):
         ballot = Ballot(number, A)
         gms.up(Run(A, C, (Collect(ballot, VIEW.id),)))
-        gms.up(Run(A, C, (Propose(Proposal(ballot, VIEW.id, VIEW, (A, B, C), {}, {}, True)),)))
+        gms.up(Run(A, C, (Propose(Proposal(ballot, VIEW, (Side(VIEW.id, (A, B, C), {}, {}),), True)),)))
         gms.down_event(events.Fetched(ballot))
     assert gms.binding.accepted == {A: Ballot(107, A)}
 
@@ -363,7 +366,7 @@ def test_who_was_left_behind_many_views_ago_is_still_told_so() -> None:
     for number in range(3, 600):
         assert gms.view is not None
         view = View(Ballot(number, A), (A,), ("a",))
-        gms.install(Proposal(view.id, gms.view.id, view, (A,), {A: 0}, {A: A}, True), None)
+        gms.install(Proposal(view.id, view, (Side(gms.view.id, (A,), {A: 0}, {A: A}),), True), None)
     told(gms)
     gms.up_event(events.HeartbeatOf(B, shared))
     assert told(gms) == [(B, Excluded(shared))]
@@ -377,7 +380,7 @@ def test_a_collect_of_a_view_that_is_on_its_way_waits_for_it() -> None:
     gms.up(Run(B, C, (Collect(Ballot(9, B), Ballot(8, B)),)))
     assert told(gms) == [(B, Stuck(Ballot(8, B), VIEW.id))]
     view = View(Ballot(8, B), (B, C), ("b", "c"))
-    gms.up(Run(B, C, (Install(Proposal(view.id, VIEW.id, view, (B, C), {A: 0}, {A: B}, True), None),)))
+    gms.up(Run(B, C, (Install(Proposal(view.id, view, (Side(VIEW.id, (B, C), {A: 0}, {A: B}),), True), None),)))
     assert gms.binding.ballot == Ballot(9, B)
     assert gms.later == {}
 
@@ -454,7 +457,7 @@ def test_what_the_old_view_was_to_stop_and_fetch_for_is_over_when_the_new_one_co
     assert gms.view is not None
     old, view = gms.view.id, View(Ballot(3, B), (B, A), ("b", "a"))
     gms.above = [events.Stop(Ballot(4, A)), events.FetchTo(Ballot(4, A), {A: 3}, {A: A})]
-    gms.install(Proposal(view.id, old, view, (B, A), {A: 3}, {A: A}, True), None)
+    gms.install(Proposal(view.id, view, (Side(old, (B, A), {A: 3}, {A: A}),), True), None)
     assert [type(event) for event in gms.above] == [events.NewView]
 
 

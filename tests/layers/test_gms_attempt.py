@@ -131,8 +131,8 @@ def test_a_member_that_leaves_answers_and_does_not_go_on() -> None:
         attempt.on_collect_ack(member, held(leaving=member == B), 20)
     proposal = attempt.proposes(A, (), True, 30)
     assert proposal.view == View(BALLOT, (A, C, D), ("a", "c", "d"))
-    assert proposal.transitional == (A, C)
-    assert proposal.cut == {A: 3, B: 1, C: 0}
+    assert proposal.going_on == (A, C)
+    assert proposal.sides[0].cut == {A: 3, B: 1, C: 0}
 
 
 def test_a_leader_that_leaves_takes_nobody_in() -> None:
@@ -167,6 +167,6 @@ def test_with_a_majority_nobody_waits_for_the_third() -> None:
     assert attempt.on_collect_ack(A, held(), 20) is Deed.WAIT_ON
     assert attempt.on_collect_ack(C, held(), 20) is Deed.PROPOSE
     proposal: Proposal = attempt.proposes(A, (), True, 30)
-    assert proposal.holders == {A: A, B: A, C: A}, "of those that answered"
+    assert proposal.sides[0].holders == {A: A, B: A, C: A}, "of those that answered"
     assert attempt.on_accept(A, Accept(BALLOT), 40) is Deed.WAIT_ON
     assert attempt.on_accept(C, Accept(BALLOT), 40) is Deed.INSTALL

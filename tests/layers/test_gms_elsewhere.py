@@ -14,7 +14,7 @@ from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot, View, ViewId
 from pygroups.layers.gms.elsewhere import REPLIES, Reply, Row, Theirs, Whereabouts, reply
-from pygroups.layers.gms.heads import Elsewhere, Excluded, Install, Proposal, Stuck
+from pygroups.layers.gms.heads import Elsewhere, Excluded, Install, Proposal, Side, Stuck
 from pygroups.layers.gms.membership import Membership
 from tests.layers.gms_drawn import in_the_note, replies
 
@@ -22,7 +22,7 @@ A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
 OLD = View(Ballot(5, A), (A, B, D), ("a", "b", "d"))
 VIEW = View(Ballot(7, A), (A, B, C), ("a", "b", "c"))
 ON_THE_WAY, CANNOT_FOLLOW, NEXT = Ballot(8, B), Ballot(9, D), Ballot(9, B)
-PROPOSAL = Proposal(VIEW.id, OLD.id, VIEW, (A, B), {A: 0, B: 0, D: 0}, {A: A, B: A, D: A}, True)
+PROPOSAL = Proposal(VIEW.id, VIEW, (Side(OLD.id, (A, B), {A: 0, B: 0, D: 0}, {A: A, B: A, D: A}),), True)
 
 
 class Case(NamedTuple):

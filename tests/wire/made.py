@@ -82,7 +82,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         case inspect.ListType():
             return st.lists(values(kind.item_type), max_size=3)
         case inspect.VarTupleType():
-            return st.lists(values(kind.item_type), max_size=3).map(tuple)
+            return st.lists(values(kind.item_type), min_size=kind.min_length or 0, max_size=3).map(tuple)
         case inspect.TupleType():
             return st.tuples(*map(values, kind.item_types))
         case inspect.DictType():

@@ -42,16 +42,13 @@ def view(count: int) -> Any:
     return [BALLOT, members(count), ["h:1"] * count]
 
 
+def side(**more: Any) -> Any:
+    fields = {"old": BALLOT, "members": [], "cut": {}, "holders": {}}
+    return list((fields | more).values())
+
+
 def proposal(**more: Any) -> Any:
-    fields = {
-        "ballot": BALLOT,
-        "old": BALLOT,
-        "view": view(1),
-        "transitional": [],
-        "cut": {},
-        "holders": {},
-        "primary": True,
-    }
+    fields = {"ballot": BALLOT, "view": view(1), "sides": [side()], "primary": True}
     return list((fields | more).values())
 
 
@@ -98,11 +95,12 @@ LENGTHS: dict[str, tuple[int, Callable[[int], object]]] = {
     "a piece's index": (NUMBER_MAX, lambda n: packed([None, 0, n, 0, [ALIVE], b""])),
     "a ballot's number": (NUMBER_MAX, lambda n: packed(wire_run([1, [n, ["A", "0"]]]))),
     "members of a view": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(view=view(n))]))),
-    "members who go on": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(transitional=members(n))]))),
-    "streams of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(cut=encoded_map(n))]))),
-    "holders of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(holders=holders(n))]))),
+    "sides of a proposal": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side()] * n)]))),
+    "members who go on": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(members=members(n))])]))),
+    "streams of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(cut=encoded_map(n))])]))),
+    "holders of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(holders=holders(n))])]))),
     "streams of an answer": (MEMBERS_MAX, lambda n: packed(wire_run([36, BALLOT, encoded_map(n), False]))),
-    "suspects of a member": (MEMBERS_MAX, lambda n: packed(wire_run([46, BALLOT, encoded_map(n, b"\xc3")]))),
+    "suspects of a member": (MEMBERS_MAX, lambda n: packed(wire_run([46, BALLOT, encoded_map(n, b"\x01")]))),
     "letters in a contact": (TEXT_MAX, lambda n: packed(wire_run([30, ["A", "0"], "h" * n, ""]))),
     "letters in a view's contact": (
         TEXT_MAX,

@@ -15,7 +15,7 @@ from pygroups.core.limits import SECOND
 from pygroups.core.run import Run, payloads_of
 from pygroups.core.view import Ballot, View
 from pygroups.layers._votes import Vote
-from pygroups.layers.gms.heads import Collect, Proposal, Propose
+from pygroups.layers.gms.heads import Collect, Proposal, Propose, Side
 from pygroups.layers.gms.layer import Gms
 from pygroups.layers.sequencer import Data
 from pygroups.layers.stable import Stable
@@ -131,6 +131,11 @@ def test_a_cut_that_makes_no_sense_ends_nobody(cut: dict[Address, int], holders:
     ballot = Ballot(old.number + 5, A)
     view = View(ballot, (A, B, C), ("A:1", "B:1", "C:1"))
     tells(
-        group, sender, Gms, B, Collect(ballot, old), Propose(Proposal(ballot, old, view, (A, B, C), cut, holders, True))
+        group,
+        sender,
+        Gms,
+        B,
+        Collect(ballot, old),
+        Propose(Proposal(ballot, view, (Side(old, (A, B, C), cut, holders),), True)),
     )
     group.run(5 * SECOND)

@@ -76,7 +76,7 @@ class Answering:
         if event.ballot != self.binding.ballot:
             return  # bound to a higher one meanwhile
         self.binding.held = event.held
-        self.binding.record("collect", None)
+        self.binding.record("collect")
         if membership.leaving:
             self.env.count("leaver bound")
         ack = CollectAck(event.ballot, event.held, membership.leaving, membership.standing)
@@ -85,16 +85,17 @@ class Answering:
     def on_propose(self, src: Address, head: Propose) -> None:
         """Fetch up to the cut."""
         binding, proposal, view = self.binding, head.proposal, self.membership.view
-        if view is None or proposal.old != view.id:
-            self._speaks_of_another_view(src, head, proposal.old)
+        side = None if view is None else proposal.side_of(view.id)
+        if view is None or side is None:
+            self._speaks_of_another_view(src, head, proposal.sides[0].old)
         elif self._may_lead(src, proposal.ballot) and proposal.ballot == binding.ballot:
             self.heard_leader()
             self.fetches_at = self.env.now
-            if decide.makes_sense(proposal, view, self.env.me, binding.held):
+            if len(proposal.sides) == 1 and decide.makes_sense(side, view, self.env.me, binding.held):
                 binding.proposal = proposal
-                if any(binding.held.get(stream, 0) < end for stream, end in proposal.cut.items()):
+                if any(binding.held.get(stream, 0) < end for stream, end in side.cut.items()):
                     self.env.count("fetches to the cut")
-                self.membership.above.append(FetchTo(proposal.ballot, proposal.cut, proposal.holders))
+                self.membership.above.append(FetchTo(proposal.ballot, side.cut, side.holders))
             else:
                 self.env.drop("proposal that makes no sense")
 
@@ -103,7 +104,7 @@ class Answering:
         binding = self.binding
         if ballot == binding.ballot and binding.proposal is not None and binding.proposal.ballot == ballot:
             binding.accepted[ballot.leader] = ballot
-            binding.record("accepted", binding.proposal)
+            binding.record("accepted", binding.proposal, binding.proposal.side_of(self.membership.current.id))
             self.membership.tell(ballot.leader, Accept(ballot))
 
     def fetching(self) -> None:

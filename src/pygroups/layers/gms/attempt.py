@@ -15,7 +15,7 @@ from pygroups.core.address import Address
 from pygroups.core.view import Ballot, View
 
 from . import decide
-from .heads import Accept, CollectAck, Fetches, Low, Proposal
+from .heads import Accept, CollectAck, Fetches, Low, Proposal, Side
 
 
 class Stage(Enum):
@@ -107,7 +107,7 @@ def _all_asked(view: View, asked: tuple[Address, ...], answered: Container[Addre
 
 
 def _all_who_go_on(view: View, proposal: Proposal, accepted: Container[Address]) -> bool:
-    return all(member in accepted for member in proposal.transitional)
+    return all(member in accepted for member in proposal.going_on)
 
 
 EVERYBODY: Final = Agreement(_all_asked, _all_who_go_on)
@@ -159,11 +159,8 @@ class Attempt:
         self.since = now
         self.proposal = Proposal(
             self.ballot,
-            self.view.id,
             decide.next_view(self.view, self.ballot, go_on, self.joiners),
-            go_on,
-            cut,
-            holders,
+            (Side(self.view.id, go_on, cut, holders),),
             decide.stays_primary(self.view, primary, self.asked),
             {member: self.answers[member].standing for member in go_on if member in self.answers},
         )

@@ -9,7 +9,7 @@ from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
 from pygroups.core.view import Ballot, View
 
-from .heads import Proposal
+from .heads import Side
 
 
 def leader(view: View, suspects: Container[Address]) -> Address | None:
@@ -74,13 +74,13 @@ def next_view(old: View, ballot: Ballot, go_on: Sequence[Address], joiners: Mapp
     return View(ballot, (*go_on, *joining), tuple(contacts))
 
 
-def makes_sense(proposal: Proposal, old: View, me: Address, held: Mapping[Address, int]) -> bool:
+def makes_sense(side: Side, old: View, me: Address, held: Mapping[Address, int]) -> bool:
     """Whether the cut is one of the old view: each stream a member's, with a member that has it up to there."""
     return all(
         stream in old.members
-        and (holder := proposal.holders.get(stream)) in old.members
+        and (holder := side.holders.get(stream)) in old.members
         and (holder != me or held.get(stream, 0) >= end)
-        for stream, end in proposal.cut.items()
+        for stream, end in side.cut.items()
     )
 
 

@@ -157,8 +157,9 @@ class Whereabouts:
         if kept is None or not self.membership.knows(member):
             return False
         if theirs is None:
-            return member not in kept.proposal.transitional
-        return theirs == kept.proposal.old and member in kept.proposal.transitional
+            return member not in kept.proposal.going_on
+        side = kept.proposal.side_of(theirs)
+        return side is not None and member in side.members
 
     def _send(self, member: Address, theirs: ViewId | None, answer: Reply) -> None:
         tell, here = self.membership.tell, self.membership.current.id

@@ -40,7 +40,7 @@ class Handover:
 
     def tell_old_members(self) -> None:
         """To those who go on."""
-        self.membership.tell_others(self.proposal.transitional, Install(self.proposal, None))
+        self.membership.tell_others(self.proposal.going_on, Install(self.proposal, None))
 
     def go_on(self) -> bool:
         """Do what can be done now; True when this member has nothing more to do for this view."""
@@ -50,15 +50,16 @@ class Handover:
         if membership.view is None or self.view != membership.view.id:
             self.env.count("leader left with its view")
             # This leader leaves with the view it decided, and all who go on have it.
-            membership.left("left", "", self.proposal.cut)
+            side = self.proposal.side_of(membership.current.id)
+            membership.left("left", "", None if side is None else side.cut)
             return True
         kept, members = whereabouts.kept, membership.view.members
         if kept is None:
             return True  # somebody else has handed it over to all, and said so
         if not self.welcomed:
             self.welcomed = True
-            assert kept.digest is not None
-            joiners = tuple(m for m in self.proposal.view.members if m not in self.proposal.transitional)
+            assert kept.starts is not None
+            joiners = tuple(m for m in self.proposal.view.members if m not in self.proposal.going_on)
             membership.tell_others(joiners, kept)
         if any(not membership.suspicions.is_over(member) for member in self._silent(members)):
             return False  # who is only suspected may be there, and come to lack what nobody keeps any more
@@ -69,7 +70,7 @@ class Handover:
     def _is_waited_for(self) -> bool:
         """Whether somebody who goes on may still acknowledge; who does not for too long is asked Ready instead."""
         config, suspicions = self.env.config, self.membership.suspicions
-        missing = tuple(m for m in self._silent(self.proposal.transitional) if m not in suspicions)
+        missing = tuple(m for m in self._silent(self.proposal.going_on) if m not in suspicions)
         if not missing or self.overdue:
             return False
         until = self.since + max(self.patience(missing), config.heartbeat_timeout + config.verify_timeout)

@@ -83,17 +83,32 @@ class Low(msgspec.Struct, array_like=True, tag=37):
     named: Ballot  # the one that the answerer is bound to
 
 
+class Side(msgspec.Struct, array_like=True):
+    """An earlier view that ends with a view change, and the members that come from it."""
+
+    old: ViewId
+    members: Members  # that go on from it, in its order
+    cut: StreamPositions  # per stream of the earlier view, the end of what everybody hands up
+    holders: Annotated[dict[Address, Address], Meta(max_length=MEMBERS_MAX)]  # who has a stream up to the cut
+
+
 class Proposal(msgspec.Struct, array_like=True):
-    """The next view, and the cut at which the old one ends."""
+    """The next view, and the sides that it comes from: one in a view change, several in a merge."""
 
     ballot: Ballot  # under which it is to be accepted
-    old: ViewId  # the view it follows
     view: View
-    transitional: Members  # who goes on from the old view, in its order
-    cut: StreamPositions  # per stream of the old view, the end of what everybody hands up
-    holders: Annotated[dict[Address, Address], Meta(max_length=MEMBERS_MAX)]  # who has a stream up to the cut
+    sides: Annotated[tuple[Side, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
     primary: bool
     standings: Annotated[dict[Address, Standing], Meta(max_length=MEMBERS_MAX)] = {}  # of those who go on
+
+    def side_of(self, old: ViewId) -> Side | None:
+        """The side that comes from the view `old`."""
+        return next((side for side in self.sides if side.old == old), None)
+
+    @property
+    def going_on(self) -> tuple[Address, ...]:
+        """Those who go on from an earlier view; the other members of the view are joiners."""
+        return tuple(member for side in self.sides for member in side.members)
 
 
 class Propose(msgspec.Struct, array_like=True, tag=38):
@@ -118,7 +133,7 @@ class Install(msgspec.Struct, array_like=True, tag=40):
     """Whoever has the installation to whoever lacks it: this is decided."""
 
     proposal: Proposal
-    digest: OriginMarks | None  # for a joiner: where each origin starts
+    starts: OriginMarks | None  # for a joiner: where each origin starts
 
 
 class InstallAck(msgspec.Struct, array_like=True, tag=41):

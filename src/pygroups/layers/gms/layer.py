@@ -47,6 +47,7 @@ from .heads import (
     InstallAck,
     Proposal,
     Ready,
+    Side,
     Stuck,
 )
 from .joining import Joining
@@ -175,7 +176,7 @@ class Gms(Membership):
         proposal = self.leading.change.on_accept(src, head)
         if proposal is None:
             return
-        if self.env.me in proposal.transitional:
+        if self.env.me in proposal.going_on:
             self.leading.told = proposal.view.id
             self.install(proposal, None)
         else:
@@ -198,38 +199,38 @@ class Gms(Membership):
         if self.view is not None and proposal.view.id == self.view.id:
             self.tell(src, InstallAck(self.view.id))
         elif self.view is None:
-            if self.phase is Phase.JOINING and head.digest is not None and me in proposal.view.members:
-                self.install(proposal, head.digest)
+            if self.phase is Phase.JOINING and head.starts is not None and me in proposal.view.members:
+                self.install(proposal, head.starts)
                 self.tell(src, InstallAck(proposal.view.id))
-        elif proposal.old != self.view.id:
+        elif (side := proposal.side_of(self.view.id)) is None:
             self.whereabouts.explain(src, proposal.view.id, asked=True)
         elif src not in self.view.members and src not in proposal.view.members:
             self.env.drop("installation by a stranger")
         elif me not in proposal.view.members:
-            self._excluded_by(src, proposal)
+            self._excluded_by(src, side)
         elif self.binding.has_accepted(proposal.ballot):
             self.install(proposal, None)
             self.tell(src, InstallAck(proposal.view.id))
         else:
             self.env.drop("installation that was never accepted here")
 
-    def _excluded_by(self, src: Address, proposal: Proposal) -> None:
+    def _excluded_by(self, src: Address, side: Side) -> None:
         if self.knows(src):
-            self.left("left" if self.leaving else "excluded", "", proposal.cut)
+            self.left("left" if self.leaving else "excluded", "", side.cut)
         else:
             self.env.drop("exclusion by a stranger")
 
     def install(self, proposal: Proposal, starts: events.Marks | None) -> None:
         """Take a decided successor of the own view, or, as a joiner, the first view that names this member."""
-        assert self.view is None or proposal.old == self.view.id
-        joining = starts is not None
-        self.binding.record("installed", proposal)
+        side = None if self.view is None else proposal.side_of(self.view.id)
+        assert self.view is None or side is not None, "it follows another view"
+        self.binding.record("installed", proposal, side or proposal.sides[0])
         self.primary = proposal.primary
         self.whereabouts.kept = Install(proposal, starts)
-        previous = None if joining else proposal.old
-        together = (self.env.me,) if joining else proposal.transitional
-        joined = tuple(member for member in proposal.view.members if member not in proposal.transitional)
-        begins = (previous, together, joined, (), self.primary, starts, proposal.standings, proposal.cut, joining)
+        previous, together, cut = (None, (self.env.me,), {}) if side is None else (side.old, side.members, side.cut)
+        joined = tuple(member for member in proposal.view.members if member not in proposal.going_on)
+        with_state = starts is not None
+        begins = (previous, together, joined, (), self.primary, starts, proposal.standings, cut, with_state)
         self.enter(NewView(proposal.view, *begins))
 
     def enter(self, event: NewView) -> None:

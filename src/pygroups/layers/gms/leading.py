@@ -73,7 +73,7 @@ class Leading:
     def _hand_over_anew(self, leads: bool) -> None:
         """Whoever comes to lead and does not know that all have the view hands it over again."""
         kept = self.whereabouts.kept
-        if leads and self.handover is None and kept is not None and kept.digest is not None:
+        if leads and self.handover is None and kept is not None and kept.starts is not None:
             self.handover = self._new_handover(kept.proposal)
             if self.told != self.membership.current.id:
                 self.env.count("view handed on")

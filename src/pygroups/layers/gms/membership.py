@@ -15,7 +15,7 @@ from pygroups.core.standing import Standing
 from pygroups.core.view import Ballot, View
 
 from . import decide
-from .heads import Proposal
+from .heads import Proposal, Side
 from .suspicion import Suspicions
 
 
@@ -47,20 +47,20 @@ class Binding:
         has given its earlier one up, so that the last one of each leader is all that counts."""
         return self.accepted.get(ballot.leader) == ballot
 
-    def record(self, stage: str, proposal: Proposal | None) -> None:
+    def record(self, stage: str, proposal: Proposal | None = None, side: Side | None = None) -> None:
         """Write a `flush` record: `collect`, `accepted` or `installed`."""
         if not self.env.journaling:
             return
         fields: dict[str, Any] = {"stage": stage}
         if self.ballot is not None:
             fields.update(ballot_number=self.ballot.number, ballot_leader=self.ballot.leader)
-        if proposal is not None:
+        if proposal is not None and side is not None:
             fields.update(
                 next_number=proposal.view.id.number,
                 next_creator=proposal.view.id.leader,
                 members=proposal.view.members,
-                transitional=proposal.transitional,
-                digest=dict(proposal.cut),
+                transitional=side.members,
+                digest=dict(side.cut),
             )
         self.env.record("flush", **fields)
 

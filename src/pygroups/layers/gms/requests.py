@@ -68,7 +68,7 @@ class Requests:
     def _joined_with(self, joiner: Address) -> bool:
         """Whether it came into this view as this member did, and perhaps has not heard of it."""
         kept, me = self.whereabouts.kept, self.env.me
-        stayed = kept.proposal.transitional if kept is not None else (me,)
+        stayed = kept.proposal.going_on if kept is not None else (me,)
         return self.membership.knows(joiner) and me not in stayed
 
     def on_request(self, src: Address, head: LeaveReq | ViewReq) -> None:

@@ -56,7 +56,7 @@ class Watched:
             if heads:
                 head = heads[0]
                 kind = type(head)
-                if kind is Install and isinstance(head, Install) and head.digest is not None:
+                if kind is Install and isinstance(head, Install) and head.starts is not None:
                     kind = Digest
                 sent[kind] = sent.get(kind, 0) + 1
         return self._encode(me, dest, runs)
