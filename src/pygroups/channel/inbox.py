@@ -10,33 +10,23 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import count, repeat
 from operator import length_hint
 from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
-from pygroups.core.errors import ChannelClosed, StateLost, UsageError, WouldDeadlock
-from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.errors import ChannelClosed, StateLost, UsageError
+from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import payloads_of
 from pygroups.core.top import Delivered
 
 from .consumption import Consumption
+from .deadlock import READS, Answers, unread_behind
 from .happenings import Happening, JournalLost, Left, Message, Undelivered, View, first_view
 from .loading import Loading
 from .pace import Pace
 from .states import States, Wanted
 
-# the inbox that the current task reads; tasks that the reading task starts inherit this value
-READS: ContextVar[object] = ContextVar("pygroups_reads", default=None)
-
-DEADLOCK: Final = 10 * SECOND  # time without a read while a send that the reading task started waits
-ANSWERING: Final = (
-    "the message was not sent, because the members would block each other: the task that reads the events started this "
-    f"send (with gather, wait_for or a TaskGroup) and has read nothing for {DEADLOCK // SECOND} s, while the send "
-    "waits for the window, which opens only when members read.  Call send in the reading task itself, "
-    "or in a task that the reading task does not wait for"
-)
 SLICE_MESSAGES: Final = 512  # iteration checks the clock at least once in so many messages
 BATCH_MESSAGES: Final = 8_192  # the most messages in a batch
 BATCH_TARGET: Final = 200 * MILLISECOND  # batches shrink if the program blocks the loop longer than this with a batch
@@ -89,12 +79,10 @@ class Inbox:
         self.loop_ran = True  # since the application got its last batch
         self.opened: Opened | None = None  # the run whose messages the application is reading
         self.giving: Iterator[bytes] = iter(())  # the unread payloads of the last slice
-        self.seen = (0, 0)  # the progress of the application at the last check
-        self.seen_at = 0
         self.read: list[Delivered] = []  # runs with the application, which has not asked for the next event yet
         self.generous = 0  # the number of reasons for which unread messages count as consumed now
         self.guarded: list[asyncio.Future[None]] = []  # futures of the sends of the reading task itself
-        self.answers: dict[asyncio.Future[None], int] = {}  # of the sends of tasks that it started, with their start
+        self.answers = Answers()  # of the sends of tasks that it started
         self.ended = False  # the application has read the last event
         self.why_ended: BaseException | None = None  # raised after the last event; None: iteration ends
 
@@ -312,7 +300,7 @@ class Inbox:
         elif self.guarded:
             for waiting in self.guarded:
                 if not waiting.done():
-                    waiting.set_exception(_deadlock(self.queue_max))
+                    waiting.set_exception(unread_behind(self.queue_max))
 
     @contextmanager
     def _generosity(self) -> Iterator[None]:
@@ -334,11 +322,14 @@ class Inbox:
     def guard(self, waiting: asyncio.Future[None]) -> Iterator[None]:
         """Guard a task that waits in `send`.  While the reading task waits, unread messages count as consumed."""
         if asyncio.current_task() is not self.reader:
-            with self._noted(waiting):
+            if READS.get() is self:  # the reading task started this task, and perhaps waits for it
+                with self.answers.noted(waiting, self.events.now()):
+                    yield
+            else:
                 yield
             return
         if self.queue_bytes > self.queue_max:
-            raise _deadlock(self.queue_max)
+            raise unread_behind(self.queue_max)
         self.guarded.append(waiting)
         try:
             with self._generosity():
@@ -350,27 +341,9 @@ class Inbox:
         finally:
             self.guarded.remove(waiting)
 
-    @contextmanager
-    def _noted(self, waiting: asyncio.Future[None]) -> Iterator[None]:
-        """Note the send of a task that does not read, if the reading task started that task and may wait for it."""
-        if READS.get() is not self:
-            yield
-            return
-        self.answers[waiting] = self.events.now()
-        try:
-            yield
-        finally:
-            del self.answers[waiting]
-
     def end_deadlocks(self, now: int) -> None:
-        """Raise WouldDeadlock in each send that the reading task started and seems to wait for."""
-        if self.progress != self.seen:
-            self.seen, self.seen_at = self.progress, now
-        if self.reading or not self.has_unread or now - self.seen_at < DEADLOCK:
-            return
-        for waiting, since in list(self.answers.items()):
-            if now - since >= DEADLOCK and not waiting.done():
-                waiting.set_exception(WouldDeadlock(ANSWERING))
+        """Raise WouldDeadlock in the sends for which the reading task waits, by all signs, while nobody reads."""
+        self.answers.end(now, self.progress, blocked=self.has_unread and not self.reading)
 
 
 class NoInbox(Inbox):
@@ -383,13 +356,6 @@ class NoInbox(Inbox):
 
     async def next(self, *, whole: bool) -> Iterator[Happening]:
         raise UsageError("this channel keeps no events, because it was opened with events='none': leave the option out")
-
-
-def _deadlock(queue_max: int) -> WouldDeadlock:
-    return WouldDeadlock(
-        f"the message was not sent: the task that reads the events waits in send, and more than {queue_max:,} bytes of "
-        "events are unread; send from another task, or read first"
-    )
 
 
 def _outlives_a_state(item: Item) -> bool:
