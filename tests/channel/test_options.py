@@ -35,8 +35,8 @@ from tests.channel.world import Group, in_a_group, until
         ({"bind": "0.0.0.0:0", "insecure": True}, "advertise='host:port'"),
         ({"advertise": "nowhere"}, "write it as host:port"),
         ({"transport": "pigeon"}, "there is no transport 'pigeon'; there are: 'tcp', 'udp'"),
-        ({"transport": "udp:127.0.0.1:7000"}, "names no IPv4 multicast address and port"),
-        ({"transport": "udp:239.1.2.3:0"}, "names no IPv4 multicast address and port"),
+        ({"transport": "udp:127.0.0.1:7000"}, "has no IPv4 multicast address with a port"),
+        ({"transport": "udp:239.1.2.3:0"}, "has no IPv4 multicast address with a port"),
         ({"transport": "udp:239.1.2.3"}, "write it as host:port"),
         ({"transport": "udp", "config": Config(datagram=500)}, "datagram=500 must be between 576 and 65507"),
         ({"discovery": "dir:"}, "names no folder"),
@@ -73,7 +73,7 @@ def test_a_place_or_a_folder_that_cannot_be_had_is_one_clear_error(tmp_path: Pat
     async def story(group: Group) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            with pytest.raises(UsageError, match=f"cannot listen at 127.0.0.1:{port}: Address already in use"):
+            with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
                 async with group.channel("A", bind=f"127.0.0.1:{port}"):
                     pass
         file = tmp_path / "a file"

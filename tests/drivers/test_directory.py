@@ -429,7 +429,7 @@ def test_members_of_a_second_group_of_this_name_are_told_of(place: Place, caplog
     assert not counts  # it may be about to come into the view
     first.look_for_another_group()
     assert counts["looks that met members of another group of this name"] == 1
-    assert f"there is a second group named g in {first.folder}: {C} " in caplog.text
+    assert f"there is a second group with the name g in {first.folder}, with the members {C}, " in caplog.text
     third.close()
     first.look_for_another_group()
     first.look_for_another_group()
@@ -458,7 +458,7 @@ def test_a_link_in_place_of_the_folder_is_refused(place: Place, tmp_path: Path) 
     place.root.mkdir()
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (place.root / "g").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(UsageError, match="not a folder"):
         opened(place, A)
 
 
@@ -490,7 +490,7 @@ def test_what_discovery_may_be() -> None:
     assert parse_discovery("dir:/x/y") == Place(Path("/x/y"), private=False)
     with pytest.raises(UsageError, match="names no folder"):
         parse_discovery("dir:")
-    with pytest.raises(UsageError, match="is no text"):
+    with pytest.raises(UsageError, match="is not text"):
         parse_discovery(5)  # type: ignore[arg-type]
     for text in ("10.0.0.1:1,10.0.0.2:1", "dns:name:1", "udp:239.1.2.3:4", "carrier pigeon"):
         with pytest.raises(NotBuilt, match="not built yet"):

@@ -391,7 +391,8 @@ def test_a_place_that_is_taken_is_one_clear_error() -> None:
         async with nodes(A) as (a,):
             other = TcpNetwork(B, "g", Config(), bind=a.net.contact)
             with pytest.raises(
-                UsageError, match=r"cannot listen at 127.0.0.1:\d+: Address already in use; bind elsewhere"
+                UsageError,
+                match=r"cannot listen on 127.0.0.1:\d+: Address already in use; choose another address for bind",
             ):
                 await other.open()
 

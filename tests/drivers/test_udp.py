@@ -295,7 +295,7 @@ def test_what_is_no_datagram_of_a_member_is_counted() -> None:
 def test_a_place_that_is_taken_is_refused_with_a_sentence() -> None:
     async def main() -> None:
         async with nodes(A) as (a,):
-            with pytest.raises(UsageError, match=r"cannot listen at 127\.0\.0\.1:\d+ \(UDP\): "):
+            with pytest.raises(UsageError, match=r"cannot listen on 127\.0\.0\.1:\d+ \(UDP\): "):
                 await Node(B, bind=a.net.contact).net.open()
 
     asyncio.run(main())

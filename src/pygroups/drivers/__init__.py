@@ -1,1 +1,1 @@
-"""All that touches the world: sockets, clocks, files; kept thin."""
+"""The drivers: all I/O of a member (sockets, clocks, files), in thin modules."""

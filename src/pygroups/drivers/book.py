@@ -1,7 +1,7 @@
-"""Where peers listen: what the view and the directory say stands, and what a peer says of itself is only tried.
+"""The contacts of peers: those from the view and the directory are trusted, those from a peer itself are only tried.
 
-A hello proves nothing: whoever knows an address can say it.  So a contact from a hello, or from the request of a
-joiner, never takes the place of one that stands, and a refusal there says nothing about the peer.
+Any process that knows an address can send a hello with it.  A contact from a hello, or from the request of a joiner,
+therefore never replaces a trusted contact, and a refusal at such a contact is no proof that the peer ended.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .contacts import Contact, parse_contact
 
 
 class Reach(NamedTuple):
-    """A place to dial a peer at."""
+    """A contact at which a peer can be dialed."""
 
     contact: Contact
-    stands: bool  # a refusal here is a sign that the peer's process has ended
+    stands: bool  # the contact is trusted: a refusal there is a sign that the peer's process has ended
 
 
 class Book:
@@ -35,7 +35,7 @@ class Book:
         self.hearsay: dict[Address, str] = {}
 
     def learn(self, contacts: Mapping[Address, str], source: Source, needed: Container[Address]) -> None:
-        """These listen there, says `source`.  The oldest that is not `needed` makes room."""
+        """Store contacts from `source`.  Above the limit, the oldest contact that is not `needed` is forgotten."""
         known = self.hearsay if source is Source.PEER else self.standing
         for peer, contact in contacts.items():
             if known.get(peer) != contact and peer != self.me:
@@ -44,7 +44,7 @@ class Book:
                     _forget_one(known, needed)
 
     def reaches(self, peer: Address) -> list[Reach]:
-        """Where `peer` may be dialed; the one that stands first."""
+        """The contacts at which `peer` can be dialed, the trusted one first."""
         standing, hearsay = self.standing.get(peer), self.hearsay.get(peer)
         if standing is None and hearsay is None:
             self.count("peers that nobody knows where to dial")

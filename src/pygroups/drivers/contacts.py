@@ -1,4 +1,4 @@
-"""Where a process listens, written `host:port`, and whether that may be known beyond this machine."""
+"""Contacts: the address that a process listens on, written `host:port`, and the checks of `bind` and `advertise`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Contact(NamedTuple):
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only processes of this machine can reach the contact."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -28,7 +28,7 @@ class Contact(NamedTuple):
 
     @property
     def everywhere(self) -> bool:
-        """Whether it stands for all addresses of this machine, so that nobody can dial it."""
+        """Whether the host means all addresses of this machine (0.0.0.0), which no peer can dial."""
         try:
             return ipaddress.ip_address(self.host).is_unspecified
         except ValueError:
@@ -36,7 +36,8 @@ class Contact(NamedTuple):
 
 
 def parse_contact(text: str, what: str = "contact") -> Contact:
-    """The contact written as `host:port` or `[host]:port`; UsageError when it is none.  `what` is for the sentence."""
+    """The contact written as `host:port` or `[host]:port`.  Raises UsageError for other text; its message has
+    `what`."""
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -45,29 +46,29 @@ def parse_contact(text: str, what: str = "contact") -> Contact:
     known = colon and host and len(text) <= TEXT_MAX and port.isascii() and port.isdigit() and int(port) <= 65_535
     if not known or not host.isprintable() or " " in host:
         raise UsageError(
-            f"{what} {text!r} is not a place to listen at: write it as host:port, for instance 127.0.0.1:0"
+            f"{what} {text!r} is not an address to listen on: write it as host:port, for instance 127.0.0.1:0"
         )
     return Contact(host, int(port))
 
 
 def checked_bind(text: str, advertise: str | None, *, insecure: bool) -> Contact:
-    """Where to listen; UsageError for what would be open to others, or found by nobody."""
+    """The contact to listen on.  Raises UsageError if other machines could reach it, or if no peer could dial it."""
     contact = parse_contact(text, "bind")
     if not contact.loopback and not insecure:
         raise UsageError(
-            f"bind {text!r} can be reached from other machines, and nothing protects the group there yet: "
-            "bind to 127.0.0.1, or say insecure=True"
+            f"bind {text!r} can be reached from other machines, and no encryption or authentication protects the group "
+            "yet: bind to 127.0.0.1, or give insecure=True"
         )
     if contact.everywhere and advertise is None:
-        raise UsageError(f"bind {text!r} is no place that others can dial: say advertise='host:port' too")
+        raise UsageError(f"bind {text!r} is not an address that other members can dial: give advertise='host:port' too")
     return contact
 
 
 def advertised(bound: Contact, advertise: str | None) -> Contact:
-    """What others are told to dial; port 0 stands for the port that the system chose."""
+    """The contact for the other members to dial.  Port 0 in `advertise` means the port that the system chose."""
     if advertise is None:
         return bound
     told = parse_contact(advertise, "advertise")
     if told.everywhere:
-        raise UsageError(f"advertise {advertise!r} is no place that others can dial: name this machine")
+        raise UsageError(f"advertise {advertise!r} is not an address that other members can dial: name this machine")
     return told._replace(port=told.port or bound.port)

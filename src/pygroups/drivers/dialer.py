@@ -1,7 +1,7 @@
-"""One attempt to reach a peer, and what it shows: the peer answers, its process has ended, or nothing is known.
+"""One attempt to reach a peer.  It has three outcomes: the peer answers, its process has ended, or nothing is proven.
 
-A refusal is a sign of the end only where the view or the directory says that the peer listens, and only while nothing
-is heard from it: a port forwarder that restarts refuses too.  Note: docs/decisions/0045.
+A refused connection proves the end of a peer only at a contact from the view or the directory, and only while the peer
+has no connection to this member: a port forwarder that restarts also refuses connections.  Note: docs/decisions/0045.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .book import Reach
 from .hello import LENGTH, NOT_WANTED, Hello, Welcome, heard, said
 from .sockets import prepared, resolved
 
-TRIES: Final = 4  # begun one after the other while none is answered: the network may be back before TCP tries again
-REFUSED_PAUSE_MAX: Final = 0.05  # seconds, between two dials of a peer that refuses and is heard
+TRIES: Final = 4  # started one after another while none is answered: the network may work again before TCP retries
+REFUSED_PAUSE_MAX: Final = 0.05  # seconds, between two dials of a peer that refuses and has a connection to this member
 
 Dialed = tuple["Outcome", socket.socket | None]
 
 
 class Outcome(Enum):
-    """What dialing a peer has shown."""
+    """The outcome of dialing a peer."""
 
     ANSWERED = "the same incarnation answered"
     DEAD = "refused, or another process answered"
@@ -34,7 +34,7 @@ class Outcome(Enum):
 
 
 class Home(Protocol):
-    """What a dialer needs of the network it belongs to."""
+    """The part of the network that a dialer uses."""
 
     config: Config
     loop: asyncio.AbstractEventLoop
@@ -46,7 +46,7 @@ class Home(Protocol):
 
 
 class Dialer:
-    """Dials a peer at its places, with the tries at once that a dying process asks for."""
+    """Dials a peer at its contacts, several times if the peer's process is just ending."""
 
     def __init__(self, reaches: list[Reach], peer: Address, home: Home) -> None:
         self.reaches = reaches
@@ -56,7 +56,7 @@ class Dialer:
         self.silent = True  # no host has accepted or refused a connection
 
     async def dial(self) -> Dialed:
-        """What it has shown, and the open connection if the peer answered."""
+        """The outcome, and the open connection if the peer answered."""
         tasks: list[asyncio.Task[Dialed]] = []
         try:
             async with asyncio.timeout(self.home.config.connect_timeout / SECOND):
@@ -70,7 +70,7 @@ class Dialer:
                 task.cancel()
 
     async def _race(self, tasks: list[asyncio.Task[Dialed]]) -> Dialed:
-        """The first answer, or proof.  While all is silent, further tries begin beside those that wait."""
+        """The first answer or proof.  While no host answers, further tries start beside the waiting ones."""
         begun, pause = 0, self.home.config.connect_timeout / SECOND / TRIES
         while tasks or not begun:
             if begun < TRIES and self.silent:
@@ -85,7 +85,7 @@ class Dialer:
         return Outcome.UNKNOWN, None
 
     async def _tries(self, reach: Reach) -> Dialed:
-        """Dial one place until that shows something."""
+        """Dial one contact until the outcome is clear."""
         home, ended, pause = self.home, 0, MILLISECOND / SECOND
         try:
             while ended < home.config.probe_tries:
@@ -108,7 +108,7 @@ class Dialer:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, REFUSED_PAUSE_MAX)
             home.count("connections that ended unanswered")
-        except (OSError, UnicodeError):  # UnicodeError: the host's name is none
+        except (OSError, UnicodeError):  # UnicodeError: the name of the host is invalid
             home.count("peers that could not be reached")
         except PeerError:
             home.count("connections that a stranger answered")
@@ -123,7 +123,7 @@ class Dialer:
             prepared(sock, self.home.config)
             await loop.sock_connect(sock, place)
             self.silent = False
-            if sock.getsockname() == sock.getpeername():  # nobody listens there, and the system chose this very port
+            if sock.getsockname() == sock.getpeername():  # no process listens there, and the system chose the same port
                 return Outcome.DEAD, None
             await loop.sock_sendall(sock, self.hello)
             answer = heard(await self._answer(sock), Welcome)
@@ -157,6 +157,6 @@ class Dialer:
 
 
 def _close_late(task: asyncio.Task[Dialed]) -> None:
-    """An answer that nobody waits for any more."""
+    """Close the connection of an answer that came too late."""
     if not task.cancelled() and task.exception() is None and (sock := task.result()[1]) is not None:
         sock.close()

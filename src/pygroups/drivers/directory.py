@@ -1,10 +1,10 @@
-"""Members of one machine find each other in a folder; the kernel says which of them live, and who may found a group.
+"""Discovery in a folder: members of one machine find each other there, with locks of the kernel.
 
-Each process has an entry there, a file named after its address, and holds a lock on it for life: an entry whose lock
-is free is a dead one's, and is removed.  Whoever holds the group's lock may found it if there is no member; it keeps
-the lock until it has announced itself.  So processes that start at the same moment end in one group.  An entry that
-somebody removed comes back, and errors of the file system are counted, logged and tried again.
-Note: docs/decisions/0041, 0046.
+Each process has an entry, a file with its address as the name, and keeps a lock on it until it ends.  An entry whose
+lock is free belongs to an ended process, and is removed.  A process may found the group if it holds the group's lock
+and there is no member.  It keeps the lock until it has announced itself, so processes that start at the same moment
+form one group. An entry that was removed is written again.  Errors of the file system are counted and logged, and the
+operation is retried. Note: docs/decisions/0041, 0046.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .places import Place
 from .seldom import Seldom
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.directory")
-LOOKS_AT_OTHERS: Final = 25  # so many looks after the own entry, and then one for members of another group
+LOOKS_AT_OTHERS: Final = 25  # checks of the own entry between two checks for members of another group
 RETRY_MAX: Final = 1.0  # seconds, between two tries while the file system refuses
 
 
 class Directory:
-    """One process's place in the folder of its group.  `happened` is called with Found.
+    """The discovery of one process, in the folder of its group.  `happened` is called with Found.
 
-    With a `loop` it looks after its entry by itself, every `directory_period`.
+    With a `loop` the process checks its entry every `directory_period`.
     """
 
     def __init__(
@@ -53,26 +53,26 @@ class Directory:
         self.config = config
         self.loop = loop
         self.transport = transport
-        self.invitation_s = 4 * config.flush_timeout / SECOND  # so long is an invitation believed; it says so anew
+        self.invitation_s = 4 * config.flush_timeout / SECOND  # the age at which an invitation counts as outdated
         self.happened: Callable[[Event], None]
         self.count: Callable[[str], None]
         self.path = self.folder / str(me)
         self.entry = -1  # the open entry, with its lock
         self.founding = -1  # the group's lock, while this process holds it
         self.said = Entry(member=False, contact="")
-        self.unsaid = False  # the entry could not be changed to what is to be said
+        self.unsaid = False  # the entry could not be updated
         self.retry: asyncio.TimerHandle | None = None
         self.retries = 0  # tries of `find` in a row that the file system refused
         self.look: asyncio.TimerHandle | None = None
         self.looks = 0
         self.unreached: tuple[Address, str] | None = None  # a process of this group with another transport
         self.view: Collection[Address] = ()
-        self.foreign: frozenset[Address] = frozenset()  # members that were not in the view at the last look
+        self.foreign: frozenset[Address] = frozenset()  # members outside the view at the last check
         self.warn = Seldom(LOGGER)
         watched(self)
 
     def open(self, contact: str) -> None:
-        """Write the entry.  UsageError when the folder cannot be used, or belongs to somebody else."""
+        """Write the entry.  Raises UsageError if the folder cannot be used, or belongs to another user."""
         self.said = Entry(member=False, contact=contact, transport=self.transport)
         try:
             self._write_entry()
@@ -82,14 +82,14 @@ class Directory:
         if self.unreached:
             peer, theirs = self.unreached
             raise UsageError(
-                f"{peer} of group {self.group} uses transport {theirs!r}, and this process {self.transport!r}: "
+                f"{peer} of group {self.group} uses transport {theirs!r}, and this process uses {self.transport!r}: "
                 f"give transport={theirs!r}"
             )
         LOGGER.info("%s looks for members of group %s in %s", self.me, self.group, self.folder)
         self._look_later()
 
     def close(self) -> None:
-        """Be found no more."""
+        """Remove the entry, so that no process finds this one any more."""
         for timer in (self.retry, self.look):
             if timer is not None:
                 timer.cancel()
@@ -97,13 +97,13 @@ class Directory:
         self._may_found_no_more()
         self.said = Entry(member=False, contact="")
         if self.entry >= 0:
-            with contextlib.suppress(OSError):  # whatever became of the folder, the rest of the member must close
+            with contextlib.suppress(OSError):  # the rest of the member must close even if the folder is gone
                 if is_at(self.entry, self.path):
                     self.path.unlink()
             self._let_go()
 
     def forked(self) -> None:
-        """In a child the entry and the locks are the parent's: let go of the copies, and remove nothing."""
+        """In a forked child the entry and the locks belong to the parent: close the copies, and remove nothing."""
         self._may_found_no_more()
         self._let_go()
         self.said = Entry(member=False, contact="")
@@ -116,9 +116,9 @@ class Directory:
     # -- the own entry
 
     def announce(self, member: bool, invited: bool = False) -> None:
-        """Say whether this process is a member now, or is being taken in.
+        """Publish whether this process is a member now, or is being admitted.
 
-        Whoever was to found the group lets go of its lock by it; a founder not before others can read it.
+        This releases the founder's lock.  A founder keeps the lock until the entry is written.
         """
         self.said.member, self.said.invited = member, invited
         if not self.said.contact:
@@ -128,16 +128,16 @@ class Directory:
             self._may_found_no_more()
 
     def refresh(self) -> None:
-        """Keep the entry young, so that nobody tidies it away; write it anew if somebody did."""
+        """Renew the entry's time, so that no cleanup of /tmp removes it.  Write it again if it was removed."""
         if self.said.contact and self._is_there():
             self._try("be renewed", lambda: os.utime(self.entry))
 
     def installed(self, members: Collection[Address]) -> None:
-        """This process is in a view of `members`."""
+        """Note the members of this process's view."""
         self.view = members
 
     def _say(self) -> None:
-        """Have the entry say what is to be said."""
+        """Update the entry."""
         self.unsaid = not self._is_there() or not self._try(
             "be changed", lambda: os.pwrite(self.entry, text_of(self.said), 0)
         )
@@ -145,12 +145,12 @@ class Directory:
             self._may_found_no_more()
 
     def _is_there(self) -> bool:
-        """Whether the entry stands where others look for it; if not it is written, if that can be."""
+        """Whether the entry is in the folder, if necessary after writing it again."""
         if self.entry >= 0 and is_at(self.entry, self.path):
             return True
         if self.entry >= 0:
             self.count("directory entries that somebody removed")
-            self.warn.warning("removed", "somebody removed %s: it is written anew", self.path)
+            self.warn.warning("removed", "the entry %s was removed: this process writes it again", self.path)
         return self._try("be written", self._write_entry)
 
     def _write_entry(self) -> None:
@@ -160,11 +160,11 @@ class Directory:
             self.place.root.mkdir(0o700, parents=True)
         own_folder(self.folder)
         file = written(self.folder, self.me, self.said)
-        self._let_go()  # not before: a process without an entry would count as one that is not there
+        self._let_go()  # only now: a process without an entry would count as ended
         self.entry = file
 
     def _try(self, what: str, change: Callable[[], object]) -> bool:
-        """Whether it could be done; if not, the next look tries again."""
+        """Whether `change` succeeded; if not, the next check tries again."""
         try:
             change()
         except OSError as error:
@@ -173,7 +173,7 @@ class Directory:
             return False
         return True
 
-    # -- looking after it
+    # -- checks
 
     def _look_later(self) -> None:
         if self.loop is not None:
@@ -189,11 +189,11 @@ class Directory:
             self._look_later()
 
     def look_for_another_group(self) -> None:
-        """Count and log members that were twice in a row not in this member's view: there are two groups."""
+        """Log members that are outside this member's view in two checks in a row: there are two groups of one name."""
         try:
             members = self.members() if self.said.member else {}
         except OSError:
-            return  # it was counted where it mattered
+            return  # find() and refresh() count such errors
         foreign = frozenset(members).difference(self.view)
         still = sorted(foreign & self.foreign)
         self.foreign = foreign
@@ -202,8 +202,8 @@ class Directory:
             names = ", ".join(map(str, still[:5])) + (" and more" if len(still) > 5 else "")
             self.warn.warning(
                 "foreign",
-                "there is a second group named %s in %s: %s cannot be in this member's view; "
-                "end the members of one of the two groups and start them again",
+                "there is a second group with the name %s in %s, with the members %s, which are not in this member's "
+                "view: end the processes of one of the two groups and start them again",
                 self.group,
                 self.folder,
                 names,
@@ -212,7 +212,7 @@ class Directory:
     # -- the others
 
     def find(self) -> None:
-        """Look who is there; Found follows, at once or when it is clear who founds the group."""
+        """Search for members.  Found follows, at once or when it is clear which process founds the group."""
         if self.retry is not None:
             self.retry.cancel()
             self.retry = None
@@ -222,7 +222,9 @@ class Directory:
         except OSError as error:
             self.retries += 1
             self.count("looks into the directory that failed")
-            self.warn.warning("find", "members cannot be found in %s: %s; trying again", self.folder, _why(error))
+            self.warn.warning(
+                "find", "the search for members in %s failed, and is repeated: %s", self.folder, _why(error)
+            )
             self._find_later()
             return
         self.retries = 0
@@ -232,14 +234,14 @@ class Directory:
             self.happened(found)
 
     def _found(self) -> Found | None:
-        """Who is there, or None while that is not clear yet."""
+        """The members, or None while it is not clear which process founds the group."""
         members, invited = self._others()
         if members:
             self._may_found_no_more()
             return Found(members, False)
         if invited or not self._may_found():
             return None
-        members, invited = self._others()  # somebody may have founded it since
+        members, invited = self._others()  # another process may have founded it since
         if members or invited:
             self._may_found_no_more()
         return Found(members, not members and not invited)
@@ -250,7 +252,7 @@ class Directory:
         self.retry = asyncio.get_running_loop().call_later(pause, self.find)
 
     def members(self) -> dict[Address, str]:
-        """The living members of the group and where each listens, by address; removes what the dead left."""
+        """The living members of the group, with their contacts.  Removes the entries of ended processes."""
         return self._others()[0]
 
     def _others(self) -> tuple[dict[Address, str], bool]:

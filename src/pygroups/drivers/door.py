@@ -1,7 +1,8 @@
-"""Where peers come in: who may connect, how many, for how long, and what all of them together may keep in memory.
+"""The connections that peers make to a member, with limits on their number, duration and memory.
 
-A hello proves nothing, so whoever is outside the view may use little: few connections, one that brings nothing for a
-while is closed, and when there are too many the one that was silent longest goes.  Note: docs/decisions/0044.
+A hello is no proof of identity, so peers outside the view may use few resources.  Their connections are limited in
+number, a connection without data is closed after a while, and above the limit the connection that was silent longest is
+closed. Note: docs/decisions/0044.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ READ_BYTES: Final = 256 << 10  # read at once
 BACKLOG: Final = 128
 ACCEPTED_AT_ONCE: Final = 32  # in one pass of the loop
 ACCEPT_PAUSE: Final = 0.1  # seconds, after the system had no room for a connection
-SHARE_OF_DESCRIPTORS: Final = 8  # strangers get one of so many of the process's descriptors, guests two
+SHARE_OF_DESCRIPTORS: Final = 8  # strangers may use one eighth of the process's file descriptors, guests two eighths
 NO_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 LOGGER: Final = logging.getLogger("pygroups.drivers.tcp")
 
@@ -36,8 +37,9 @@ LOGGER: Final = logging.getLogger("pygroups.drivers.tcp")
 class Door:
     """The connections that peers made to one member.
 
-    `receive` is called with each frame, `happened` with Ended when the last connection of a peer is over, `greeted`
-    with each hello that was welcome.
+    `receive` is called with each frame, `happened` with Ended when the last connection of a peer has ended, and
+    `greeted` with each accepted hello.  A *stranger* is a connection whose peer has not sent its hello yet, a *guest*
+    the connection of a peer outside the view.
     """
 
     def __init__(self, me: Address, group: str, config: Config, warn: Seldom) -> None:
@@ -52,9 +54,9 @@ class Door:
         self.crashed: Callable[[BaseException], None]
         self.loop: asyncio.AbstractEventLoop
         self.area = memoryview(bytearray(READ_BYTES))
-        self.kept_bytes = 0  # of frames that have not come whole, of all connections
-        self.strangers: dict[Incoming, None] = {}  # they have not said who they are
-        self.incoming: dict[Address, list[Incoming]] = {}  # of each peer: the newest, behind the one it replaces
+        self.kept_bytes = 0  # of incomplete frames, of all connections
+        self.strangers: dict[Incoming, None] = {}
+        self.incoming: dict[Address, list[Incoming]] = {}  # of each peer: the newest, after the one that it replaces
         self.members: Collection[Address] = ()  # of the view
         self.sock: socket.socket | None = None
         self.timers: dict[str, asyncio.TimerHandle] = {}
@@ -62,7 +64,7 @@ class Door:
         self.guests_max = _at_most(config.guests, 2)
 
     def open(self, sock: socket.socket) -> None:
-        """Let peers in that connect to `sock`."""
+        """Accept the connections of peers to `sock`."""
         self.loop = asyncio.get_running_loop()
         sock.setblocking(False)
         sock.listen(BACKLOG)
@@ -71,7 +73,7 @@ class Door:
         self._look_again()
 
     def close(self) -> None:
-        """Close everything; peers see it as they would see the end of the process."""
+        """Close all connections.  Peers see the same as at the end of the process."""
         sock, self.sock = self.sock, None
         for timer in self.timers.values():
             timer.cancel()
@@ -86,7 +88,7 @@ class Door:
         return [connection for connections in self.incoming.values() for connection in connections]
 
     def hears(self, peer: Address) -> bool:
-        """Whether a connection that came from `peer` is open: a sign of life, though no proof of it."""
+        """Whether a connection from `peer` is open: a sign of life, but no proof."""
         return peer in self.incoming
 
     # -- accepting
@@ -101,15 +103,15 @@ class Door:
             return
         except OSError as error:
             self._cannot_accept(error)
-        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: what ends up here is a fault of ours)
+        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: any error here is a bug in pygroups)
             self.crashed(error)
 
     def _cannot_accept(self, error: OSError) -> None:
-        """Wait a little; who knocks meanwhile stands in the kernel's line."""
+        """Pause for a moment.  New connections wait in the kernel's queue."""
         assert self.sock is not None
         why = error.strerror or str(error)
         self.count("connections that could not be accepted")
-        self.warn.warning("accept", "no connection can be accepted: %s", why)
+        self.warn.warning("accept", "this member cannot accept a connection: %s", why)
         if error.errno in NO_ROOM:
             self._close_a_guest("to make room")
         self.loop.remove_reader(self.sock)
@@ -140,16 +142,16 @@ class Door:
         self.count(f"connections refused: {why}")
         self.warn.warning(why, "a connection from %s is refused: %s", where, why)
 
-    # -- what connections say
+    # -- the handshake and the end of connections
 
     def greet(self, connection: Incoming, hello: Hello) -> bytes:
-        """What to answer.  From now on the connection is `hello.sender`'s, or it ends on purpose."""
+        """The answer to `hello`.  The connection belongs to `hello.sender` from now on, or it is closed on purpose."""
         answer = welcome(hello, self.me, self.group)
         if answer.refusal:
             connection.on_purpose = True
             self.count("connections refused")
             self.warn.warning(
-                "refused",  # not its text: whoever knocks chooses a part of that
+                "refused",  # not the text of the refusal, because the peer chooses a part of it
                 "a connection from %s (%s) is refused: %s",
                 hello.sender,
                 connection.remote,
@@ -166,7 +168,7 @@ class Door:
         return said(answer)
 
     def _replace(self, connections: list[Incoming], newer: Incoming) -> None:
-        """A peer has one connection.  The one before may still bring what is on its way, for a moment."""
+        """Make `newer` the connection of its peer.  The older one may still deliver data for a moment."""
         if len(connections) > 1:
             connections.pop(0).close()
         for older in connections:
@@ -174,7 +176,7 @@ class Door:
         connections.append(newer)
 
     def ended(self, connection: Incoming, *, on_purpose: bool) -> None:
-        """It is over; `on_purpose`, unless that may be a sign of the peer's end."""
+        """The connection has ended.  `on_purpose`: the end is no sign that the peer's process has ended."""
         if connection.closed:
             return
         if connection in self.strangers:
@@ -186,7 +188,7 @@ class Door:
         connections = self.incoming[peer]
         connections.remove(connection)
         if connections:
-            connections[-1].call_off()  # the one before is the peer's only connection again
+            connections[-1].call_off()  # the older one is the peer's only connection again
         else:
             del self.incoming[peer]
             if not on_purpose:
@@ -197,10 +199,10 @@ class Door:
         connection.close()
         if on_purpose and not connection.on_purpose:
             self.count("connections that said nothing")
-            self.warn.warning("silence", "a connection from %s is closed: it said nothing", connection.remote)
+            self.warn.warning("silence", "a connection from %s is closed: it sent no hello", connection.remote)
 
     def broke(self, connection: Incoming, error: PeerError) -> None:
-        """What came is not what a member sends."""
+        """The peer has sent invalid data: close the connection."""
         self.count(f"connections closed: {error.reason}")
         self.warn.warning(
             error.reason, "a connection from %s is closed: %s", connection.peer or connection.remote, error.reason
@@ -214,7 +216,7 @@ class Door:
         return [connection for connection in self._known() if connection.peer not in self.members]
 
     def _close_a_guest(self, why: str) -> None:
-        """The one that was silent longest."""
+        """Close the guest that was silent longest."""
         guest = min(self._guests(), key=lambda connection: connection.heard_at, default=None)
         if guest is not None:
             self._close_guest(guest, why)
@@ -225,22 +227,22 @@ class Door:
         self.ended(guest, on_purpose=True)
 
     def kept(self, connection: Incoming, more: int) -> None:
-        """`more` bytes are kept with the connection; less, if it is negative.
+        """Count `more` bytes that the connection keeps in memory; a negative number frees bytes.
 
-        When all keep too much, the guest that keeps most is closed; the connection that asks, if no guest keeps any.
+        Above the limit, the guest that keeps most is closed, or this connection if no guest keeps any bytes.
         """
         self.kept_bytes += more
         while self.kept_bytes > self.config.receive_bytes and not connection.closed:
             keeping = [guest for guest in self._guests() if guest.kept_bytes]
             most = max(keeping, key=lambda guest: guest.kept_bytes, default=connection)
             if most is connection:
-                self.kept_bytes -= more  # it was not set aside yet
+                self.kept_bytes -= more  # the memory is not allocated yet
             self.count("connections closed: unfinished frames")
-            self.warn.warning("kept", "the connection of %s is closed: its unfinished frame is too much", most.peer)
+            self.warn.warning("kept", "the connection of %s is closed: its incomplete frame is too large", most.peer)
             self.ended(most, on_purpose=False)
 
     def _look_again(self) -> None:
-        """Close the connections of guests that bring nothing."""
+        """Close the guests that have sent no data for too long."""
         now, patience = self.loop.time(), self.config.guest_timeout / SECOND
         for guest in self._guests():
             if now - guest.heard_at > patience and not guest.closed:
@@ -249,7 +251,7 @@ class Door:
 
 
 def _at_most(wanted: int, shares: int) -> int:
-    """`wanted`, or as many shares of what this process may open, if that is less."""
+    """The smaller of `wanted` and `shares` eighths of the file descriptors of this process, and at least 1."""
     descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if descriptors == resource.RLIM_INFINITY:
         return wanted

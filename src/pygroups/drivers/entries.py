@@ -1,4 +1,5 @@
-"""The files of a group's folder: one entry a process, and a lock on it that the kernel keeps as long as it lives."""
+"""The files in a group's folder: one entry for each process, with a lock that the kernel keeps until the process
+ends."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from pygroups.core.address import Address, parse_address
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import TEXT_MAX
 
-ENTRY_MAX: Final = 1_024  # bytes of an entry; what is longer was not written by us
-LOCK_NAME: Final = "lock"  # no entry can have this name: there is no @ in it
-NO_ENTRY: Final = (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EACCES)  # gone, a link, a socket, not for us
+ENTRY_MAX: Final = 1_024  # bytes of an entry; pygroups writes no longer ones
+LOCK_NAME: Final = "lock"  # no entry has this name, because the name of an entry contains @
+NO_ENTRY: Final = (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EACCES)  # removed, a link, a socket, not readable
 _FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
@@ -35,13 +36,13 @@ class Entry(msgspec.Struct):
 
 
 def text_of(entry: Entry) -> bytes:
-    """Of the same length for members and others, so that one write replaces all of it."""
+    """The text of an entry.  It has the same length for members and others, so that one write replaces all of it."""
     longest = msgspec.json.encode(Entry(member=False, contact=entry.contact, transport=entry.transport))
     return msgspec.json.encode(entry).ljust(len(longest))
 
 
 def address_of(name: str) -> Address | None:
-    """Whose entry has this name, if it is one's."""
+    """The address of the process whose entry has this name; None for other files."""
     try:
         return parse_address(name)
     except UsageError:
@@ -49,7 +50,7 @@ def address_of(name: str) -> Address | None:
 
 
 def written(folder: Path, me: Address, entry: Entry) -> int:
-    """The open file of a new entry, locked before it has its name: nobody sees it without a lock."""
+    """The open file of a new entry.  It is locked before it gets its name, so no process sees it without a lock."""
     nameless = folder / f".{me}"
     file = _made_and_locked(nameless)
     try:
@@ -62,16 +63,16 @@ def written(folder: Path, me: Address, entry: Entry) -> int:
 
 
 def living(path: Path, invitation_s: float) -> Entry | None:
-    """What the living process says whose entry this is; what a dead one left is removed.
+    """The entry at `path` if its process lives; otherwise the entry is removed.
 
-    An invitation that is older than `invitation_s` is not believed: its process stands still.
+    An invitation older than `invitation_s` does not count, because its process is stopped.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _FLAGS)
     except OSError as error:
         if error.errno in NO_ENTRY:
             return None
-        raise  # whoever cannot look does not know that nobody is there
+        raise  # the process may live, although its entry cannot be read now
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             return None
@@ -90,7 +91,7 @@ def living(path: Path, invitation_s: float) -> Entry | None:
 
 
 def is_at(file: int, path: Path) -> bool:
-    """Whether the open `file` is the one that stands at `path`."""
+    """Whether the open `file` is the file at `path`."""
     try:
         there = path.lstat()
     except OSError:
@@ -104,7 +105,7 @@ def founders_lock(folder: Path) -> int | None:
     lock = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_at(lock, path):  # or else it was removed meanwhile, and another process may hold the next one
+        if is_at(lock, path):  # otherwise it was removed before the lock, and another process may hold a new one
             return lock
     except BlockingIOError:
         pass
@@ -116,23 +117,23 @@ def founders_lock(folder: Path) -> int | None:
 
 
 def own_folder(path: Path) -> None:
-    """Make `path` if it is not there; OSError when it is a link, another user's, or open to others."""
+    """Make the folder `path` if it is missing.  Raises OSError if it is a link, or if another user has access."""
     with contextlib.suppress(FileExistsError):
         path.mkdir(0o700)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "it is no folder")
+        raise NotADirectoryError(errno.ENOTDIR, "it is not a folder")
     if found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, f"{path} belongs to another user")
     if found.st_mode & _OTHERS:
-        raise PermissionError(errno.EPERM, f"other users may use {path}; chmod 700 closes it")
+        raise PermissionError(errno.EPERM, f"other users have access to {path}: run chmod 700 {path}")
 
 
 def _made_and_locked(path: Path) -> int:
-    """A new open file of this name, and its lock.
+    """A new open and locked file with this name.
 
-    Whoever sees it before it is locked takes it for a dead one's, holds it for a moment, and removes it: then another
-    one is made.  Nobody is waited for, because whoever holds it may have been stopped just then.
+    A process that sees the file before it is locked takes it for the file of an ended process, locks it and removes it.
+    Then this function makes another file.  It does not wait for the other process, which may be stopped.
     """
     while True:
         path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """A fork leaves copies of sockets and locks in the child.  The child closes them at once.
 
-While a copy is open, the kernel keeps connections and locks although the process that used them has died: other
-members would notice its death by time-outs only.  Closing a copy changes nothing for the parent.
+While a copy is open, the kernel keeps connections and locks after the end of the parent, so the other members would
+notice a crash of the parent only by timeouts.  Closing a copy has no effect on the parent.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from weakref import WeakSet
 
 
 class Forked(Protocol):
-    """Something that a child has a copy of, and must not use."""
+    """An object that a forked child has a copy of and must not use."""
 
     def forked(self) -> None:
-        """This is a child now: close what was copied, and touch nothing that the parent shares."""
+        """Called in the child: close the copied files, and change nothing that belongs to the parent."""
 
 
 _watched: Final = WeakSet[Forked]()
@@ -24,12 +24,12 @@ _sockets: Final = WeakSet[socket.socket]()
 
 
 def watched(thing: Forked) -> None:
-    """Tell `thing` in each child that is forked from now on."""
+    """Call `thing.forked()` in each child that is forked from now on."""
     _watched.add(thing)
 
 
 def closed_in_children(sock: socket.socket) -> socket.socket:
-    """`sock`, which each child closes that is forked from now on."""
+    """Close `sock` in each child that is forked from now on.  Returns `sock`."""
     _sockets.add(sock)
     return sock
 

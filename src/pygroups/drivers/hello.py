@@ -1,7 +1,8 @@
-"""What the two ends of a connection say before any frame: who dials whom, in which group, in which version.
+"""The handshake of a connection: both members, the group and the version, before the first frame.
 
-Each side dials for what it sends, so a connection carries frames one way only.  The dialing side says `Hello`, the
-dialed one `Welcome`; both are one msgpack array behind a length of four bytes, at most HELLO_MAX of them.
+A member dials a connection to send frames, so each connection has frames in one direction only.  The dialing side sends
+`Hello`, and the dialed side answers `Welcome`.  Each is one msgpack array of at most HELLO_MAX bytes, behind its length
+in four bytes.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from pygroups.wire.frame import VERSION
 LENGTH: Final = struct.Struct(">I")
 FAREWELL: Final = LENGTH.pack(
     0
-)  # in place of a frame: this connection is closed on purpose, its sender has not crashed
+)  # in place of a frame: the sender closes this connection on purpose, and has not crashed
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 class Hello(msgspec.Struct, array_like=True, tag="pygroups"):
-    """Dialing side: this is who I am, and whom I want."""
+    """The first message of the dialing side."""
 
     version: int  # of the wire
     group: Text
     sender: Address
-    contact: Text  # where the sender listens
-    expected: Address  # whom it wants to reach
+    contact: Text  # the address that the sender listens on
+    expected: Address  # the member that the sender wants to reach
 
 
 class Welcome(msgspec.Struct, array_like=True, tag="welcome"):
-    """Dialed side: the member that was wanted listens here, or why the connection is refused.
+    """The answer of the dialed side: the expected member listens here, or the reason of a refusal.
 
-    A refusal names nobody: otherwise any process that finds the port would learn a member's address from it.
+    A refusal does not name the listener.  Otherwise any process that finds the port would learn a member's address.
     """
 
     version: int
@@ -55,13 +56,13 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def said(word: Hello | Welcome) -> bytes:
-    """`word` as it goes on the wire, length included."""
+    """The bytes of `word` on the wire, length included."""
     body = _encoder.encode(word)
     return LENGTH.pack(len(body)) + body
 
 
 def heard(body: bytes | memoryview, kind: type[Word]) -> Word:
-    """The word in `body`; PeerError if it is none, or names an address that cannot be."""
+    """The decoded `body`.  Raises PeerError for malformed bytes, and for an invalid address."""
     try:
         word = msgspec.msgpack.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -81,13 +82,13 @@ def _is_hex(text: str) -> bool:
 
 
 def welcome(hello: Hello, me: Address, group: str) -> Welcome:
-    """What to answer to `hello`."""
+    """The answer to `hello`."""
     refusal = refused(hello, me, group)
     return Welcome(VERSION, None if refusal else me, refusal)
 
 
 def refused(hello: Hello, me: Address, group: str) -> str:
-    """Why `hello` is not welcome; nothing if it is."""
+    """The reason to refuse `hello`; "" if it is accepted."""
     if hello.version != VERSION:
         return f"wire version {hello.version} is not {VERSION}"
     if hello.group != group:

@@ -1,7 +1,7 @@
-"""One connection that a peer made: it says who it is, is answered, and then its frames are cut out of the bytes.
+"""One connection that a peer made: the handshake, then frames.
 
-Memory is set aside for bytes that have come, never for what a length announces: a frame that is read whole lies in an
-area that all connections share, and only the beginning of an unfinished one is kept with its connection.
+Memory is allocated for received bytes only, and never for an announced length.  A complete frame is handled in an area
+that all connections share.  Only the start of an incomplete frame is kept with its connection.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from .hello import LENGTH, Hello, heard
 
 
 class Home(Protocol):
-    """What a connection needs of the door it came through."""
+    """The part of the door that a connection uses."""
 
     loop: asyncio.AbstractEventLoop
-    area: memoryview  # bytes are read into it; it belongs to whoever reads, until that returns
+    area: memoryview  # the shared area for received bytes; valid until the reading function returns
 
     def receive(self, frame: memoryview) -> None: ...
     def greet(self, connection: Incoming, hello: Hello) -> bytes:
-        """What to answer.  From now on the connection is `hello.sender`'s, or it ends on purpose."""
+        """The answer to `hello`.  The connection belongs to `hello.sender` from now on, or it is closed on purpose."""
 
     def kept(self, connection: Incoming, more: int) -> None:
-        """`more` bytes are kept with the connection; less, if it is negative.  It may be closed by this."""
+        """Count `more` bytes that the connection keeps in memory; a negative number frees bytes.  May close it."""
 
     def ended(self, connection: Incoming, *, on_purpose: bool) -> None: ...
     def broke(self, connection: Incoming, error: PeerError) -> None: ...
@@ -36,24 +36,24 @@ class Home(Protocol):
 
 
 class Incoming:
-    """Its reading side; see Door for who is let in, and how long it may stay."""
+    """The reading side of a connection.  Door decides which connections are accepted, and for how long."""
 
     def __init__(self, home: Home, sock: socket.socket, remote: str) -> None:
         self.home = home
         self.sock = sock
-        self.remote = remote  # for what is logged
+        self.remote = remote  # for log lines
         self.peer: Address | None = None
-        self.on_purpose = False  # a farewell came, or it was refused: nothing is read any more
+        self.on_purpose = False  # a farewell arrived, or the hello was refused: read no more
         self.closed = False
         self.heard_at = home.loop.time()
-        self.timer: asyncio.TimerHandle | None = None  # it closes the connection
-        self.beginning = b""  # of a frame that has not come whole, while it is small
-        self.large: memoryview | None = None  # the same when it is large, in a buffer that grows with it
-        self.filled = 0  # bytes of `large`
+        self.timer: asyncio.TimerHandle | None = None  # closes the connection
+        self.beginning = b""  # the start of an incomplete frame, while it is small
+        self.large: memoryview | None = None  # the start of a large one, in a buffer that grows
+        self.filled = 0  # received bytes in `large`
         home.loop.add_reader(sock, self._readable)
 
     def close(self) -> None:
-        """Close the socket; nothing more is heard of this connection."""
+        """Close the socket, and free the kept memory."""
         if self.closed:
             return
         self.closed = True
@@ -63,12 +63,12 @@ class Incoming:
         self._keep_nothing()
 
     def close_in(self, seconds: float) -> None:
-        """Close it after so long, unless it is called off."""
+        """Close the connection after `seconds`, unless call_off() is called."""
         self.call_off()
         self.timer = self.home.loop.call_later(seconds, self._out_of_time)
 
     def call_off(self) -> None:
-        """Whatever was to close it later does not."""
+        """Cancel close_in()."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -87,7 +87,7 @@ class Incoming:
             return
         except OSError:
             self.home.ended(self, on_purpose=False)
-        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: what ends up here is a fault of ours)
+        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: any error here is a bug in pygroups)
             self.home.crashed(error)
 
     def _read(self) -> None:
@@ -110,7 +110,7 @@ class Incoming:
             self._keep(area, begin, filled)
 
     def _parse(self, area: memoryview, filled: int) -> int:
-        """Handle what has come whole; where the rest begins."""
+        """Handle the complete frames.  Returns the offset of the rest."""
         begin, home = 0, self.home
         while filled - begin >= LENGTH.size and not self.on_purpose and not self.closed:
             (length,) = LENGTH.unpack_from(area, begin)
@@ -139,10 +139,10 @@ class Incoming:
         if sent < len(answer):
             raise PeerError("a peer that reads no answer")
 
-    # -- what has not come whole
+    # -- incomplete frames
 
     def _keep(self, area: memoryview, begin: int, filled: int) -> None:
-        """Keep the rest, in a place that grows with what comes."""
+        """Keep the rest, which is the start of a frame, in a buffer that grows with the received bytes."""
         rest = area[begin:filled]
         if not rest:
             if self.kept_bytes:
@@ -161,7 +161,7 @@ class Incoming:
             self.beginning, self.large, self.filled = b"", larger, len(rest)
 
     def _may_keep(self, size: int) -> bool:
-        """Keep so many bytes in place of those kept now, if that is not too much for all connections together."""
+        """Whether this connection may keep `size` bytes, in place of the bytes that it keeps now."""
         self.home.kept(self, size - self.kept_bytes)
         return not self.closed
 
@@ -171,5 +171,5 @@ class Incoming:
 
     @property
     def kept_bytes(self) -> int:
-        """What this connection keeps in memory."""
+        """The bytes that this connection keeps in memory."""
         return len(self.beginning) if self.large is None else len(self.large)

@@ -1,7 +1,7 @@
-"""The way out to one peer: dialed on first need, probed on demand, written with as few copies as the kernel allows.
+"""The outgoing connection to one peer: dialed at the first frame, probed on demand, written with few copies.
 
-Sockets are written directly, with `sendmsg` over the pieces of a turn: an asyncio transport of Python 3.11 would join
-them first, and copy what the kernel does not take at once.
+The link writes to its socket with `sendmsg`, over all pieces of a turn.  A transport of asyncio in Python 3.11 would
+first join the pieces, and copy the bytes that the kernel does not accept at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROBE_PAUSE: Final = 50 * MILLISECOND / SECOND  # before a probe that showed not
 
 
 class Home(dialer.Home, Protocol):
-    """What a link needs of the network it belongs to."""
+    """The part of the network that a link uses."""
 
     def reaches(self, peer: Address) -> list[Reach]: ...
     def happened(self, event: Event) -> None: ...
@@ -35,20 +35,20 @@ class Home(dialer.Home, Protocol):
 
 
 class Link:
-    """Frames to one peer.  Without a connection they wait while one is dialed; when it is lost they are lost too, and
-    the layers above send them again."""
+    """The frames to one peer.  They wait while a connection is dialed.  When a connection is lost, its frames are
+    lost too, and the layers retransmit them."""
 
     def __init__(self, home: Home, peer: Address) -> None:
         self.home = home
         self.peer = peer
         self.sock: socket.socket | None = None
         self.dialing: asyncio.Task[None] | None = None
-        self.probing = False  # somebody waits to hear what the dialing shows
-        self.probe_until = 0.0  # the loop's time; so long a probe that shows nothing is repeated
-        self.dead = False  # the last dial was a proof; it is taken back when the peer is heard
+        self.probing = False  # the layers wait for the outcome of the dialing
+        self.probe_until = 0.0  # the loop's time until which a probe without an outcome is repeated
+        self.dead = False  # the last dial proved the end of the peer; an answer of the peer withdraws the proof
         self.waiting: deque[bytes | memoryview] = deque()  # pieces of frames, in order
         self.waiting_bytes = 0
-        self.writing = False  # the loop tells when the socket can take more
+        self.writing = False  # the loop calls _flush() when the socket accepts more bytes
         self.pause = home.config.reconnect_min
         self.not_before = 0.0  # the loop's time
 
@@ -60,7 +60,7 @@ class Link:
     # -- sending
 
     def write(self, pieces: Sequence[bytes], size: int) -> None:
-        """Send frames, each a length and a body; `size` is what they come to."""
+        """Send frames, each as a length and a body, with `size` bytes in all."""
         if self.waiting_bytes + size > self.home.config.link_bytes:
             self.home.count("frames dropped for a slow peer")
             return
@@ -81,7 +81,7 @@ class Link:
         return True
 
     def _flush(self) -> None:
-        """Give the kernel what it takes; have the loop call again when it takes more."""
+        """Write as many bytes as the kernel accepts.  The loop calls this again when the kernel accepts more."""
         sock, waiting = self.sock, self.waiting
         assert sock is not None
         try:
@@ -111,7 +111,7 @@ class Link:
     # -- the connection's end
 
     def _readable(self) -> None:
-        """The peer has nothing to say on this connection: what can be read is its end."""
+        """The peer sends no data on this connection, so a readable socket means its end."""
         assert self.sock is not None
         try:
             data = self.sock.recv(64)
@@ -139,7 +139,7 @@ class Link:
         if self.writing:
             self.writing = False
             self.home.loop.remove_writer(sock)
-        if farewell and not self.waiting:  # otherwise it might stand within a frame
+        if farewell and not self.waiting:  # otherwise the farewell could end up inside a frame
             try:
                 sock.send(FAREWELL)
             except OSError:
@@ -151,7 +151,7 @@ class Link:
         self.waiting_bytes = 0
 
     def close(self) -> None:
-        """End everything; no more is heard of this link."""
+        """End the dialing and the connection."""
         if self.dialing is not None:
             self.dialing.cancel()
             self.dialing = None
@@ -160,14 +160,15 @@ class Link:
     # -- dialing
 
     def probe(self) -> None:
-        """Dial anew, whatever there is, and tell what it shows; for a while again and again, if it shows nothing."""
+        """Dial the peer, even beside an open connection, and report the outcome.  Repeat for a while if there is
+        none."""
         self.probing = True
         self.probe_until = self.home.loop.time() + self.home.config.verify_timeout / SECOND
         if self.dialing is None:
             self.dial()
 
     def dial(self) -> None:
-        """Begin to dial."""
+        """Start to dial."""
         self.dialing = self.home.loop.create_task(self._dial(), name=f"pygroups dials {self.peer}")
         self.dialing.add_done_callback(self._look_at)
 
@@ -190,7 +191,7 @@ class Link:
         probing, self.probing, self.probe_until = self.probing, False, 0.0
         if outcome is Outcome.ANSWERED:
             assert sock is not None
-            tell = probing or self.dead  # a proof that was wrong is taken back
+            tell = probing or self.dead  # Answered withdraws a wrong proof
             self._connected(sock)
             if tell:
                 self.home.happened(Answered(self.peer))
@@ -206,7 +207,7 @@ class Link:
         self.pause = min(2 * self.pause, self.home.config.reconnect_max)
 
     def _connected(self, sock: socket.socket) -> None:
-        """What the connection before has not begun to send goes over this one, which is known to work."""
+        """Use the new connection, which works.  Frames that the old connection had not started go over the new one."""
         before, self.sock = self.sock, None
         if before is not None:
             self._close(before, farewell=True)
@@ -219,8 +220,7 @@ class Link:
             self._flush()
 
     def _skip_the_begun_frame(self) -> None:
-        """Pieces are a frame's length, and its body, in turn: what remains of one that was begun goes with the old
-        connection."""
+        """Drop the rest of a frame that the old connection had started.  Pieces alternate: a length, then a body."""
         waiting = self.waiting
         if len(waiting) % 2:
             self.waiting_bytes -= len(waiting.popleft())

@@ -1,4 +1,4 @@
-"""Warnings that may come in masses: of each kind the first is logged, and then at most one in ten seconds."""
+"""Rate-limited warnings: the first warning of each kind is logged, and then at most one in ten seconds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ KINDS_MAX: Final = 256
 
 
 class Seldom:
-    """Logs warnings of one logger.  A warning says how many of its kind were left out before it."""
+    """Logs rate-limited warnings.  A warning gives the number of warnings of its kind that were left out before it."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self.logger = logger
-        self.kinds: dict[str, tuple[float, int]] = {}  # when one was logged, and how many were left out since
+        self.kinds: dict[str, tuple[float, int]] = {}  # the time of the last warning, and the number left out since
 
     def warning(self, kind: str, text: str, *values: object) -> None:
-        """Log `text` with its `values`, unless one of the same `kind` was logged a moment ago."""
+        """Log `text` with its `values`, unless a warning of the same `kind` was logged in the last ten seconds."""
         now = time.monotonic()
         logged_at, left_out = self.kinds.get(kind, (now - SECONDS, 0))
         if now - logged_at < SECONDS:

@@ -1,4 +1,4 @@
-"""What every socket of a member wants, and what a contact is for the kernel."""
+"""The socket options of a member's connections, and the resolution of contacts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ KEEPALIVE_PROBES: Final = 3
 
 
 def prepared(sock: socket.socket, config: Config) -> socket.socket:
-    """`sock`, so that small frames leave at once, and the end of a peer's machine or network is noticed.
+    """Set the options of `sock`: small frames leave at once, and the loss of a peer's machine or network is noticed.
 
-    What stays without an acknowledgement for twice the time in which a silent member is put out ends the connection.
+    Data that stays unacknowledged ends the connection, after twice the time in which a silent member is removed.
     """
     closed_in_children(sock)
     patience = 2 * (config.heartbeat_timeout + config.verify_timeout)
@@ -38,7 +38,7 @@ def prepared(sock: socket.socket, config: Config) -> socket.socket:
 
 
 async def resolved(contact: Contact, loop: asyncio.AbstractEventLoop) -> tuple[int, tuple[str, int]]:
-    """Address family and numbers of `contact`; a number needs no thread to look it up, a name does."""
+    """The address family and numeric address of `contact`.  A name is looked up in a thread, a number is not."""
     try:
         version = ipaddress.ip_address(contact.host).version
     except ValueError:

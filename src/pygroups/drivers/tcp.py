@@ -1,7 +1,8 @@
-"""Frames over TCP: who listens, who is dialed, and what the end of a connection proves.
+"""Frames over TCP.
 
-Each member dials for what it sends (link.py) and is dialed for what it receives (door.py).  Before the first frame both
-ends say who they are (hello.py); a zero in place of a frame's length is a farewell.  Note: docs/decisions/0040.
+A member dials a connection to each peer for the frames that it sends (link.py), and accepts a connection from each peer
+for the frames that it receives (door.py).  A handshake comes before the first frame (hello.py).  A zero in place of a
+frame's length is a farewell.  Note: docs/decisions/0040.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class TcpNetwork:
         self.config = config
         self.bind = checked_bind(bind, advertise, insecure=insecure)
         self.advertise = advertise
-        self.contact = ""  # where others are told to dial; known once it listens
+        self.contact = ""  # the address for other members to dial; known after open()
         self.receive: Callable[[memoryview], None]
         self.happened: Callable[[Event], None]
         self.count: Callable[..., None]
@@ -57,7 +58,7 @@ class TcpNetwork:
         self.door = Door(me, group, config, self.warn)
 
     async def open(self) -> None:
-        """Listen; UsageError when that place cannot be had."""
+        """Listen on the address of `bind`.  Raises UsageError if that fails."""
         self.loop = asyncio.get_running_loop()
         sock = await self._listening()
         self.contact = str(advertised(Contact(*sock.getsockname()[:2]), self.advertise))
@@ -76,34 +77,34 @@ class TcpNetwork:
             except OSError:
                 sock.close()
                 raise
-        except (OSError, UnicodeError) as error:  # UnicodeError: the host's name is none
+        except (OSError, UnicodeError) as error:  # UnicodeError: the name of the host is invalid
             why = getattr(error, "strerror", None) or str(error)
             raise UsageError(
-                f"cannot listen at {self.bind}: {why}; bind elsewhere, port 0 takes any free one"
+                f"cannot listen on {self.bind}: {why}; choose another address for bind, or port 0 for any free port"
             ) from error
         return sock
 
     def close(self) -> None:
-        """End all connections and listen no more; peers see it as they would see the end of the process."""
+        """End all connections, and stop listening.  Peers see the same as at the end of the process."""
         for link in self.links.values():
             link.close()
         self.links = {}
         self.door.close()
 
     async def drain(self, seconds: float) -> None:
-        """Wait until everything was given to the kernel, at most so long."""
+        """Wait until the kernel has accepted all frames, at most `seconds`."""
         end = self.loop.time() + seconds
         while self.waiting_bytes() and self.loop.time() < end:
             await asyncio.sleep(0.001)
 
     def waiting_bytes(self) -> int:
-        """What the kernel has not taken yet, for all peers."""
+        """The bytes that the kernel has not accepted yet, for all peers."""
         return sum([link.waiting_bytes for link in self.links.values()])
 
-    # -- what the stack asks for
+    # -- for the stack
 
     def send(self, frames: Iterable[tuple[Sequence[Address], Sequence[bytes]]]) -> None:
-        """Write each frame to each of its receivers: all frames of a turn for one of them together."""
+        """Write each frame to each of its receivers.  All frames of a turn for one receiver go together."""
         batches: dict[Address, tuple[list[bytes], int]] = {}
         for dests, bodies in frames:
             pieces = [piece for body in bodies for piece in (LENGTH.pack(len(body)), body)]
@@ -115,20 +116,20 @@ class TcpNetwork:
             self._link(dest).write(pieces, size)
 
     def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
-        """These listen there, says `source`; those of the view are its members from now on."""
+        """Store contacts from `source`.  The contacts of the view name its members."""
         self.book.learn(contacts, source, self.links)
         if source is Source.VIEW:
             self.door.members = dict.fromkeys(contacts)
 
     def probe(self, peer: Address) -> None:
-        """Dial `peer` anew; Answered, Dead or nothing follows."""
+        """Make a new connection to `peer`.  Answered, Dead or nothing follows."""
         if peer == self.me:
-            self.happened(Answered(peer))  # a newcomer wants this member's own name
+            self.happened(Answered(peer))  # a joiner with this member's name made GMS ask
         else:
             self._link(peer).probe()
 
     def disconnect(self, peer: Address) -> None:
-        """Nobody here needs `peer` any more."""
+        """Close the connection to `peer`, which is not needed any more."""
         link = self.links.pop(peer, None)
         if link is not None:
             link.drop(farewell=True)
@@ -143,19 +144,19 @@ class TcpNetwork:
         return link
 
     def _forget_idle_links(self) -> None:
-        """Nobody says when a peer that never came into a view is needed no more: it was refused, or has ended."""
+        """Forget idle links to peers outside the view.  No event says when a refused or ended joiner is not needed."""
         idle = [peer for peer, link in self.links.items() if link.is_idle and peer not in self.door.members]
         for peer in idle:
             del self.links[peer]
 
-    # -- what links ask for
+    # -- for links
 
     def hello(self, peer: Address) -> Hello:
-        """What to say to `peer` first."""
+        """The hello for `peer`."""
         return Hello(VERSION, self.group, self.me, self.contact, peer)
 
     def reaches(self, peer: Address) -> list[Reach]:
-        """Where to dial `peer`."""
+        """The contacts at which to dial `peer`."""
         return self.book.reaches(peer)
 
     def hears(self, peer: Address) -> bool:
@@ -163,17 +164,17 @@ class TcpNetwork:
         return self.door.hears(peer)
 
     def refused(self, peer: Address, why: str) -> None:
-        """`peer` does not take this member's connection."""
+        """`peer` refuses the connection of this member."""
         self.count("connections refused by the peer")
         self.warn.warning("by peer", "%s refuses the connection of this member: %r", peer, why)
 
     def _count(self, what: str) -> None:
         self.count(what)
 
-    # -- what came in
+    # -- from the door
 
     def _greeted(self, hello: Hello) -> None:
-        """A stranger has said who it is; that proves nothing, but one who is believed dead is dialed again."""
+        """Store the contact of an accepted hello.  A peer that counts as ended is dialed again."""
         self.learn({hello.sender: hello.contact}, Source.PEER)
         link = self.links.get(hello.sender)
         if link is not None and link.dead:

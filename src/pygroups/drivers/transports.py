@@ -58,7 +58,7 @@ def parse_transport(text: str | None) -> Transport:
         raise UsageError(f"there is no transport {text!r}; there are: {EXAMPLES}")
     to_all = parse_contact(rest, "transport")
     if not _is_multicast(to_all.host) or not to_all.port:
-        raise UsageError(f"transport {text!r} names no IPv4 multicast address and port: write udp:239.1.2.3:7000")
+        raise UsageError(f"transport {text!r} has no IPv4 multicast address with a port: write udp:239.1.2.3:7000")
     return Transport("udp", to_all)
 
 

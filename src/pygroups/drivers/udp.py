@@ -87,7 +87,8 @@ class UdpNetwork:
             self.datagrams.close()
             why = getattr(error, "strerror", None) or str(error)
             raise UsageError(
-                f"cannot listen at {self.bind} (UDP): {why}; bind elsewhere, port 0 takes any free one"
+                f"cannot listen on {self.bind} (UDP): {why}; choose another address for bind, or any free "
+                "port with port 0"
             ) from error
         self.contact = str(advertised(Contact(*bound), self.advertise))
 

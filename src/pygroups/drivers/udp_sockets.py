@@ -102,8 +102,8 @@ class Datagrams:
         if given < wanted:
             self.home.warn.warning(
                 "buffers",
-                "the system gives a receive buffer of %d bytes where %d were asked for: bursts of datagrams get lost "
-                "and are sent again; raise net.core.rmem_max",
+                "the system gives a receive buffer of %d bytes instead of %d bytes, so bursts of datagrams are lost "
+                "and sent again: raise net.core.rmem_max",
                 given,
                 wanted,
             )

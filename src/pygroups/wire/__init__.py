@@ -1,1 +1,1 @@
-"""Heads and runs to bytes and back, frames and the seal; imports core only."""
+"""The wire format: heads and runs encoded as bytes, frames and their seal.  Imports core only."""

@@ -1,4 +1,4 @@
-"""Runs and their heads to frames and back.  What the types do not allow never becomes a head."""
+"""The codec: encodes runs and their heads as frames, and decodes frames.  It checks the type of every field."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class Codec:
         self._room = None if frame_bytes is None else frame_bytes - HEADER.size - OUTER_MAX
 
     def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]:
-        """As few frames as FRAME_FILL allows; those of a multicast (no `dest`) are the same for every receiver."""
+        """The frames for `runs`, as few as FRAME_FILL allows.  Without `dest` (a multicast) all receivers get the
+        same."""
         encode, room = self._encoder.encode, self._room
         frames: list[bytes] = []
         pieces: list[bytes] = []
@@ -86,17 +87,17 @@ class Codec:
         return frames
 
     def _frame(self, me: Address, dest: Address | None, count: int, runs: list[bytes]) -> bytes:
-        """A frame around so many runs, which are encoded: bodies are copied once, into the frame."""
+        """A frame with `count` encoded runs.  Each body is copied once, into the frame."""
         names = self._encoder.encode((me.name, "" if dest is None else dest.incarnation))
         pieces = [_PACKET, names[1:], _ARRAY.pack(_ARRAY16, count), *runs]
         self._sent += 1
         return self._seal.sealed(pieces, me, self._sent - 1)
 
     def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]:
-        """The runs of a frame that is for `me`; PeerError on anything else.
+        """The runs of a frame for `me`.  Raises PeerError for any other bytes.
 
-        Nothing is allocated because a length says so: what it takes grows with the bytes that are there.  Bodies stay
-        closed: whoever opens one sees whether it holds what it should (core.run.payloads_of).
+        A length field alone allocates no memory: the memory grows with the bytes that are there.  Bodies stay encoded;
+        core.run.payloads_of decodes and checks them.
         """
         incarnation, packed = self._seal.open(memoryview(frame))
         try:

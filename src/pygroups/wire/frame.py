@@ -1,14 +1,14 @@
-"""Frames: what travels between two processes.  36 bytes of header, then one packet.
+"""Frames: the unit of data between two processes.  A frame is a header of 36 bytes and one packet.
 
      0  magic       1 byte, b"P"
      1  version     1 byte
-     2  seal        1 byte: 0 a checksum; authenticated encryption has a number reserved and is not built
-     3  epoch       1 byte: which key sealed it; 0
-     4  sender      8 bytes: the sender's incarnation, in the clear
-    12  counter     8 bytes: frames of this sender, from 0; the nonce of a seal
-    20  tag         16 bytes: over everything before and after it
+     2  seal        1 byte: 0 is a checksum; another number is reserved for authenticated encryption, which is not built
+     3  epoch       1 byte: the number of the key; 0
+     4  sender      8 bytes: the sender's incarnation, not encrypted
+    12  counter     8 bytes: the number of the frame at this sender, from 0; the nonce of a seal
+    20  tag         16 bytes: over all bytes before and after it
 
-The group's name goes into the tag and is not sent: a frame of another group does not hold up.
+The name of the group goes into the tag and is not sent.  The tag of a frame of another group is therefore wrong.
 """
 
 from __future__ import annotations
@@ -31,20 +31,22 @@ _MAGIC: Final = b"P"
 
 
 class Checksum:
-    """Seals frames of one group against accidents: bit flips, truncation, frames of another group.  Not against
-    anybody who means it; that is what a secret is for."""
+    """Seals frames of one group against accidents: flipped bits, truncation, frames of another group.
+
+    The seal does not protect against an attacker; that needs a secret, which is not built.
+    """
 
     def __init__(self, group: str) -> None:
         self.seed = xxh3_64_intdigest(group.encode())
 
     def sealed(self, packet: Sequence[bytes], sender: Address, counter: int) -> bytes:
-        """The frame around a packet, which comes in pieces."""
+        """The frame of a packet, which is given in pieces."""
         incarnation = int(sender.incarnation, 16).to_bytes(INCARNATION_DIGITS // 2, "big")
         header = _OPEN_PART.pack(_MAGIC, VERSION, SEAL_CHECKSUM, 0, incarnation, counter)
         return b"".join([header, self._tag([header, *packet]), *packet])
 
     def open(self, frame: memoryview) -> tuple[str, memoryview]:
-        """The sender's incarnation and the packet.  PeerError says why a frame does not hold up."""
+        """The sender's incarnation and the packet.  Raises PeerError for an invalid frame, with the reason."""
         if not HEADER.size < len(frame) <= FRAME_MAX:
             raise PeerError("frame size")
         magic, version, seal, epoch, incarnation, _counter, tag = HEADER.unpack_from(frame)
