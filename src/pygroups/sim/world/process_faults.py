@@ -1,0 +1,110 @@
+"""What happens to processes and their applications: they start, pause, are slow, read nothing, send, leave."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pygroups.core.limits import MILLISECOND, SECOND
+
+from ..schedules.steps import (
+    Gather,
+    Jump,
+    Leave,
+    Pause,
+    Send,
+    Slow,
+    Start,
+    Unread,
+)
+from .member import Member
+from .victims import after, coordinates, named, note
+from .world import World
+
+LONG_PAUSE: Final = 20 * SECOND
+RESTART: Final = 100 * MILLISECOND  # until a process that was ended is there again
+
+
+def start(world: World, start: Start) -> None:
+    """A process starts under this name, unless one runs under it."""
+    name = start.who
+    if name in world.running:
+        return
+    if name in world.births:
+        world.count("restarts")
+    if world.schedule.habits[name].drift:
+        world.count("drifting clocks")
+    world.start(name)
+
+
+def begin_pause(world: World, member: Member, pause: Pause) -> None:
+    """`member` does not run for a while."""
+    world.judge.disturbed()
+    note(world, "pause", [member])
+    if pause.lasts > LONG_PAUSE:
+        world.count("long pause")
+    member.pause()
+    after(world, pause.lasts, member.resume)
+
+
+def begin_slow(world: World, slow: Slow) -> None:
+    """The process is late for everything for a while."""
+    member = named(world, slow.who)
+    if member is not None:
+        world.judge.disturbed()
+        note(world, "slow member", [member])
+        member.slow_down(slow.loop_delay)
+        after(world, slow.lasts, member.speed_up, slow.loop_delay)
+
+
+def begin_unread(world: World, unread: Unread) -> None:
+    """The application reads nothing for a while."""
+    member = named(world, unread.who)
+    if member is not None:
+        note(world, "reads nothing", [member])
+        member.read_nothing()
+        after(world, unread.lasts, member.read_again)
+
+
+def jump_clock(world: World, jump: Jump) -> None:
+    """The wall clock of the process's host is set anew."""
+    member = named(world, jump.who)
+    if member is not None:
+        note(world, "clock jumps", [member])
+        name = member.address.name
+        world.wall_ahead[name] = world.wall_ahead.get(name, 0) + jump.by
+
+
+def leave(world: World, leave: Leave) -> None:
+    """The application asks to leave."""
+    member = named(world, leave.who)
+    if member is not None and not member.leaving:
+        world.tell(member.address.name, "begins to leave")
+        world.count("leaves")
+        if coordinates(member):
+            world.count("coordinator leaves")
+        member.leave()
+
+
+def gather(world: World, _: Gather) -> None:
+    """Each process in a view that is not on the largest side ends and starts again."""
+    largest = world.largest_side()
+    for member in [one for one in world.running.values() if one.view is not None and one not in largest]:
+        world.count("gathered")
+        world.tell(member.address.name, "fault: gathered to the largest side")
+        world.crash(member)
+        world.agenda.after(RESTART, world.start, member.address.name)
+
+
+def send(world: World, send: Send) -> None:
+    """The payloads go to `who`, or to the next name whose process is in the group and stays there."""
+    names = world.schedule.names
+    begin = names.index(send.who)
+    to = world.running.get(send.to) if send.to is not None else None
+    if send.to is not None and to is None:
+        return
+    for name in (*names[begin:], *names[:begin]):
+        member = world.running.get(name)
+        if member is None or member.view is None or member.leaving or (member is to and send.who != send.to):
+            continue
+        member.order(send.count, send.size, to.address if to is not None else None)
+        return
