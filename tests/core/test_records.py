@@ -6,7 +6,7 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.records import plain_records
-from pygroups.core.view import Ballot
+from pygroups.core.view import ViewId
 
 A, B = Address("A", "0" * 16), Address("B", "1" * 16)
 
@@ -22,7 +22,7 @@ def test_addresses_become_texts_wherever_they_stand() -> None:
         "payload": [b"x"],
         "previous_number": None,
     }
-    assert plain_records([("view", Ballot(3, A), fields), ("drop", None, {"reason": "old view"})]) == [
+    assert plain_records([("view", ViewId(3, A), fields), ("drop", None, {"reason": "old view"})]) == [
         (
             "view",
             (3, str(A)),

@@ -15,7 +15,7 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, RUN_MESSAGES_MAX, Config
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.top import Delivered, Reached, Top, checksum
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import View, ViewId
 
 A, B, C = (Address(name, "0" * 16) for name in "ABC")
 
@@ -33,7 +33,7 @@ class Bench:
             self.records()
 
     def view(self, number: int, *members: Address, **more: object) -> NewView:
-        view = View(Ballot(number, members[0]), members, tuple(m.name for m in members))
+        view = View(ViewId(number, members[0]), members, tuple(m.name for m in members))
         fields: dict[str, object] = {"previous": None, "starts": None} | more
         event = NewView(view, transitional=(A,), joined=(A,), left=(), primary=True, **fields)  # type: ignore[arg-type]
         self.top.up_event(event)
@@ -240,13 +240,13 @@ def test_positions_count_messages_from_the_start_of_the_view() -> None:
     bench.deliver(from_b(1, b"x", b"y"))
     bench.deliver(from_b(3, b"z"))
     before = bench.turn()[1]
-    bench.view(2, A, B, previous=Ballot(1, A))
+    bench.view(2, A, B, previous=ViewId(1, A))
     bench.deliver(from_b(4, b"w"))
     events = [event for event in before + bench.turn()[1] if isinstance(event, Delivered)]
     assert [(event.view, event.position) for event in events] == [
-        (Ballot(1, A), 0),
-        (Ballot(1, A), 2),
-        (Ballot(2, A), 0),
+        (ViewId(1, A), 0),
+        (ViewId(1, A), 2),
+        (ViewId(2, A), 0),
     ]
     assert [record["position"] for record in bench.records("deliver")] == [0, 2, 0]
 
@@ -310,7 +310,7 @@ def test_a_checksum_that_others_can_compute() -> None:
 def test_the_view_comes_to_the_application_in_its_place() -> None:
     bench = Bench()
     bench.deliver(from_b(1, b"x"))
-    event = bench.view(2, A, previous=Ballot(1, A), starts={B: 7, C: 1})
+    event = bench.view(2, A, previous=ViewId(1, A), starts={B: 7, C: 1})
     bench.deliver(from_b(7, b"y"))
     kinds = [type(one) for one in bench.turn()[1]]
     assert kinds == [Delivered, NewView, Delivered]
@@ -318,7 +318,7 @@ def test_the_view_comes_to_the_application_in_its_place() -> None:
     assert record["members"] == event.view.members
     assert (record["previous_number"], record["previous_creator"]) == (1, A)
     assert record["digest"] == {B: 6}, "the last number that the state holds, for those who have one"
-    assert bench.env.view == Ballot(2, A)
+    assert bench.env.view == ViewId(2, A)
 
 
 def test_events_of_other_layers_pass() -> None:
@@ -356,7 +356,7 @@ def test_with_a_view_that_follows_all_who_came_along_have_delivered() -> None:
     (run,) = bench.cut()
     bench.deliver(run)
     bench.turn()
-    bench.view(2, A, B, previous=Ballot(1, A))
+    bench.view(2, A, B, previous=ViewId(1, A))
     assert bench.turn()[1][-1] == Reached(2, 2)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import Ballot, View, ViewId
 
 A, B = Address("A", "0" * 16), Address("B", "1" * 16)
 
@@ -15,8 +15,14 @@ def test_ballots_compare_by_number_then_leader() -> None:
     assert str(Ballot(2, A)) == "2:A@0000000000000000"
 
 
+def test_a_view_has_the_id_of_the_ballot_of_its_first_proposal() -> None:
+    id = ViewId.of(Ballot(2, A))
+    assert (type(id), id.number, id.leader) == (ViewId, 2, A)
+    assert (repr(Ballot(2, A)), repr(id)) == ("Ballot(2:A@0000000000000000)", "ViewId(2:A@0000000000000000)")
+
+
 def test_the_first_member_coordinates() -> None:
-    view = View(Ballot(1, B), (B, A), ("here", "there"))
+    view = View(ViewId(1, B), (B, A), ("here", "there"))
     assert view.coordinator == B
     assert (view.contact(B), view.contact(A)) == ("here", "there")
 
@@ -27,4 +33,4 @@ def test_the_first_member_coordinates() -> None:
 )
 def test_a_view_that_cannot_be_is_not_made(members: tuple[Address, ...], contacts: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"a contact for each member|a member is in the view twice"):
-        View(Ballot(1, A), members, contacts)
+        View(ViewId(1, A), members, contacts)

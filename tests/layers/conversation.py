@@ -52,7 +52,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.stack import Output, Stack
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import Ballot, View, ViewId
 from pygroups.wire.codec import Codec
 
 MODULES = {"Gms": "gms.layer"}  # where the module is not the layer's name
@@ -186,7 +186,7 @@ class Conversation:
         else:
             members, where = names, names
         addresses = tuple(self.members[name].address for name in members)
-        view = View(Ballot(int(number), addresses[0]), addresses, tuple(members))
+        view = View(ViewId(int(number), addresses[0]), addresses, tuple(members))
         for name in where:
             self._install(self.members[name], view)
 
@@ -463,7 +463,7 @@ class Conversation:
         """A head, an event or a value, with names in place of addresses."""
         if isinstance(value, Address):
             return value.name
-        if isinstance(value, Ballot):
+        if isinstance(value, Ballot | ViewId):
             return f"{value.number}:{value.leader.name}"
         if isinstance(value, NewView):
             return f"NewView {self.text(value.view.id)} {self.text(value.view.members)}"

@@ -20,7 +20,7 @@ from pygroups.core.limits import ENTRY_BYTES, Config
 from pygroups.core.run import Run, unpack
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import View, ViewId
 from pygroups.layers.flow_control import FlowControl
 from pygroups.layers.nakack import Nakack
 from pygroups.layers.stable import Stable
@@ -110,7 +110,7 @@ class World:
     def install(self, names: str, number: int) -> View:
         """A view of these, in this order, at all of them at once."""
         members = tuple(self[name].address for name in names)
-        view = View(Ballot(number, members[0]), members, tuple(names))
+        view = View(ViewId(number, members[0]), members, tuple(names))
         for name in names:
             self.install_at(name, view)
         return view

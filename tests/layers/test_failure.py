@@ -13,7 +13,7 @@ from pygroups.core.events import Disconnect, Event, Heard, NewView, Probe, Silen
 from pygroups.core.layer import Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import View, ViewId
 from pygroups.layers.failure import Failure, Heartbeat
 
 A, B, C = (Address(name, "01") for name in "ABC")
@@ -21,7 +21,7 @@ TIMEOUT, HEARTBEAT = Config().heartbeat_timeout, Config().heartbeat
 
 
 def view(number: int, *members: Address, left: tuple[Address, ...] = ()) -> NewView:
-    made = View(Ballot(number, members[0]), members, tuple(member.name for member in members))
+    made = View(ViewId(number, members[0]), members, tuple(member.name for member in members))
     return NewView(made, None, members, (), left, True, None)
 
 
@@ -91,7 +91,7 @@ def test_nobody_is_silent_who_was_heard_in_time_and_silence_and_hearing_alternat
             silent[peer] = False
             continue
         if what == "other":
-            layer.up(Run(Address("X", "02"), None, (Heartbeat(Ballot(1, A)),)))
+            layer.up(Run(Address("X", "02"), None, (Heartbeat(ViewId(1, A)),)))
             assert len(told(layer)) == 1
             continue
         for event in fire(layer, number if what == "late" else 0):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Container
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import Ballot, View, ViewId
 from pygroups.layers.gms.attempt import ENDS, EVERYBODY, STEPS, Agreement, Attempt, Deed, Input, Stage
 from pygroups.layers.gms.heads import Accept, CollectAck, Fetches, Low, Proposal
 from tests.layers.gms_drawn import in_the_note, picture
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
-VIEW = View(Ballot(7, A), (A, B, C), ("a", "b", "c"))
+VIEW = View(ViewId(7, A), (A, B, C), ("a", "b", "c"))
 BALLOT, HIGHER = Ballot(9, A), Ballot(9, B)
 
 

@@ -19,8 +19,8 @@ from pygroups.layers.gms.membership import Membership
 from tests.layers.gms_drawn import in_the_note, replies
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
-OLD = View(Ballot(5, A), (A, B, D), ("a", "b", "d"))
-VIEW = View(Ballot(7, A), (A, B, C), ("a", "b", "c"))
+OLD = View(ViewId(5, A), (A, B, D), ("a", "b", "d"))
+VIEW = View(ViewId(7, A), (A, B, C), ("a", "b", "c"))
 ON_THE_WAY, CANNOT_FOLLOW, NEXT = Ballot(8, B), Ballot(9, D), Ballot(9, B)
 PROPOSAL = Proposal(VIEW.id, VIEW, (Side(OLD.id, (A, B), {A: 0, B: 0, D: 0}, {A: A, B: A, D: A}),), True)
 

@@ -17,7 +17,7 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Reached
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import Ballot, View, ViewId
 from pygroups.layers._votes import Origin, StabilityMsg, Vote, Votes
 from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq
@@ -25,7 +25,7 @@ from pygroups.layers.stable import Stable
 from tests.layers.streams_world import Network, World
 
 A, B, C, D, E = (Address(name, f"{number:016x}") for number, name in enumerate("ABCDE", 1))
-VIEW = View(Ballot(1, A), (A, B, C), ("a", "b", "c"))
+VIEW = View(ViewId(1, A), (A, B, C), ("a", "b", "c"))
 MINUTE = 60 * SECOND
 
 
@@ -219,8 +219,8 @@ def test_stability_goes_up_and_down_with_the_own_numbers() -> None:
     ("src", "change", "reason"),
     [
         (B, {}, "stability from a member that does not count"),
-        (A, {"view": Ballot(0, A)}, "old view"),
-        (A, {"view": Ballot(2, A)}, "stability of a later view"),
+        (A, {"view": ViewId(0, A)}, "old view"),
+        (A, {"view": ViewId(2, A)}, "stability of a later view"),
         (A, {"purge": [1]}, "malformed stability"),
         (A, {"consumed": [1] * 4}, "malformed stability"),
         (A, {"purge": [4, 0, 0]}, "stability above what was delivered here"),
@@ -243,7 +243,7 @@ def test_stability_that_does_not_hold_up_changes_nothing(src: Address, change: d
     ("me", "voter", "change", "reason"),
     [
         (A, D, {}, "vote of no member"),
-        (A, B, {"view": Ballot(0, A)}, "old view"),
+        (A, B, {"view": ViewId(0, A)}, "old view"),
         (A, B, {"seen": [1]}, "malformed vote"),
         (A, B, {"numbers": [1] * 9}, "malformed vote"),
         (B, C, {}, "vote to a member that does not count"),
@@ -276,7 +276,7 @@ def test_stb_03_a_vote_that_comes_twice_counts_once() -> None:
 
 def test_stb_04_the_same_members_in_a_later_view() -> None:
     """M22: votes of the old view would make A forget what B does not have in the new one."""
-    later = View(Ballot(2, A), VIEW.members, VIEW.contacts)
+    later = View(ViewId(2, A), VIEW.members, VIEW.contacts)
     stable = layer()
     install(stable, later)
     end_turn(stable)
@@ -291,7 +291,7 @@ def test_stb_04_the_same_members_in_a_later_view() -> None:
 
 
 def test_votes_of_a_later_view_wait_for_it() -> None:
-    later = View(Ballot(2, A), (A, B), ("a", "b"))
+    later = View(ViewId(2, A), (A, B), ("a", "b"))
     stable = layer()
     stable.up(Run(B, A, (vote(1, [0, 0], view=later),)))
     assert stable.env.drops == {"vote of a view that does not follow": 1}, "nobody asked to stop for it"
@@ -310,8 +310,8 @@ def test_what_is_fetched_after_the_stop_counts_up_to_the_cut() -> None:
     stable.up(run_of(A, 2, seq=1))
     stable.up(run_of(A, 3, seq=2))
     assert stable.origins[A].next == 2
-    view = View(Ballot(2, B), (B, C), ("b", "c"))
-    stable.up_event(NewView(view, Ballot(1, A), (B, C), (), (A,), True, None, cut={A: 2}))
+    view = View(ViewId(2, B), (B, C), ("b", "c"))
+    stable.up_event(NewView(view, ViewId(1, A), (B, C), (), (A,), True, None, cut={A: 2}))
     assert (stable.origins[A].next, stable.fetched) == (3, [])
 
 
@@ -319,10 +319,10 @@ def test_numbers_of_a_life_live_on_and_begin_with_the_digest() -> None:
     stable = layer(C)
     stable.up(run_of(A, 1))
     stable.down_event(Consumed({A: 2}))
-    install(stable, View(Ballot(2, B), (B, C), ("b", "c")))
+    install(stable, View(ViewId(2, B), (B, C), ("b", "c")))
     assert (stable.origins[A].next, stable.origins[A].consumed) == (2, 2), "A may come back"
     joiner = layer(D, view=None)
-    install(joiner, View(Ballot(3, B), (B, C, D), ("b", "c", "d")), {A: 7, B: 9})
+    install(joiner, View(ViewId(3, B), (B, C, D), ("b", "c", "d")), {A: 7, B: 9})
     ((_, head),) = end_turn(joiner)
     assert isinstance(head, Vote)
     assert (head.numbers, head.consumed) == ([9, 1, 1], [9, 1, 1])
@@ -333,7 +333,7 @@ def test_numbers_of_former_members_are_bounded_and_the_oldest_go_first() -> None
     stable = layer(C, config=Config(marks_max=1))
     for origin in (A, B):
         stable.up(run_of(origin, 1))
-    install(stable, View(Ballot(2, C), (C,), ("c",)))
+    install(stable, View(ViewId(2, C), (C,), ("c",)))
     assert list(stable.origins) == [B]
 
 
@@ -457,7 +457,7 @@ def test_stb_09_votes_to_one_and_one_message_to_all() -> None:
     names = [chr(code) for code in (*range(65, 91), *range(97, 121))]
     world = World("".join(names))
     view = View(
-        Ballot(1, world["A"].address), tuple(world[name].address for name in names), tuple(name for name in names)
+        ViewId(1, world["A"].address), tuple(world[name].address for name in names), tuple(name for name in names)
     )
     sent = Counter[str]()
 

@@ -23,7 +23,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.stack import Outlet
 from pygroups.core.standing import Standing, Waits
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import View, ViewId
 from pygroups.layers._providers import Providers, providers
 from pygroups.layers.state_transfer import StateBegin, StateRefused, StateTransfer
 
@@ -58,7 +58,7 @@ class Group:
     ) -> None:
         """Those `where`, or all, install it; what each said before is how those who go on stand to the state."""
         members = tuple(self.member(name).address for name in names)
-        view = View(Ballot(number, members[0]), members, tuple(names))
+        view = View(ViewId(number, members[0]), members, tuple(names))
         stayed = [m for m in members if self.at.get(m.name) and m in self.at[m.name].members]
         founded = not self.at
         standings = {one: self.layer(one.name).standing for one in stayed} if standings is None else standings
@@ -81,7 +81,7 @@ class Group:
         self.end_turn(name)
 
     def give(self, name: str, to: str, *parts: bytes, last: bool = True, view: int = 0) -> None:
-        at = self.at[name].id if not view else Ballot(view, self.at[name].coordinator)
+        at = self.at[name].id if not view else ViewId(view, self.at[name].coordinator)
         for number, part in enumerate(parts, 1):
             chunk = StateChunk(at, self.member(to).address, part, last and number == len(parts))
             self.member(name).stack.asked(chunk, 0)
@@ -177,7 +177,7 @@ def test_2_what_another_side_would_give_it_does_not_come() -> None:
     group.view(3, "CB", where="C")
     group.give("C", "B", *[b"other"] * 20)
     del group.at["B"], group.at["C"]
-    group.at["A"] = View(Ballot(1, group.member("A").address), (group.member("A").address,), ("A",))
+    group.at["A"] = View(ViewId(1, group.member("A").address), (group.member("A").address,), ("A",))
     group.view(2, "AB")
     group.give("A", "B", b"state")
     group.settle()
@@ -190,7 +190,7 @@ def test_2_what_another_side_would_give_it_does_not_come() -> None:
 def test_only_so_many_are_remembered_that_wait_for_a_state() -> None:
     group = Group("A")
     group.view(1, "A")
-    layer, head = group.layer("A"), StateBegin(Ballot(9, group.member("A").address))
+    layer, head = group.layer("A"), StateBegin(ViewId(9, group.member("A").address))
     for number in range(MEMBERS_MAX + 1):
         layer.up(Run(Address("X", f"{number:016x}"), group.member("A").address, (head,)))
     assert group.member("A").env.drops == {"too many who wait for a state": 1}
@@ -405,7 +405,7 @@ def test_8_who_had_its_state_after_it_was_asked_tells_the_joiners_too() -> None:
 # -- who gives to whom, as a table
 
 Z = Address("Z", "0" * 16)  # who has gone
-ONE, TWO = Ballot(1, Address("A", "1" * 16)), Ballot(2, Address("A", "1" * 16))
+ONE, TWO = ViewId(1, Address("A", "1" * 16)), ViewId(2, Address("A", "1" * 16))
 A, B, C, D = (Address(name, f"{number:016x}") for number, name in enumerate("ABCD", 1))
 
 

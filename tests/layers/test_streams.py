@@ -14,13 +14,13 @@ from pygroups.core.events import Fetch, Held, HeldQuery, Served, Stability
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MILLISECOND, XMIT_RANGES_MAX, Config
 from pygroups.core.run import Run, pack
-from pygroups.core.view import Ballot, ViewId
+from pygroups.core.view import ViewId
 from pygroups.layers.flush import Flush
 from pygroups.layers.streams.stream import Stream
 from pygroups.layers.streams.view_streams import ViewStreams
 
 A, B, C, D = (Address(name, f"{number:016x}") for number, name in enumerate("ABCD", 1))
-ONE, TWO = Ballot(1, A), Ballot(2, A)
+ONE, TWO = ViewId(1, A), ViewId(2, A)
 PERIOD = Config().nakack_period
 LATER = 10 * PERIOD
 

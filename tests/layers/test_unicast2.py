@@ -14,7 +14,7 @@ from pygroups.core.events import Forget, Gone, Undelivered
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
-from pygroups.core.view import Ballot
+from pygroups.core.view import ViewId
 from pygroups.layers._unicast_heads import Ack, Data
 from pygroups.layers._unicast_lanes import InLane, Outbox
 from pygroups.layers._unicast_peers import Memory
@@ -376,7 +376,7 @@ def test_a_lost_acknowledgement_head_is_no_payload() -> None:
 def test_what_is_loose_goes_past_the_connections_both_ways() -> None:
     talk = conversation("A B")
     unicast2, me, peer = layer(talk, "A"), talk.members["A"].address, talk.members["B"].address
-    vote = Vote(Ballot(1, me), 1, [], [], [], [])
+    vote = Vote(ViewId(1, me), 1, [], [], [], [])
     unicast2.down(Run(me, peer, (vote,)))
     unicast2.up(Run(peer, me, (vote,)))
     assert [run.heads for run in unicast2.below] == [(vote,)]

@@ -6,7 +6,7 @@ import pytest
 
 from pygroups.core.events import Silent
 from pygroups.core.limits import MILLISECOND, SECOND
-from pygroups.core.view import Ballot
+from pygroups.core.view import ViewId
 from pygroups.layers import _unicast_heads as unicast2
 from pygroups.layers.gms.heads import Collect, Ready
 from pygroups.sim import Group, scenario
@@ -144,7 +144,7 @@ def test_a_stranger_leads_nobody(head: type[Ready | Collect]) -> None:
     with scenario("A B C") as group:
         view = group["A"].view_id
         assert view is not None
-        stranger = Ballot(1 << 62, group.address("X"))
+        stranger = ViewId(1 << 62, group.address("X"))
         for name in "ABC":
             group.inject("X", name, head(stranger, view), unicast2.Data(1, 0, 0, 0, True))
         group.after(0.1)

@@ -13,7 +13,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import StateArrived, StateWanted
 from pygroups.core.layer import Record
 from pygroups.core.limits import MILLISECOND, SECOND
-from pygroups.core.view import Ballot
+from pygroups.core.view import ViewId
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.judge import Judge
@@ -80,12 +80,12 @@ def test_a_state_is_written_down_in_the_view_that_it_belongs_to() -> None:
         written.extend(records)
 
     def mark(_: object, kind: str, **fields: object) -> None:
-        written.append((kind, Ballot(3, A), fields))
+        written.append((kind, ViewId(3, A), fields))
 
     world = SimpleNamespace(judge=Judge([]), write=write, mark=mark)
     agenda, rng = SimpleNamespace(after=lambda *_: None), SimpleNamespace(randint=lambda low, high: low)
     member: Any = SimpleNamespace(address=A, world=world, agenda=agenda, rng=rng, habits=Habits())
-    view, digest = Ballot(2, A), {A: 5}
+    view, digest = ViewId(2, A), {A: 5}
     StateKeeper(member).wanted(StateWanted(view, (B,), digest))
     data = msgspec.msgpack.encode([(*A, 5)])
     StateKeeper(member).arrived(StateArrived(view, A, data, last=True))

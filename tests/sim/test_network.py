@@ -7,7 +7,7 @@ import pytest
 from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
 from pygroups.core.run import Run
-from pygroups.core.view import Ballot
+from pygroups.core.view import ViewId
 from pygroups.layers.gms.heads import Done
 from pygroups.sim.schedules.schedule import Weather
 from pygroups.sim.world.network import CALM, Network
@@ -18,7 +18,7 @@ ME, PEER = Address("A", "a" * 16), Address("B", "b" * 16)
 
 def frames(codec: Codec, count: int) -> list[bytes]:
     return [
-        frame for n in range(count) for frame in codec.encode(PEER, ME, [Run(PEER, ME, (Done(Ballot(n + 1, ME)),))])
+        frame for n in range(count) for frame in codec.encode(PEER, ME, [Run(PEER, ME, (Done(ViewId(n + 1, ME)),))])
     ]
 
 

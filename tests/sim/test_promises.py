@@ -19,7 +19,7 @@ from pygroups.core.events import NewView
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import View, ViewId
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.facts import Rest
 from pygroups.sim.promises.judge import Judge, checks_of
@@ -55,7 +55,7 @@ class History:
             r"view (\d+)(\w?) (\w+): ([\w ]+?)( \(alone\))?( \(as ([^)]*)\))?( \(from (\d+)\))?( \((told .*)\))?", line
         ):
             number, by, members, whom, alone, _, digest, _, previous, _, told = match.groups()
-            id = Ballot(int(number), ALL[by or members[0]])
+            id = ViewId(int(number), ALL[by or members[0]])
             for one in whom.split():
                 self.view(one, id, members, whom.split(), bool(alone), digest, previous, told or "")
         elif match := re.fullmatch(r"send (\w)( to (\w))?( on (\d))?", line):
@@ -101,16 +101,16 @@ class History:
         elif match := re.fullmatch(r"delivered (\w) below (\d+)", line):
             self.judge.reached(ALL[match[1]], int(match[2]), 0)
         elif match := re.fullmatch(r"state none (\w) (\d+)(\w)", line):
-            self.judge.state_none(ALL[match[1]], Ballot(int(match[2]), ALL[match[3]]))
+            self.judge.state_none(ALL[match[1]], ViewId(int(match[2]), ALL[match[3]]))
         elif match := re.fullmatch(r"purge (\w) (\d)(\w): (.*)", line):
-            id = Ballot(int(match[2]), ALL[match[3]])
+            id = ViewId(int(match[2]), ALL[match[3]])
             self.judge.recorded(ALL[match[1]], [("purge", id, {"digest": marks(match[4])})])
         elif match := re.fullmatch(r"undelivered (\w) to (\w) (\d+)", line):
             number = int(match[3])
             self.judge.undelivered(ALL[match[1]], ALL[match[2]], range(number, number + 1))
         elif match := re.fullmatch(r"state (given|set) (\w) (\d+)(\w)( by (\w))?: (.*)", line):
             what, one, number, by, _, provider, digest = match.groups()
-            id = Ballot(int(number), ALL[by])
+            id = ViewId(int(number), ALL[by])
             if what == "given":
                 self.judge.state_given(ALL[one], id, marks(digest), b"the state")
             else:
@@ -145,7 +145,7 @@ class History:
         told: str,
     ) -> None:
         before = self.views.get(one)
-        came = Ballot(int(previous), id.leader) if previous else before
+        came = ViewId(int(previous), id.leader) if previous else before
         # Those that install it in the same line came together, if they came from the same view.
         together = [other for other in whom if other == one or (before and self.views.get(other, before) == before)]
         transitional = (ALL[one],) if alone or before is None else tuple(ALL[other] for other in together)
@@ -186,7 +186,7 @@ class History:
     ) -> None:
         me, place = ALL[one], self.places.get(one, 0) if at is None else int(at)
         run = Run(origin, to, (), origin, first, 0, 1, pack([payload]), None if to else ALL["A"], place)
-        id = Ballot(int(view), ALL["A"]) if view else self.views.get(one)
+        id = ViewId(int(view), ALL["A"]) if view else self.views.get(one)
         self.judge.delivered(me, Delivered(run, id, -1 if to else place))
         if to is None:
             self.places[one] = place + 1

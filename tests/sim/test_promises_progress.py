@@ -12,7 +12,7 @@ import re
 import pytest
 
 from pygroups.core.limits import MILLISECOND, SECOND, Config
-from pygroups.core.view import Ballot
+from pygroups.core.view import ViewId
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.facts import Link, Situation, Stand
 from pygroups.sim.promises.progress import bound_of
@@ -66,7 +66,7 @@ class Looks(History):
             ALL[one],
             one not in words.get("paused", ()),
             one not in words.get("unread", ()),
-            Ballot(number, ALL[by]) if number else None,
+            ViewId(number, ALL[by]) if number else None,
             tuple(ALL[member] for member in members),
             one in words.get("blocked", ()),
             one in words.get("leaving", ()),

@@ -10,7 +10,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Block, Event, Excluded, NewView, Suspect
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import View, ViewId
 from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.schedules.schedule import Schedule
@@ -149,7 +149,7 @@ def test_it_fits(names: str, columns: int | None, width: int) -> None:
         told.hear(
             at,
             names[at % len(names)],
-            NewView(View(Ballot(1, members[0]), members, names), None, (), (), (), True, None),
+            NewView(View(ViewId(1, members[0]), members, names), None, (), (), (), True, None),
         )
         told.hear(at, "-", "everything heals")
     lines = [line.plain() for line in told.lines(None)]

@@ -11,7 +11,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks, NewView
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import View, ViewId
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.promises.changes import Changes
 from pygroups.sim.promises.facts import Check, Rest
@@ -180,7 +180,7 @@ def parsed(text: str) -> Address:
 
 
 def view_of(view: tuple[int, str]) -> ViewId:
-    return Ballot(view[0], parsed(view[1]))
+    return ViewId(view[0], parsed(view[1]))
 
 
 def marks_of(digest: dict[str, int]) -> Marks:

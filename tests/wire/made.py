@@ -12,7 +12,7 @@ from msgspec import inspect
 from pygroups.core.address import Address
 from pygroups.core.limits import RUN_MESSAGES_MAX
 from pygroups.core.run import Run, pack
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import Ballot, View, ViewId
 from pygroups.layers.profiles import PROFILES
 from pygroups.wire.codec import Codec
 from pygroups.wire.frame import HEADER, Checksum
@@ -24,6 +24,7 @@ GROUP = "orders"
 incarnations = st.integers(0, (1 << 64) - 1).map("{:016x}".format)
 addresses = st.builds(Address, st.sampled_from(["A", "B", "replica-7.eu_west", "N" * 64]), incarnations)
 ballots = st.builds(Ballot, st.integers(0, 1 << 62), addresses)
+view_ids = st.builds(ViewId, st.integers(0, 1 << 62), addresses)
 
 
 def a_codec(group: str = GROUP) -> Codec:
@@ -63,7 +64,7 @@ def seen(run: Run) -> tuple[object, ...]:
 @st.composite
 def views(draw: st.DrawFn) -> View:
     members = draw(st.lists(addresses, min_size=1, max_size=3, unique=True))
-    return View(draw(ballots), tuple(members), tuple(f"host-{n}:1" for n in range(len(members))))
+    return View(draw(view_ids), tuple(members), tuple(f"host-{n}:1" for n in range(len(members))))
 
 
 def values(kind: Any) -> st.SearchStrategy[Any]:
@@ -92,7 +93,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         case inspect.EnumType():
             return st.sampled_from(kind.cls)
         case inspect.NamedTupleType():
-            return addresses if kind.cls is Address else ballots
+            return {Address: addresses, Ballot: ballots, ViewId: view_ids}[kind.cls]
         case inspect.StructType():
             return structs(kind.cls)
     raise AssertionError(f"no values of {kind} are known here: a head may hold them, so add them")

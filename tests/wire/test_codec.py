@@ -14,7 +14,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
 from pygroups.core.limits import BODY_MAX, FRAME_FILL, FRAME_MAX, RUNS_PER_FRAME_MAX
 from pygroups.core.run import Run, pack
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import View, ViewId
 from pygroups.layers.gms.heads import Done, Install, Proposal, Side, Stuck
 from pygroups.layers.nakack import Data
 from pygroups.layers.verify_suspect import AreYouAlive, IAmAlive
@@ -22,7 +22,7 @@ from pygroups.wire.codec import Codec
 from pygroups.wire.frame import HEADER
 from tests.wire.made import GROUP, HEADS, A, B, C, a_codec, packed, packet_of, runs, same, sealed, seen, wire_run
 
-VIEW = Ballot(3, A)
+VIEW = ViewId(3, A)
 ALIVE = [11]  # IAmAlive on the wire
 
 

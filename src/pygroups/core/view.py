@@ -13,23 +13,44 @@ from .limits import MEMBERS_MAX, TEXT_MAX
 Contact = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
+Number = Annotated[int, Meta(ge=0, le=1 << 62)]
+
+
 class Ballot(NamedTuple):
     """The id of one attempt to change a view.  Its number is above every number that its leader knows.
 
     Ballots are compared as pairs.
     """
 
-    number: Annotated[int, Meta(ge=0, le=1 << 62)]
+    number: Number
     leader: Address
 
     def __str__(self) -> str:
         return f"{self.number}:{self.leader}"
 
     def __repr__(self) -> str:
+        return f"Ballot({self})"
+
+
+class ViewId(NamedTuple):
+    """The id of a view: the number and the leader of the ballot under which the view was first proposed.
+
+    So no two proposals share an id.  Ids are compared as pairs, and rise at each member.
+    """
+
+    number: Number
+    leader: Address
+
+    @classmethod
+    def of(cls, ballot: Ballot) -> ViewId:
+        """The id of the view that is first proposed under `ballot`."""
+        return cls(*ballot)
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.leader}"
+
+    def __repr__(self) -> str:
         return f"ViewId({self})"
-
-
-ViewId = Ballot  # a view's id is the ballot under which it was first proposed, so no two proposals share one
 
 
 class View(msgspec.Struct, frozen=True, array_like=True):

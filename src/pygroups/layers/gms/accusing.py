@@ -74,7 +74,7 @@ class Accusing:
         elif head.view == membership.view.id:
             accused = {m: how for m, how in head.suspects.items() if m in membership.view.members}
             return membership.suspicions.accuse(src, accused)
-        elif membership.binding.has_accepted(head.view):
+        elif membership.binding.is_on_the_way_to(head.view):
             membership.later[src, Accuse] = head
         else:
             self.env.drop("suspicion in another view")

@@ -66,7 +66,7 @@ class Answering:
 
     def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
         """Of a view that this member is on its way to, it waits for that; of any other, its sender is told."""
-        if self.membership.knows(src) and self.binding.has_accepted(view):
+        if self.membership.knows(src) and self.binding.is_on_the_way_to(view):
             self.membership.later[src, type(head)] = head
         self.whereabouts.explain(src, view, asked=True)
 

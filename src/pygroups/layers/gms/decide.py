@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from pygroups.core.address import Address
 from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import Ballot, View, ViewId
 
 from .heads import Side
 
@@ -71,7 +71,7 @@ def next_view(old: View, ballot: Ballot, go_on: Sequence[Address], joiners: Mapp
     """Those who go on in their old order, then the joiners by address; its id is the ballot of its first proposal."""
     joining = sorted(joiners)
     contacts = [old.contact(member) for member in go_on] + [joiners[member] for member in joining]
-    return View(ballot, (*go_on, *joining), tuple(contacts))
+    return View(ViewId.of(ballot), (*go_on, *joining), tuple(contacts))
 
 
 def makes_sense(side: Side, old: View, me: Address, held: Mapping[Address, int]) -> bool:

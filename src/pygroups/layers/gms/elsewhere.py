@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import Ballot, View, ViewId
 
 from .heads import Elsewhere, Excluded, Install, Stuck
 from .membership import Membership
@@ -147,7 +147,7 @@ class Whereabouts:
             return Theirs.SAME
         if theirs in self.past or is_last_shared:
             return Theirs.EARLIER
-        if self.membership.binding.has_accepted(theirs):
+        if self.membership.binding.is_on_the_way_to(theirs):
             return Theirs.ON_THE_WAY
         return Theirs.NEVER if cannot_follow(view, theirs) else Theirs.UNKNOWN
 
@@ -170,6 +170,6 @@ class Whereabouts:
         elif theirs is not None and answer is Reply.EXCLUDED:
             tell(member, Excluded(theirs))
         elif theirs is not None and answer is Reply.STUCK:
-            tell(member, Stuck(theirs, here))
+            tell(member, Stuck(Ballot(*theirs), here))
         elif theirs is not None and answer is Reply.ELSEWHERE:
             tell(member, Elsewhere(here, theirs))

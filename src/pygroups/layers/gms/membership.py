@@ -12,7 +12,7 @@ from pygroups.core import events
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.standing import Standing
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import Ballot, View, ViewId
 
 from . import decide
 from .heads import Proposal, Side
@@ -46,6 +46,10 @@ class Binding:
         """Whether it may be decided with this member's answer.  A leader that begins a later attempt in the same view
         has given its earlier one up, so that the last one of each leader is all that counts."""
         return self.accepted.get(ballot.leader) == ballot
+
+    def is_on_the_way_to(self, view: ViewId) -> bool:
+        """Whether this member has accepted the view, which is not installed here."""
+        return self.has_accepted(Ballot(*view))
 
     def record(self, stage: str, proposal: Proposal | None = None, side: Side | None = None) -> None:
         """Write a `flush` record: `collect`, `accepted` or `installed`."""
