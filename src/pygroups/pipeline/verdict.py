@@ -81,8 +81,9 @@ class Step:
 class Work:
     """What an audit judged, and the steps it took, one after the other.
 
-    `files`, `bytes` and `rows` are those of all journals in the table that was judged, whenever they were ingested.
-    `skipped` counts the ranges of bytes that were in the table already and were not read again.
+    `files`, `bytes` and `rows` count all that the judged table contains, whenever it was ingested. `files` counts the
+    segments of journals of which the table contains bytes; copies of one segment count once. `rows` counts their
+    records. `skipped` counts the ranges of bytes that the table contained already, and that were not read again.
     """
 
     files: int
