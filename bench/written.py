@@ -58,7 +58,9 @@ def write_tables(shape: Shape, out: Path) -> int:
                     life.enter(view)
             manifest.append(life.close(views[-1]))
             runs += life.runs
-    _write(pa.Table.from_pylist(names, layout.NAMES), out / "names" / f"{COMMIT}-0.parquet")
+    rows = pa.Table.from_pylist(names, layout.NAMES)
+    for number in range(len(manifest)):  # a file of names beside each file of rows; the first one has them all
+        _write(rows if number == 0 else rows.slice(0, 0), out / "names" / f"{COMMIT}-{number}.parquet")
     _write(pa.Table.from_pylist(manifest, layout.MANIFEST), out / "manifest" / f"{COMMIT}.parquet")
     return runs
 
