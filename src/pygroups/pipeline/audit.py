@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -129,10 +130,16 @@ def _temporary() -> Path:
 
 
 def with_occasion(recorded: Recorded, rules: Sequence[Rule]) -> list[Rule]:
-    """The rules that a profile in the history promises, and that a kind of record in it gives an occasion."""
-    return [
-        rule for rule in rules if rule.profiles & recorded.profiles and (not rule.needs or rule.needs & recorded.kinds)
-    ]
+    """The rules that a profile in the history promises, and that a kind of record in it gives an occasion.
+
+    A rule keeps those of its counts that have an occasion.
+    """
+
+    def occurs(needed: frozenset[str]) -> bool:
+        return not needed or bool(needed & recorded.kinds)
+
+    promised = [rule for rule in rules if rule.profiles & recorded.profiles and occurs(rule.needs)]
+    return [replace(rule, counts=tuple(one for one in rule.counts if occurs(one.needs))) for rule in promised]
 
 
 def judge(tables: Tables, rules: Sequence[Rule], recorded: Recorded, store: Store) -> list[Verdict]:

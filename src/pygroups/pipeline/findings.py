@@ -35,13 +35,15 @@ class Count:
 
     `table` is the name of a shared table or a function that makes one; rules that give the same function share it. The
     table has `group`, `profile` and `history`. `skipped` says per reason how many facts cannot be judged. A row on
-    which `suspect` is true makes the exact step run. Null is 0 or false.
+    which `suspect` is true makes the exact step run. Null is 0 or false. With `needs` the count is left out of the plan
+    of a history that has no record of these kinds.
     """
 
     table: SharedTable | TableOf
     judged: str = "0"
     skipped: Mapping[str, str] = field(default_factory=dict)
     suspect: str = "false"
+    needs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, words
-from pygroups.pipeline.own import own_gaps, own_messages
+from pygroups.pipeline.gaps import gaps_of
+from pygroups.pipeline.own import own_messages
 from pygroups.pipeline.tables import Tables
 
 
 def exact(tables: Tables) -> DataFrame:
     """A fact is one message at its sender. Gaps over own numbers are for merged views only."""
-    gaps = own_gaps(tables)
+    gaps = gaps_of(tables).where("sender = life")
     skipped = gaps.where("index < quiet_end").groupBy("life").agg(F.expr("max(first + count - 1)").alias("skipped"))
     senders = own_messages(tables).where("settles").join(skipped, "life", "left")
     behind = senders.selectExpr("group", "history", "life", "sent", "greatest(heard, skipped) as heard")
@@ -21,9 +22,8 @@ def exact(tables: Tables) -> DataFrame:
         origin="life",
         first="heard + 1",
     )
-    merged = tables.views.where("size(subgroups) > 0").select("life", "view")
     misplaced = findings(
-        gaps.join(merged, ["life", "view"], "left_anti"),
+        gaps.where("merges is null"),
         "heard a gap over its own messages in a view that is no merge",
         view="view",
         member="life",
@@ -41,7 +41,7 @@ RULE = Rule(
     counts=(
         Count("streams", judged="if(kind = 0 and settles and not late, messages, 0)"),
         Count(own_messages, suspect="settles and heard < sent"),
-        Count("events", suspect="kind = 'gap' and sender = life"),
+        Count(gaps_of, suspect="sender = life and merges is null", needs=frozenset({"gap"})),
     ),
     exact=exact,
 )

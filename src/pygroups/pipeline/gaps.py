@@ -1,0 +1,25 @@
+"""Gaps that members were told of, next to the views in which they were told."""
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+
+from pygroups.pipeline.findings import UNIFORM, VIRTUAL_SYNCHRONY
+
+if TYPE_CHECKING:
+    from pygroups.pipeline.tables import Tables
+
+_STRICT: Final = ", ".join(f"'{profile}'" for profile in sorted(VIRTUAL_SYNCHRONY))
+_NEVER: Final = ", ".join(f"'{profile}'" for profile in sorted(UNIFORM))
+
+
+def gaps_of(tables: "Tables") -> DataFrame:
+    """One row per gap record, with the columns of `events` and two more.
+
+    `merges` is true in a view that merges subgroups, and null in another one. `misplaced` is true where a profile allows
+    no gap: with virtual synchrony only a merge skips messages, and `uniform` never merges.
+    """
+    merges = tables.views.where("size(subgroups) > 0").selectExpr("life", "view", "true as merges").distinct()
+    gaps = tables.events.where("kind = 'gap'").join(merges, ["life", "view"], "left")
+    misplaced = f"profile in ({_STRICT}) and (merges is null or profile in ({_NEVER})) as misplaced"
+    return tables.gathered(gaps.selectExpr("*", misplaced))
