@@ -8,7 +8,13 @@ from typing import Final
 
 import pytest
 
-from tests.sim import test_promises, test_promises_causal, test_promises_planted, test_promises_progress
+from tests.sim import (
+    test_promises,
+    test_promises_causal,
+    test_promises_journals,
+    test_promises_planted,
+    test_promises_progress,
+)
 
 LARGE: Final = ("cut-block-", "swapped-at-an-edge-", "skipped-at-", "postponed-past-")
 """Planted histories of more than a block of messages: they take most of the time, and hardly a check needs them."""
@@ -44,5 +50,14 @@ def _tests() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"progress: {name}", partial(test_promises_progress.test_what_hinders_is_found, name)
     for name in test_promises_progress.JOINS:
         yield f"join-in-time: {name}", partial(test_promises_progress.test_a_lone_join_is_timed, name)
+    for told in ((1, 3, "receiver", 3), (3, 1, "receiver", 3), (3, 2, "sender", 4)):
+        yield f"journal-first: {told}", partial(_unwritten, *told)
     for planted in large:
         yield planted.group, partial(judge, planted)
+
+
+def _unwritten(first: int, count: int, whose: str, number: int) -> None:
+    try:
+        test_promises_journals.test_what_one_of_them_has_not_written_is_not(first, count, whose, number)
+    finally:
+        test_promises_journals.JournalFirst.around.journals = False
