@@ -16,8 +16,8 @@ _NEVER: Final = ", ".join(f"'{profile}'" for profile in sorted(UNIFORM))
 def gaps_of(tables: "Tables") -> DataFrame:
     """One row per gap record, with the columns of `events` and two more.
 
-    `merges` is true in a view that merges subgroups, and null in another one. `misplaced` is true where a profile allows
-    no gap: with virtual synchrony only a merge skips messages, and `uniform` never merges.
+    `merges` is true in a view that merges subgroups, and null in another view. `misplaced` is true where the profile
+    allows no gap: with virtual synchrony only a merge skips messages, and `uniform` never merges.
     """
     merges = tables.views.where("size(subgroups) > 0").selectExpr("life", "view", "true as merges").distinct()
     gaps = tables.events.where("kind = 'gap'").join(merges, ["life", "view"], "left")
