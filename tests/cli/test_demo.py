@@ -21,8 +21,8 @@ from pygroups.cli.demo.feeds import Feed, bundled_feeds, input_feeds, payload_of
 from pygroups.cli.demo.narrator import Narrator
 from pygroups.cli.demo.outcome import Kill, Outcome
 from pygroups.cli.demo.place import Place
-from pygroups.cli.demo.plan import Plan
 from pygroups.cli.demo.replica import Replica, digest_of, rows_of, what_is_wrong
+from pygroups.cli.demo.settings import DemoSettings
 from pygroups.core.errors import UsageError
 from pygroups.journal.frames import Frame, walk
 
@@ -263,7 +263,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_is_killed_and_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     feeds = [feed_of(tmp_path, name, [f"{name} {n}" for n in range(600)]) for name in ("f", "g", "h")]
     out = tmp_path / "out"
-    assert direct(Plan(feeds, out, 4, seed=3, kill=True, audit=False)) == 0
+    assert direct(DemoSettings(feeds, out, 4, seed=3, kill=True, audit=False)) == 0
     result = json.loads((out / "demo.json").read_text())
     assert (result["ok"], result["records"], result["seed"]) == (True, 1_800, 3)
     assert result["counts"] == dict.fromkeys("ABCD", 1_800)
@@ -297,7 +297,7 @@ def test_one_is_killed_and_nothing_is_lost(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.usefixtures("quickly")
 def test_the_only_one_that_sends_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     feed = feed_of(tmp_path, "f", [str(n) for n in range(400)])
-    assert direct(Plan([feed], tmp_path / "out", 2, seed=1, kill=True, audit=False)) == 0
+    assert direct(DemoSettings([feed], tmp_path / "out", 2, seed=1, kill=True, audit=False)) == 0
     result = json.loads((tmp_path / "out" / "demo.json").read_text())
     assert (result["counts"], result["gap_ms"]) == ({"A": 400, "B": 400}, None)
     assert "nobody else sends" in capsys.readouterr().out
@@ -308,7 +308,7 @@ def test_the_only_one_that_sends_is_killed(tmp_path: Path, capsys: pytest.Captur
 def test_fewer_members_than_feeds_and_nobody_killed(tmp_path: Path) -> None:
     feeds = [feed_of(tmp_path, name, [f"{name} {n}" for n in range(50)]) for name in ("f", "g", "h")]
     out = tmp_path / "out"
-    assert direct(Plan(feeds, out, 2, seed=1, kill=False, audit=False)) == 0
+    assert direct(DemoSettings(feeds, out, 2, seed=1, kill=False, audit=False)) == 0
     result = json.loads((out / "demo.json").read_text())
     assert (result["records"], result["kill"], result["gap_ms"]) == (150, None, None)
     assert sorted(path.name for path in out.glob("*.sqlite")) == ["A.sqlite", "B.sqlite"]
@@ -325,7 +325,7 @@ def test_a_table_that_lacks_a_record_is_seen(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(director, "what_is_wrong", forgetful)
     feeds = [feed_of(tmp_path, "f", [str(n) for n in range(30)])]
-    assert direct(Plan(feeds, tmp_path / "out", 2, seed=1, kill=False, audit=False)) == 1
+    assert direct(DemoSettings(feeds, tmp_path / "out", 2, seed=1, kill=False, audit=False)) == 1
     assert json.loads((tmp_path / "out" / "demo.json").read_text())["complete"] is False
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.sim.scenarios.group import Group, scenario
+from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 
 TEN = "A B C D E F G H I J"
 
 
-def agree(group: Group, names: str, within: float) -> None:
+def agree(group: ScenarioGroup, names: str, within: float) -> None:
     """Soon exactly these are in a view, in this order, and all others have left."""
     wanted = tuple(names.split())
     group.until(lambda: [member.name for member in group.members if member.view != wanted] == [], within)

@@ -10,17 +10,17 @@ from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.run import Run
 from pygroups.layers import nakack
 from pygroups.sim.scenarios.frames import Hit
-from pygroups.sim.scenarios.group import Group, scenario
+from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from pygroups.sim.schedules.schedule import Weather
 from tests.scenarios.common import BOTH
 
 
-def has_all(group: Group, counts: dict[str, int]) -> bool:
+def has_all(group: ScenarioGroup, counts: dict[str, int]) -> bool:
     """Whether everybody has so many of each sender."""
     return all(len(member.delivered) == sum(counts.values()) for member in group.members)
 
 
-def in_order(group: Group, counts: dict[str, int]) -> None:
+def in_order(group: ScenarioGroup, counts: dict[str, int]) -> None:
     """Everybody has exactly so many of each sender, in the order sent."""
     for member in group.members:
         for sender, count in counts.items():

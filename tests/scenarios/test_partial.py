@@ -7,12 +7,12 @@ import pytest
 from pygroups.core.address import Address
 from pygroups.core.events import Dead, Silent
 from pygroups.core.limits import MILLISECOND
-from pygroups.sim import Group, scenario
+from pygroups.sim import ScenarioGroup, scenario
 from pygroups.sim.schedules.schedule import Weather
 from tests.scenarios.common import BOTH, QUICK
 
 
-def agree(group: Group, names: str, within: float) -> None:
+def agree(group: ScenarioGroup, names: str, within: float) -> None:
     """Soon exactly these are in a view, in this order."""
     wanted = tuple(names.split())
     group.until(lambda: all(group[name].view == wanted for name in wanted), within)

@@ -10,7 +10,7 @@ import pytest
 from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.sim.scenarios.apps import Acting, messages_of
-from pygroups.sim.scenarios.group import Group, scenario
+from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from pygroups.sim.schedules.schedule import Habits
 
 from .common import QUICK
@@ -171,7 +171,7 @@ def test_SEQ_14() -> None:
         assert group["C"].drops["repeated run"] > 0
 
 
-def late_coordinator(group: Group, before: Callable[[], None]) -> None:
+def late_coordinator(group: ScenarioGroup, before: Callable[[], None]) -> None:
     """A leaves; C is in the next view 40 ms before B, which orders there; `before` happens in between."""
     group["C"].sends(1)
     group.after(0.1)

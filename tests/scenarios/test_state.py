@@ -7,19 +7,19 @@ import pytest
 
 from pygroups.core.events import StateChunk
 from pygroups.core.limits import MILLISECOND
-from pygroups.sim.scenarios.group import Group, scenario
+from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from tests.scenarios.common import BOTH, QUICK
 
 QUICKLY = {**QUICK, "state_timeout": 1_500 * MILLISECOND}
 
 
-def gives(group: Group, name: str, how: str) -> None:
+def gives(group: ScenarioGroup, name: str, how: str) -> None:
     """From now on its get_state() `gives`, `raises` or `hangs`."""
     member = group[name].member
     member.habits = msgspec.structs.replace(member.habits, state=how)
 
 
-def has_state(group: Group, name: str) -> bool:
+def has_state(group: ScenarioGroup, name: str) -> bool:
     return not group[name].member.state.waits and not group[name].holds
 
 

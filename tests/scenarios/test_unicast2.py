@@ -11,7 +11,7 @@ from pygroups.core.events import Dead
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.run import Run
 from pygroups.layers._unicast_heads import DATA, Ack
-from pygroups.sim.scenarios.group import Group, scenario
+from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from pygroups.sim.schedules.schedule import Weather
 
 from .common import BOTH, QUICK
@@ -19,7 +19,7 @@ from .common import BOTH, QUICK
 ONE_TO = {n: list(range(1, n + 1)) for n in (4, 5, 10, 15, 20, 50, 100)}
 
 
-def exchange(group: Group, count: int) -> None:
+def exchange(group: ScenarioGroup, count: int) -> None:
     """A and B send each other so many."""
     group["A"].tells("B", count)
     group["B"].tells("A", count)

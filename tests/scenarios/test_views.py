@@ -9,11 +9,11 @@ from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.view import ViewId
 from pygroups.layers import _unicast_heads as unicast2
 from pygroups.layers.gms.heads import Collect, Ready
-from pygroups.sim import Group, scenario
+from pygroups.sim import ScenarioGroup, scenario
 from tests.scenarios.common import BOTH, QUICK
 
 
-def agree(group: Group, names: str, within: float) -> None:
+def agree(group: ScenarioGroup, names: str, within: float) -> None:
     """Soon exactly these are in a view, in this order."""
     wanted = tuple(names.split())
     group.until(lambda: all(group[name].view == wanted for name in wanted), within)

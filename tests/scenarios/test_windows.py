@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pygroups.core.limits import SECOND
-from pygroups.sim.scenarios.group import Group, scenario
+from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from tests.scenarios.common import BOTH, QUICK
 
 SMALL = {"window": 64 << 10, "run_bytes": 4 << 10}
 
 
-def room(group: Group, sender: str, receiver: str) -> int:
+def room(group: ScenarioGroup, sender: str, receiver: str) -> int:
     return group[sender].member.top.room(group[receiver].address)
 
 

@@ -19,8 +19,8 @@ from pygroups.sim.schedules.catalog import (
     checked_faults,
 )
 from pygroups.sim.schedules.draw import SMALL, Wish, draw
+from pygroups.sim.schedules.fault_plan import STAGES
 from pygroups.sim.schedules.lasting import STAYING
-from pygroups.sim.schedules.plan import STAGES
 from pygroups.sim.schedules.schedule import Schedule, from_json, to_json
 from pygroups.sim.schedules.stages import KINDS
 from pygroups.sim.schedules.steps import Cut, Far, Pause, Send, Start

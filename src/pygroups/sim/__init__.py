@@ -14,7 +14,7 @@ from .promises.broken import Broken, Witness
 from .promises.facts import Check, Delivery, Rest, UnicastDelivery, Viewed
 from .scenarios.apps import Acting, Actor, Message, messages_of
 from .scenarios.frames import Hit, Rule
-from .scenarios.group import Group, scenario
+from .scenarios.group import ScenarioGroup, scenario
 from .scenarios.player import Player
 from .schedules.catalog import FAULTS
 from .schedules.schedule import Habits, Schedule, Weather
@@ -28,7 +28,6 @@ __all__ = [
     "Broken",
     "Check",
     "Delivery",
-    "Group",
     "Habits",
     "Hit",
     "Message",
@@ -36,6 +35,7 @@ __all__ = [
     "Player",
     "Rest",
     "Rule",
+    "ScenarioGroup",
     "Schedule",
     "Simulated",
     "Totals",

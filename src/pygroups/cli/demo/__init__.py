@@ -47,7 +47,7 @@ def demo(
     """
     from pygroups.cli.demo.director import direct
     from pygroups.cli.demo.feeds import bundled_feeds, input_feeds
-    from pygroups.cli.demo.plan import Plan
+    from pygroups.cli.demo.settings import DemoSettings
 
     if not 1 <= members <= MEMBERS_MAX:
         raise UsageError(f"--members {members} is not from 1 to {MEMBERS_MAX}")
@@ -55,4 +55,4 @@ def demo(
         raise UsageError("a group of one cannot lose a member: say --members 2 or more, or --no-kill")
     feeds = input_feeds(input) if input else bundled_feeds()
     moment = random.SystemRandom().randrange(1 << 31) if seed is None else seed
-    return direct(Plan(feeds, out, members, moment, kill=not no_kill, audit=not no_audit))
+    return direct(DemoSettings(feeds, out, members, moment, kill=not no_kill, audit=not no_audit))

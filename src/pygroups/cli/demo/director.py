@@ -18,9 +18,9 @@ from .auditing import audited, check_audit
 from .narrator import Narrator
 from .outcome import Kill, Outcome
 from .place import GROUP, Place
-from .plan import Plan
 from .process import DemoFailed, Kind, MemberProcess
 from .replica import digest_of, what_is_wrong
+from .settings import DemoSettings
 
 FEED_SECONDS: Final = 15.0  # for a whole feed, however long it is
 KILL_BETWEEN: Final = (0.2, 0.45)  # of that time: everybody has lines left until half of it
@@ -32,22 +32,22 @@ LEAVE_SECONDS: Final = 20.0
 LOOK_SECONDS: Final = 0.05
 
 
-def direct(plan: Plan) -> int:
+def direct(settings: DemoSettings) -> int:
     """Run the demo and return its exit code."""
-    if plan.audit:
+    if settings.audit:
         check_audit()
-    place = Place(plan.out)
-    place.prepare(plan.names())
-    narrator = Narrator(plan)
+    place = Place(settings.out)
+    place.prepare(settings.names())
+    narrator = Narrator(settings)
     try:
-        outcome = asyncio.run(Director(plan, place, narrator).run())
+        outcome = asyncio.run(Director(settings, place, narrator).run())
         narrator.compared(outcome)
-        if plan.audit:
+        if settings.audit:
             outcome.verdicts, outcome.unjudged = audited(place, narrator.step)
             narrator.audited(outcome, place.report)
     finally:
         narrator.close()
-    place.result.write_bytes(outcome.as_json(plan.seed))
+    place.result.write_bytes(outcome.as_json(settings.seed))
     narrator.last_word(outcome, place.result)
     return 0 if outcome.ok else FAILED
 
@@ -55,14 +55,16 @@ def direct(plan: Plan) -> int:
 class Director:
     """The course of events."""
 
-    def __init__(self, plan: Plan, place: Place, narrator: Narrator) -> None:
-        self.plan = plan
+    def __init__(self, settings: DemoSettings, place: Place, narrator: Narrator) -> None:
+        self.settings = settings
         self.place = place
         self.narrator = narrator
-        self.chance = random.Random(plan.seed)
-        self.names = plan.names()
-        self.feeds_of = {name: list(plan.feeds[number :: plan.members]) for number, name in enumerate(self.names)}
-        self.total = sum(len(feed.records()) for feed in plan.feeds)
+        self.chance = random.Random(settings.seed)
+        self.names = settings.names()
+        self.feeds_of = {
+            name: list(settings.feeds[number :: settings.members]) for number, name in enumerate(self.names)
+        }
+        self.total = sum(len(feed.records()) for feed in settings.feeds)
         self.members: dict[str, MemberProcess] = {}
         self.kill: Kill | None = None
         self.discovery = ""
@@ -109,7 +111,7 @@ class Director:
         self.narrator.together(self._sequencer(), self.feeds_of)
         for member in self.members.values():
             member.order(messages.Go(FEED_SECONDS))
-        if self.plan.kill:
+        if self.settings.kill:
             await asyncio.sleep(self.chance.uniform(*KILL_BETWEEN) * FEED_SECONDS)
             await self._kill_the_sequencer()
             await asyncio.sleep(AWAY_SECONDS)
@@ -122,7 +124,7 @@ class Director:
             records=self.total,
             held={name: member.end.records for name, member in self.members.items() if member.end},
             digests={name: digest_of(self.place.replica(name)) for name in self.names},
-            wrong={name: what_is_wrong(self.place.replica(name), self.plan.feeds) for name in self.names},
+            wrong={name: what_is_wrong(self.place.replica(name), self.settings.feeds) for name in self.names},
             kill=self.kill,
         )
 

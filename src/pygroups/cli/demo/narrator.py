@@ -13,21 +13,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from .feeds import Feed
 from .messages import Joined
 from .outcome import Kill, Outcome
-from .plan import Plan
 from .process import MemberProcess
+from .settings import DemoSettings
 
 
 class Narrator:
     """Sentences with the time since the beginning; bars for the members, if somebody watches."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, settings: DemoSettings) -> None:
         self.began = time.monotonic()
         self.console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
         columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TextColumn("records sent"))
         self.bars = Progress(*columns, console=self.console, transient=True, disable=not sys.stdout.isatty())
         self.bar_of: dict[str, TaskID] = {}
         self.bars.start()
-        self._begin(plan)
+        self._begin(settings)
 
     def close(self) -> None:
         """Nothing moves any more."""
@@ -41,10 +41,10 @@ class Narrator:
         """One step of the audit."""
         self.tell(f"audit: {what}")
 
-    def _begin(self, plan: Plan) -> None:
-        feeds = ", ".join(f"{feed.name} ({len(feed.records()):,})" for feed in plan.feeds)
-        total = sum(len(feed.records()) for feed in plan.feeds)
-        self.tell(f"{plan.members} members are started, as many processes, on this machine; seed {plan.seed}")
+    def _begin(self, settings: DemoSettings) -> None:
+        feeds = ", ".join(f"{feed.name} ({len(feed.records()):,})" for feed in settings.feeds)
+        total = sum(len(feed.records()) for feed in settings.feeds)
+        self.tell(f"{settings.members} members are started, as many processes, on this machine; seed {settings.seed}")
         self.tell(f"they will send {total:,} records to everyone: {feeds}")
 
     def together(self, sequencer: str, feeds_of: dict[str, list[Feed]]) -> None:

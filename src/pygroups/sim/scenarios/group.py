@@ -46,7 +46,7 @@ def scenario(
     journal: bool = False,
     bound: float = 60.0,
     **config: int,
-) -> Group:
+) -> ScenarioGroup:
     """A group in virtual time, for `with scenario("A B C") as group`.
 
     It begins with all of `names` in one view in this order, or with nobody (`formed=False`).  The promises of `profile`
@@ -76,7 +76,7 @@ def scenario(
         heal_at=0,
         bound=int(bound * SECOND),
     )
-    group = Group(schedule, found, list(checks), application, journal)
+    group = ScenarioGroup(schedule, found, list(checks), application, journal)
     if formed:
         group.forms(wanted)
     return group
@@ -86,7 +86,7 @@ class NotYet(AssertionError):
     """A condition did not come to hold in time."""
 
 
-class Group(Verbs):
+class ScenarioGroup(Verbs):
     """A group in virtual time: what happens to its members, and how to get at each of them."""
 
     def __init__(
@@ -241,7 +241,7 @@ class Group(Verbs):
 class _Listener:
     """Keeps what happened, and has applications hear what their stacks tell them."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: ScenarioGroup) -> None:
         self.heard: list[Heard] = []
         self._group = group
 

@@ -23,7 +23,7 @@ Names = str | Iterable[str]
 
 
 class Verbs:
-    """What can be done to a group; the base of Group."""
+    """What can be done to a group; the base of ScenarioGroup."""
 
     def __init__(self, world: ScenarioWorld, judge: Judge, heads: Heads) -> None:
         self.world = world

@@ -11,7 +11,7 @@ from pygroups.layers.profiles import profile_named
 
 from . import kinds, lasting
 from .catalog import DISTURBING, FAULTS, GRAVE, STEPS
-from .plan import FORMATION, Plan
+from .fault_plan import FORMATION, FaultPlan
 from .schedule import Habits, Schedule, Weather, stream
 from .stages import labels_of
 from .steps import Action, Send, Start
@@ -49,7 +49,9 @@ def draw(seed: int, wish: Wish) -> Schedule:
     patience = _patience(config)
     weather = _weather(stream(seed, "weather"), faults)
     lasts = _duration(rng, wish, patience, weather)
-    plan = Plan(stream(seed, "faults"), names, lasts, patience, faults, labels_of(profile_named(wish.profile).heads()))
+    plan = FaultPlan(
+        stream(seed, "faults"), names, lasts, patience, faults, labels_of(profile_named(wish.profile).heads())
+    )
     over = _fill(plan, wish)
     heal_at = max(FORMATION + lasts, over)
     last = "leave" in faults and stream(seed, "last change").random() < LAST_CHANGE
@@ -78,7 +80,7 @@ def draw(seed: int, wish: Wish) -> Schedule:
     )
 
 
-def _stay(rng: Random, plan: Plan, wish: Wish, heal_at: int, config: dict[str, int]) -> lasting.Stay:
+def _stay(rng: Random, plan: FaultPlan, wish: Wish, heal_at: int, config: dict[str, int]) -> lasting.Stay:
     """What lasts when everything else has healed; the faults are drawn from the plan's own chance."""
     staying = tuple(fault for fault in plan.may if fault in lasting.STAYING)
     if not staying or rng.random() >= (STAYS if wish.faults == FAULTS else 0.9):
@@ -248,7 +250,7 @@ def _starts(rng: Random, names: Sequence[str], heal_at: int, faults: Sequence[st
     return starts
 
 
-def _fill(plan: Plan, wish: Wish) -> int:
+def _fill(plan: FaultPlan, wish: Wish) -> int:
     """Draw the steps of a plan: first one that is grave.  When a long pause among them is over."""
     rng = plan.rng
     weights = {fault: STEPS[fault] * rng.choice((1, 2, 6)) for fault in plan.may if fault in STEPS}

@@ -8,7 +8,7 @@ from typing import Final
 from pygroups.core.limits import MILLISECOND, SECOND
 
 from . import lasting, surroundings
-from .plan import Plan
+from .fault_plan import FaultPlan
 from .steps import (
     COORDINATOR,
     Break,
@@ -33,7 +33,7 @@ LEAVINGS: Final[tuple[Leaving, ...]] = ("all", "some", "first", "nothing")
 WAYS: Final[tuple[Way, ...]] = ("both", "both", "out", "in")
 
 
-def add(plan: Plan, fault: str) -> None:
+def add(plan: FaultPlan, fault: str) -> None:
     """One more fault of this kind, often with much on its way when it happens."""
     at = plan.when()
     _DRAWN[fault](plan, at)
@@ -44,7 +44,7 @@ def add(plan: Plan, fault: str) -> None:
 # -- processes
 
 
-def _crash(plan: Plan, at: int) -> None:
+def _crash(plan: FaultPlan, at: int) -> None:
     """Half of those of which nothing leaves have not even written their journal; the time says which ones."""
     aim, leaves = plan.aim(at), plan.rng.choice(LEAVINGS)
     if leaves == "nothing" and aim.moment != "now" and at % 2:
@@ -54,27 +54,27 @@ def _crash(plan: Plan, at: int) -> None:
     plan.comes_back(at)
 
 
-def _restart(plan: Plan, at: int) -> None:
+def _restart(plan: FaultPlan, at: int) -> None:
     who = plan.rng.choice(plan.names)
     plan.actions += [Crash(at=at, who=who), Start(at=at + 1 + plan.soon(plan.rng.choice((10, 20_000))), who=who)]
 
 
-def _pause(plan: Plan, at: int) -> None:
+def _pause(plan: FaultPlan, at: int) -> None:
     aim = plan.aim(at)
     plan.actions.append(Pause(at=aim.at, who=aim.who, lasts=plan.span(), moment=aim.moment, nth=aim.nth))
 
 
-def _slow(plan: Plan, at: int) -> None:
+def _slow(plan: FaultPlan, at: int) -> None:
     delay = plan.rng.choice((5 * MILLISECOND, 20 * MILLISECOND, plan.patience // 4, plan.patience))
     plan.actions.append(Slow(at=at, who=plan.who(), lasts=2 * plan.span(), loop_delay=delay))
 
 
-def _full(plan: Plan, at: int) -> None:
+def _full(plan: FaultPlan, at: int) -> None:
     lasts = plan.rng.choice((200, 1_000, 3_000)) * MILLISECOND
     plan.actions.append(Unread(at=at, who=plan.who(), lasts=lasts))
 
 
-def _clock(plan: Plan, at: int) -> None:
+def _clock(plan: FaultPlan, at: int) -> None:
     by = plan.rng.choice((MILLISECOND, SECOND, 3_600 * SECOND, 86_400 * SECOND)) * plan.rng.choice((-1, 1))
     plan.actions.append(Jump(at=at, who=plan.who(), by=by))
 
@@ -82,17 +82,17 @@ def _clock(plan: Plan, at: int) -> None:
 # -- the group
 
 
-def _leave(plan: Plan, at: int) -> None:
+def _leave(plan: FaultPlan, at: int) -> None:
     plan.actions.append(Leave(at=at, who=plan.who()))
     plan.comes_back(at)
 
 
-def _join(plan: Plan, at: int) -> None:
+def _join(plan: FaultPlan, at: int) -> None:
     """Somebody who is gone, if anybody is, comes back."""
     plan.actions.append(Start(at=at, who=plan.rng.choice(plan.names)))
 
 
-def _join_storm(plan: Plan, at: int) -> None:
+def _join_storm(plan: FaultPlan, at: int) -> None:
     """Some who ended, or were made to leave, come back at one time."""
     back = at + plan.rng.randrange(50, 1_500) * MILLISECOND
     for who in plan.some(2)[: len(plan.names) - 1]:
@@ -100,13 +100,13 @@ def _join_storm(plan: Plan, at: int) -> None:
     plan.actions += [Start(at=back + plan.soon(5 * MILLISECOND), who=name) for name in plan.names]
 
 
-def _leave_storm(plan: Plan, at: int) -> None:
+def _leave_storm(plan: FaultPlan, at: int) -> None:
     plan.actions += [Leave(at=at + plan.soon(), who=who) for who in plan.some(2)]
     back = at + plan.rng.randrange(100, 1_500) * MILLISECOND
     plan.actions += [Start(at=back, who=name) for name in plan.names]
 
 
-def _handover(plan: Plan, at: int) -> None:
+def _handover(plan: FaultPlan, at: int) -> None:
     plan.joins(at)
     change = at + plan.soon(60 * MILLISECOND)
     crashes = "crash" in plan.may and plan.rng.random() < 0.3
@@ -117,33 +117,33 @@ def _handover(plan: Plan, at: int) -> None:
 # -- the network
 
 
-def _isolate(plan: Plan, at: int) -> None:
+def _isolate(plan: FaultPlan, at: int) -> None:
     aim = plan.aim(at)
     plan.actions.append(Cut(at=aim.at, side=(aim.who,), lasts=plan.span(), moment=aim.moment, nth=aim.nth))
 
 
-def _halves(plan: Plan, at: int) -> None:
+def _halves(plan: FaultPlan, at: int) -> None:
     side = plan.rng.sample(plan.names, plan.rng.randint(1, len(plan.names) - 1))
     plan.actions.append(Cut(at=at, side=tuple(side), lasts=plan.span()))
 
 
-def _ring(plan: Plan, at: int) -> None:
+def _ring(plan: FaultPlan, at: int) -> None:
     order = tuple(plan.rng.sample(plan.names, len(plan.names)))
     plan.actions.append(Ring(at=at, order=order, lasts=plan.span()))
 
 
-def _oneway(plan: Plan, at: int) -> None:
+def _oneway(plan: FaultPlan, at: int) -> None:
     way: Way = "out" if plan.rng.random() < 0.5 else "in"
     plan.actions.append(Cut(at=at, side=(plan.who(),), lasts=plan.span(), way=way))
 
 
-def _pair(plan: Plan, at: int) -> None:
+def _pair(plan: FaultPlan, at: int) -> None:
     one, other = plan.rng.sample(plan.names, 2)
     way: Way = "both" if plan.rng.random() < 0.5 else "out"
     plan.actions.append(Cut(at=at, side=(one,), others=(other,), lasts=plan.span(), way=way))
 
 
-def _flap(plan: Plan, at: int) -> None:
+def _flap(plan: FaultPlan, at: int) -> None:
     one, other = plan.rng.sample(plan.names, 2)
     down, up = (int(plan.rng.uniform(0.02, 1.2) * plan.patience) for _ in range(2))
     times = plan.rng.randint(2, 8)
@@ -151,27 +151,27 @@ def _flap(plan: Plan, at: int) -> None:
     plan.actions.append(Flap(at=at, who=one, other=other if alone else None, times=times, down=down, up=up))
 
 
-def _clog(plan: Plan, at: int) -> None:
+def _clog(plan: FaultPlan, at: int) -> None:
     one, other = plan.rng.sample(plan.names, 2)
     who, to = (one, other) if plan.rng.random() < 0.5 else (plan.who(), None)
     plan.actions.append(Clog(at=at, who=who, other=to, lasts=plan.span(), way=plan.rng.choice(WAYS)))
 
 
-def _replay(plan: Plan, at: int) -> None:
+def _replay(plan: FaultPlan, at: int) -> None:
     one, other = plan.rng.sample(plan.names, 2)
     plan.actions.append(Replay(at=at, who=one, other=other, since=plan.rng.choice((500, 2_000, 5_000)) * MILLISECOND))
 
 
-def _breaks(plan: Plan, at: int) -> None:
+def _breaks(plan: FaultPlan, at: int) -> None:
     one, other = plan.rng.sample(plan.names, 2)
     plan.actions.append(Break(at=at, who=one, other=other))
 
 
-def _refused(plan: Plan, at: int) -> None:
+def _refused(plan: FaultPlan, at: int) -> None:
     lasting.refused(plan, at, plan.rng.choice((20 * MILLISECOND, SECOND, plan.span())))
 
 
-_DRAWN: Final[dict[str, Callable[[Plan, int], None]]] = {
+_DRAWN: Final[dict[str, Callable[[FaultPlan, int], None]]] = {
     "crash": _crash,
     "restart": _restart,
     "isolate": _isolate,

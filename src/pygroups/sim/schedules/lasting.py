@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 
 from ..promises.progress import bound_of
-from .plan import Plan
+from .fault_plan import FaultPlan
 from .steps import COORDINATOR, FOLLOWER, Crash, Cut, Far, Gather, Leave, Send, Start, Way
 
 TOGETHER: Final = 2 * SECOND  # until all that were apart are in one view
@@ -27,7 +27,7 @@ class Stay(NamedTuple):
     for_good: bool
 
 
-def add(plan: Plan, faults: tuple[str, ...], heal_at: int, config: Config) -> Stay:
+def add(plan: FaultPlan, faults: tuple[str, ...], heal_at: int, config: Config) -> Stay:
     """What lasts, from some time after `heal_at` on or from before it, and what happens meanwhile."""
     rng = plan.rng
     begins = heal_at + TOGETHER + rng.randrange(0, 200 * MILLISECOND)
@@ -43,7 +43,7 @@ def add(plan: Plan, faults: tuple[str, ...], heal_at: int, config: Config) -> St
     return Stay(over - heal_at, rng.random() < FOR_GOOD)
 
 
-def _happenings(plan: Plan, begins: int) -> None:
+def _happenings(plan: FaultPlan, begins: int) -> None:
     """Everybody sends, before and after something that needs a new view."""
     rng, names = plan.rng, plan.names
     for _ in range(rng.randint(5, 25)):
@@ -61,7 +61,7 @@ def _happenings(plan: Plan, begins: int) -> None:
         plan.actions.append(Start(at=change, who=gone))
 
 
-def _oneway(plan: Plan, at: int, config: Config) -> int:
+def _oneway(plan: FaultPlan, at: int, config: Config) -> int:
     rng, way = plan.rng, _way(plan)
     one, other = rng.sample(plan.names, 2)
     who = COORDINATOR if rng.random() < 0.5 else one
@@ -70,31 +70,31 @@ def _oneway(plan: Plan, at: int, config: Config) -> int:
     return 0
 
 
-def _way(plan: Plan) -> Way:
+def _way(plan: FaultPlan) -> Way:
     return "out" if plan.rng.random() < 0.5 else "in"
 
 
-def _pair(plan: Plan, at: int, config: Config) -> int:
+def _pair(plan: FaultPlan, at: int, config: Config) -> int:
     one, other = plan.rng.sample(plan.names, 2)
     plan.actions.append(Cut(at=at, side=(one,), others=(other,), lasts=0, stays=True))
     return 0
 
 
-def _apart(plan: Plan, at: int, config: Config) -> int:
+def _apart(plan: FaultPlan, at: int, config: Config) -> int:
     rng = plan.rng
     side = rng.sample(plan.names, rng.randint(1, max(1, len(plan.names) // 2)))
     plan.actions.append(Cut(at=at, side=tuple(side), lasts=0, stays=True))
     return 0
 
 
-def _far(plan: Plan, at: int, config: Config) -> int:
+def _far(plan: FaultPlan, at: int, config: Config) -> int:
     rng, waits = plan.rng, config.flush_timeout
     by = int(rng.uniform(0.4, 1.2) * waits)
     plan.actions.append(Far(at=at, who=rng.choice(plan.names), by=by, lasts=0, stays=True))
     return by
 
 
-def _unreached(plan: Plan, at: int, config: Config) -> int:
+def _unreached(plan: FaultPlan, at: int, config: Config) -> int:
     """And when that has lasted for a while, somebody else joins."""
     joiner, later = plan.rng.sample(plan.names, 2)
     patience = plan.patience + config.ready_timeout + config.flush_timeout
@@ -108,7 +108,7 @@ def _unreached(plan: Plan, at: int, config: Config) -> int:
     return 0
 
 
-def refused(plan: Plan, at: int, lasts: int) -> None:
+def refused(plan: FaultPlan, at: int, lasts: int) -> None:
     """Somebody's connection to another one is reset, and it is refused a new one for a while."""
     rng = plan.rng
     one, other = rng.sample(plan.names, 2)
@@ -117,12 +117,12 @@ def refused(plan: Plan, at: int, lasts: int) -> None:
     plan.actions.append(Cut(at=at, side=(whom,), others=(other,), lasts=lasts, way=way, refused=True))
 
 
-def _refused(plan: Plan, at: int, config: Config) -> int:
+def _refused(plan: FaultPlan, at: int, config: Config) -> int:
     refused(plan, at, plan.rng.choice((20 * MILLISECOND, SECOND, plan.patience, 600 * SECOND)))
     return 0
 
 
-_DRAWN: Final[dict[str, Callable[[Plan, int, Config], int]]] = {
+_DRAWN: Final[dict[str, Callable[[FaultPlan, int, Config], int]]] = {
     "stay-oneway": _oneway,
     "stay-pair": _pair,
     "stay-apart": _apart,

@@ -10,13 +10,13 @@ from typing import Final
 
 from pygroups.core.limits import MILLISECOND, SECOND
 
-from .plan import Plan
+from .fault_plan import FaultPlan
 from .steps import COORDINATOR, Beside, Cut, Forget, How, Leave, Mislead, Send, Start
 
 WRONG: Final[tuple[How, ...]] = ("late", "former", "some")
 
 
-def twin(plan: Plan, at: int) -> None:
+def twin(plan: FaultPlan, at: int) -> None:
     """A second process under a name, sometimes when the first one has just been cut off, or is about to end."""
     rng = plan.rng
     who = rng.choice(plan.names)
@@ -26,14 +26,14 @@ def twin(plan: Plan, at: int) -> None:
     plan.actions.append(Beside(at=at, who=who, lasts=lasts))
 
 
-def stranger(plan: Plan, at: int) -> None:
+def stranger(plan: FaultPlan, at: int) -> None:
     """A process of another profile wants to join, often while others do."""
     if plan.rng.random() < 0.5:
         plan.actions.append(Start(at=at + plan.soon(), who=plan.rng.choice(plan.names)))
     plan.actions.append(Beside(at=at, who=plan.rng.choice(plan.names), lasts=SECOND, stranger=True))
 
 
-def mislead(plan: Plan, at: int) -> None:
+def mislead(plan: FaultPlan, at: int) -> None:
     """Somebody joins while those who ask are told too late, of the dead, or not of all."""
     rng = plan.rng
     lasts = rng.choice((100, 500, 2_000)) * MILLISECOND
@@ -41,7 +41,7 @@ def mislead(plan: Plan, at: int) -> None:
     plan.joins(at + plan.soon())
 
 
-def forget(plan: Plan, at: int) -> None:
+def forget(plan: FaultPlan, at: int) -> None:
     """One writes to another, closes the connection while that is on its way, and writes again."""
     rng = plan.rng
     one, other = rng.sample(plan.names, 2)
@@ -52,7 +52,7 @@ def forget(plan: Plan, at: int) -> None:
     ]
 
 
-def leave_alone(plan: Plan, at: int) -> None:
+def leave_alone(plan: FaultPlan, at: int) -> None:
     """Somebody who is cut off leaves, and had written to others."""
     rng = plan.rng
     who = COORDINATOR if rng.random() < 0.3 else rng.choice(plan.names)

@@ -10,7 +10,7 @@ from typing import Final
 
 from pygroups.core.limits import MILLISECOND
 
-from .plan import Plan
+from .fault_plan import FaultPlan
 from .steps import COORDINATOR, SUCCESSOR, WHOEVER, Clog, Crash, Cut, Leave, Send
 
 STEPS: Final = ("Collect", "CollectAck", "Propose", "Accept", "Install")
@@ -18,7 +18,7 @@ LATE: Final = (2, 1, 1, 1, 4)  # how often each is said late
 UNTIL: Final = (1, 1, 1, 4, 1)  # and comes when another one is taken: mostly when all is fetched for the next view
 
 
-def tear(plan: Plan, at: int) -> None:
+def tear(plan: FaultPlan, at: int) -> None:
     """What was sent last reaches one only, whom the leader of the next change then does not see; and what is said at a
     step of the change is late."""
     rng, one = plan.rng, plan.rng.choice(plan.names)
@@ -39,7 +39,7 @@ def tear(plan: Plan, at: int) -> None:
     plan.comes_back(change)
 
 
-def ahead(plan: Plan, at: int) -> None:
+def ahead(plan: FaultPlan, at: int) -> None:
     """The coordinator leaves, and its successor is the last to hear of it: what the others send then comes from a view
     that it does not know."""
     rng, lasts = plan.rng, plan.rng.randrange(20, 300) * MILLISECOND
@@ -51,13 +51,13 @@ def ahead(plan: Plan, at: int) -> None:
     plan.comes_back(at + 1)
 
 
-def hears_late(plan: Plan, at: int, lasts: int) -> None:
+def hears_late(plan: FaultPlan, at: int, lasts: int) -> None:
     """Somebody, mostly the next coordinator, hears `lasts` later than the others how a view ends."""
     other = SUCCESSOR if plan.rng.random() < 0.8 else plan.rng.choice(plan.names)
     plan.actions.append(Clog(at=at, who=COORDINATOR, other=other, lasts=lasts, way="out", moment="Install"))
 
 
-def _say_late(plan: Plan, at: int) -> None:
+def _say_late(plan: FaultPlan, at: int) -> None:
     """What somebody says at a step comes to all others, or to each, when somebody takes another step."""
     rng = plan.rng
     moment, nth = rng.choices(STEPS, LATE)[0], rng.choice((1, 1, 2))
@@ -67,7 +67,7 @@ def _say_late(plan: Plan, at: int) -> None:
         plan.actions.append(late)
 
 
-def last_change(plan: Plan, heal_at: int) -> None:
+def last_change(plan: FaultPlan, heal_at: int) -> None:
     """The coordinator leaves just before everything heals, with much on its way; then nothing happens any more, so
     that what is lost now is not made good by a later view."""
     at = heal_at - plan.soon(300 * MILLISECOND) - 1

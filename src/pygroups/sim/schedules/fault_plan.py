@@ -75,7 +75,7 @@ class Aim(NamedTuple):
     at: int = 0  # a little later than it was aimed, where its victim has to start first
 
 
-class Plan:
+class FaultPlan:
     """Draws faults.  `may` are those that the schedule has; `labels` what its profile's members send."""
 
     def __init__(

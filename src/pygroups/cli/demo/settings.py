@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .feeds import Feed
 
 
-class Plan(NamedTuple):
+class DemoSettings(NamedTuple):
     """What the user asked for."""
 
     feeds: Sequence[Feed]
