@@ -21,6 +21,7 @@ from pygroups.core.view import Ballot, View, ViewId
 from pygroups.layers._votes import Origin, StabilityMsg, Vote, Votes
 from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq
+from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.layers.stable import Stable
 from tests.layers.streams_world import Network, World
 
@@ -648,3 +649,18 @@ def test_the_pace_is_that_of_votes_and_not_of_news() -> None:
     advance(stable, 60 * SECOND)
     stable.up(run_of(A, 2, seq=1))
     assert 60 * SECOND <= stable.clock.at <= 60 * SECOND + period // 10
+
+
+# -- its place in the stacks (decision 0080)
+
+
+@pytest.mark.parametrize("profile", [profile for profile in PROFILES.values() if Stable in profile.layers])
+def test_the_place_of_STABLE(profile: Profile) -> None:
+    """Above what numbers and keeps streams: a vote is for what was handed up in order.  Below what holds runs back or
+    drops them: a run that never reaches the top has a place in its stream too."""
+    stable, layers = profile.layers.index(Stable), profile.layers
+    above = [layer for layer in layers[:stable] if layer.gives & {"STREAMS", "FIFO_MULTICAST", "MEMBERSHIP"}]
+    below = [layer for layer in layers[stable:] if layer.gives & {"VIRTUAL_SYNCHRONY", "UNIFORM"}]
+    assert (above, below) == ([], [])
+    assert any("VIRTUAL_SYNCHRONY" in layer.gives for layer in layers[:stable])
+    assert any("STREAMS" in layer.gives for layer in layers[stable:])

@@ -131,7 +131,8 @@ class Voter(Layer):
         reason = origin.reason(self.runs_due)
         if reason is not None:
             clock.arises(reason, now)
-        self.wake_at(clock.at)
+        if clock.at < self.wake:
+            self.wake = clock.at
 
     def _to_vote(self, reason: Reason) -> None:
         """There is a reason to vote that is about no single origin."""

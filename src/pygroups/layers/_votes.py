@@ -16,7 +16,7 @@ from pygroups.core.limits import MEMBERS_MAX, SLOWEST_MAX
 from pygroups.core.run import Loose
 from pygroups.core.view import ViewId
 
-from ._vote_clock import Reason
+from ._vote_clock import BYTES, RUNS, WANTED, Reason
 
 UNWANTED: Final = 1 << 62  # no message has this number
 
@@ -122,9 +122,11 @@ class Origin:
 
     def reason(self, runs_due: int) -> Reason | None:
         """Why this member is to vote sooner than for any other news; `runs_due` is the reason RUNS, in runs."""
-        if self.presses:
-            return Reason.WANTED if self.next >= self.wanted else Reason.BYTES
-        return Reason.RUNS if self.runs >= runs_due else None
+        if self.next >= self.wanted:
+            return WANTED
+        if self.consumed_bytes >= self.due:
+            return BYTES
+        return RUNS if self.runs >= runs_due else None
 
     def voted(self) -> None:
         """The coordinator is told all this now."""

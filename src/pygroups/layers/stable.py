@@ -29,7 +29,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 
-from ._vote_clock import Reason
+from ._vote_clock import RESUMED, SEEN
 from ._voter import Voter
 from ._votes import StabilityMsg, Vote, Votes, Wanted, vectors
 
@@ -165,7 +165,7 @@ class Stable(Voter):
             self.tell(None, msg)
             self._learn(msg)
         elif seen_rose:
-            self._to_vote(Reason.SEEN)
+            self._to_vote(SEEN)
 
     def _ends_a_wait(self) -> bool:
         """Whether a sender waits for what is to be told now."""
@@ -224,7 +224,7 @@ class Stable(Voter):
     def resume(self) -> None:
         """Go on; what was missed meanwhile comes with the next vote."""
         self.suspended_until = 0
-        self._to_vote(Reason.RESUMED)
+        self._to_vote(RESUMED)
 
     # -- membership and time
 
@@ -256,7 +256,7 @@ class Stable(Voter):
         self.rank = self.members.index(self.env.me)
         self.delivered = dict.fromkeys(self.members, 0)
         self.votes, self.last, self.round = Votes(self.members), None, 0
-        self._to_vote(Reason.VIEW)
+        self.clock.begin(self.env.now)
         self._begin_marks(event)
         self.want_told, self.awaited = 0, {}
         mine = self.origins.get(self.env.me)
