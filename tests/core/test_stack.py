@@ -17,7 +17,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.stack import Outlet, Stack, check_fit
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 
 A, B, C = (Address(name, "0" * 16) for name in "ABC")
 
@@ -211,7 +211,7 @@ def test_what_a_peer_did_wrong_is_counted_and_written_down_and_not_raised() -> N
 
 
 def view_of(*members: Address) -> NewView:
-    view = View(ViewId(1, members[0]), members, tuple(member.name for member in members))
+    view = AgreedView(ViewId(1, members[0]), members, tuple(member.name for member in members))
     return NewView(view, None, members, members, (), True, None)
 
 

@@ -16,7 +16,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.stack import Output, Stack
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 
 A, B, C = (Address(name, "0" * 16) for name in "ABC")
 
@@ -168,7 +168,7 @@ def played(stack_type: type[Stack], layers: Sequence[type[Scripted]], seed: int,
     codec = Plain()
     stack = stack_type(env, [layer(env) for layer in layers], codec)
     chance = random.Random(seed)
-    view = View(ViewId(1, A), (A, B, C), {A: "a", B: "b", C: "c"})
+    view = AgreedView(ViewId(1, A), (A, B, C), {A: "a", B: "b", C: "c"})
     stack.asked(NewView(view, None, (A,), (A, B, C), (), True, {}), 0)
     outputs: list[Output] = []
     for now, call in enumerate([*calls, "end_turn"], 1):

@@ -15,7 +15,7 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, RUN_MESSAGES_MAX, Config
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.top import Delivered, Reached, Top, checksum
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 
 A, B, C = (Address(name, "0" * 16) for name in "ABC")
 
@@ -33,7 +33,7 @@ class Bench:
             self.records()
 
     def view(self, number: int, *members: Address, **more: object) -> NewView:
-        view = View(ViewId(number, members[0]), members, tuple(m.name for m in members))
+        view = AgreedView(ViewId(number, members[0]), members, tuple(m.name for m in members))
         fields: dict[str, object] = {"previous": None, "starts": None} | more
         event = NewView(view, transitional=(A,), joined=(A,), left=(), primary=True, **fields)  # type: ignore[arg-type]
         self.top.up_event(event)

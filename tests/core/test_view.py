@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 
 A, B = Address("A", "0" * 16), Address("B", "1" * 16)
 
@@ -22,7 +22,7 @@ def test_a_view_has_the_id_of_the_ballot_of_its_first_proposal() -> None:
 
 
 def test_the_first_member_coordinates() -> None:
-    view = View(ViewId(1, B), (B, A), ("here", "there"))
+    view = AgreedView(ViewId(1, B), (B, A), ("here", "there"))
     assert view.coordinator == B
     assert (view.contact(B), view.contact(A)) == ("here", "there")
 
@@ -33,4 +33,4 @@ def test_the_first_member_coordinates() -> None:
 )
 def test_a_view_that_cannot_be_is_not_made(members: tuple[Address, ...], contacts: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"a contact for each member|a member is in the view twice"):
-        View(ViewId(1, A), members, contacts)
+        AgreedView(ViewId(1, A), members, contacts)

@@ -15,7 +15,7 @@ from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Top
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.wire.codec import Codec
 
 A = Address("A", "aaaaaaaaaaaaaaaa")
@@ -67,7 +67,7 @@ class Tiny(Layer):
     def up_event(self, event: Event) -> None:
         self.heard.append(event)
         if isinstance(event, Found):
-            view = View(ViewId(1, self.members[0]), self.members, ("nowhere:1",) * len(self.members))
+            view = AgreedView(ViewId(1, self.members[0]), self.members, ("nowhere:1",) * len(self.members))
             installed = NewView(view, None, (self.env.me,), self.members, (), True, None)
             self.above.append(installed)
             self.below += [installed, Announce(True)]

@@ -52,7 +52,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.stack import Output, Stack
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.wire.codec import Codec
 
 MODULES = {"Gms": "gms.layer"}  # where the module is not the layer's name
@@ -119,7 +119,7 @@ class Member:
         self.under_test = [layer(self.env) for layer in layers]
         self.ear = Ear(self.env)
         self.stack = Stack(self.env, [self.ear, *self.under_test, floor(self.env)], self.codec)
-        self.view: View | None = None
+        self.view: AgreedView | None = None
         self.next_number: dict[Address | None, int] = {}
         self.asleep = False
         self.open_turn = False
@@ -186,11 +186,11 @@ class Conversation:
         else:
             members, where = names, names
         addresses = tuple(self.members[name].address for name in members)
-        view = View(ViewId(int(number), addresses[0]), addresses, tuple(members))
+        view = AgreedView(ViewId(int(number), addresses[0]), addresses, tuple(members))
         for name in where:
             self._install(self.members[name], view)
 
-    def _install(self, member: Member, view: View) -> None:
+    def _install(self, member: Member, view: AgreedView) -> None:
         old = member.view.members if member.view else ()
         event = NewView(
             view,

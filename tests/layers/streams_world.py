@@ -20,7 +20,7 @@ from pygroups.core.limits import ENTRY_BYTES, Config
 from pygroups.core.run import Run, unpack
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.flow_control import FlowControl
 from pygroups.layers.nakack import Nakack
 from pygroups.layers.stable import Stable
@@ -55,7 +55,7 @@ class Process:
         layers: list[Layer] = [self.top, self.flow_control, self.stable, self.nakack, Ground(self.env)]
         codec = Codec("streams", [head for layer in layers for head in layer.heads])
         self.stack = Stack(self.env, layers, codec)
-        self.view: View | None = None
+        self.view: AgreedView | None = None
         self.delivered: dict[str, list[bytes]] = {}  # by origin
         self.records: list[tuple[str, dict[str, object]]] = []
         self.told: list[Event] = []  # what else reached the application
@@ -107,15 +107,15 @@ class World:
     def __getitem__(self, name: str) -> Process:
         return self.members[name]
 
-    def install(self, names: str, number: int) -> View:
+    def install(self, names: str, number: int) -> AgreedView:
         """A view of these, in this order, at all of them at once."""
         members = tuple(self[name].address for name in names)
-        view = View(ViewId(number, members[0]), members, tuple(names))
+        view = AgreedView(ViewId(number, members[0]), members, tuple(names))
         for name in names:
             self.install_at(name, view)
         return view
 
-    def install_at(self, name: str, view: View) -> None:
+    def install_at(self, name: str, view: AgreedView) -> None:
         process = self[name]
         old = process.view
         before = old.members if old else ()

@@ -11,11 +11,11 @@ from pygroups.core.address import Address
 from pygroups.core.events import Announce, Find, Found, Gone, NewView
 from pygroups.core.layer import Env
 from pygroups.core.limits import Config
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.discovery import Discovery
 
 A = Address("A", "01")
-VIEW = NewView(View(ViewId(1, A), (A,), ("a",)), None, (A,), (), (), True, None)
+VIEW = NewView(AgreedView(ViewId(1, A), (A,), ("a",)), None, (A,), (), (), True, None)
 
 
 @given(st.lists(st.sampled_from([VIEW, Gone(), Find()])))

@@ -13,7 +13,7 @@ from pygroups.core.events import Disconnect, Event, Heard, NewView, Probe, Silen
 from pygroups.core.layer import Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.failure import Failure, Heartbeat
 
 A, B, C = (Address(name, "01") for name in "ABC")
@@ -21,7 +21,7 @@ TIMEOUT, HEARTBEAT = Config().heartbeat_timeout, Config().heartbeat
 
 
 def view(number: int, *members: Address, left: tuple[Address, ...] = ()) -> NewView:
-    made = View(ViewId(number, members[0]), members, tuple(member.name for member in members))
+    made = AgreedView(ViewId(number, members[0]), members, tuple(member.name for member in members))
     return NewView(made, None, members, (), left, True, None)
 
 

@@ -11,7 +11,7 @@ from pygroups.core.events import Excluded, Freed, Stability, Stop
 from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.run import Run, pack
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers._votes import StabilityMsg, Vote
 from pygroups.layers.flow_control import FlowControl
 from tests.layers.streams_world import Network, World
@@ -182,7 +182,7 @@ def test_a_view_that_changes_under_load_loses_no_bytes_of_the_window() -> None:
         for name in "AB":
             world.happened(name, Stop(Ballot(number, members[0])))
         for name in "AB":
-            world.install_at(name, View(ViewId(number, members[0]), members, ("A", "B")))
+            world.install_at(name, AgreedView(ViewId(number, members[0]), members, ("A", "B")))
         world["A"].outbox.extend(b"%0200d" % n for n in range(500 * (number - 1), 500 * number))
         world.end_turn(world["A"])
         world.settle()

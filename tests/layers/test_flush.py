@@ -9,7 +9,7 @@ from pygroups.core.events import Excluded, HeldQuery, Installed, NewView, Positi
 from pygroups.core.layer import Env
 from pygroups.core.limits import Config
 from pygroups.core.run import Run, pack
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.flush import Flush
 
 A, B = (Address(name, "0" * 16) for name in "AB")
@@ -17,7 +17,7 @@ A, B = (Address(name, "0" * 16) for name in "AB")
 
 def view(number: int, cut: Positions | None = None) -> NewView:
     members, old = (A, B), ViewId(number - 1, A)
-    return NewView(View(ViewId(number, A), members, ("a", "b")), old, members, (), (), True, None, cut=cut or {})
+    return NewView(AgreedView(ViewId(number, A), members, ("a", "b")), old, members, (), (), True, None, cut=cut or {})
 
 
 def test_a_view_that_ends_as_it_begins_sends_nothing() -> None:

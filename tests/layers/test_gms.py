@@ -13,7 +13,7 @@ from pygroups.core.address import Address
 from pygroups.core.layer import Env
 from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.run import Run
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms import decide
 from pygroups.layers.gms.elsewhere import cannot_follow
 from pygroups.layers.gms.heads import (
@@ -41,7 +41,7 @@ from pygroups.layers.gms.suspicion import Suspicion
 ENDED, SILENT, UNHEARD = Suspicion.ENDED, Suspicion.SILENT, Suspicion.UNHEARD
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
-VIEW = View(ViewId(7, A), (A, B, C), ("a", "b", "c"))
+VIEW = AgreedView(ViewId(7, A), (A, B, C), ("a", "b", "c"))
 
 positions = st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 9))
 
@@ -67,7 +67,7 @@ def test_the_cut_is_the_furthest_that_one_of_those_asked_holds(held: dict[Addres
 
 def test_the_next_view_has_those_who_go_on_in_their_old_order_then_joiners_by_address() -> None:
     after = decide.next_view(VIEW, Ballot(8, B), (C, B), {D: "d", A: "new"})
-    assert after == View(ViewId(8, B), (C, B, A, D), ("c", "b", "new", "d"))
+    assert after == AgreedView(ViewId(8, B), (C, B, A, D), ("c", "b", "new", "d"))
 
 
 def test_a_ballot_is_above_the_view_and_everything_heard_of() -> None:
@@ -85,7 +85,7 @@ def test_more_than_half_stays_primary(agreeing: tuple[Address, ...], stays: bool
 
 
 def test_on_a_tie_the_half_with_the_first_member_stays_primary() -> None:
-    two = View(ViewId(1, A), (A, B), ("a", "b"))
+    two = AgreedView(ViewId(1, A), (A, B), ("a", "b"))
     assert decide.stays_primary(two, True, (A,))
     assert not decide.stays_primary(two, True, (B,))
 
@@ -105,7 +105,7 @@ def leader_of_two() -> Gms:
     gms = Gms(env)
     gms.down_event(events.Join())
     gms.up_event(events.Found({}, may_found=True))
-    view = View(ViewId(2, A), (A, B), ("a", "b"))
+    view = AgreedView(ViewId(2, A), (A, B), ("a", "b"))
     assert gms.view is not None
     gms.install(Proposal(view.id, view, (Side(gms.view.id, (A,), {A: 0}, {A: A}),), True), None)
     gms.down_event(events.Installed(view.id, {}))
@@ -178,7 +178,8 @@ def test_a_joiner_hands_on_nothing_and_a_member_hands_a_join_on_once() -> None:
     assert told(gms) == [], "a process without a view has nobody to hand it to"
     gms.down_event(events.Join())
     gms.install(
-        Proposal(Ballot(2, A), View(ViewId(2, A), (A, B), ("a", "b")), (Side(ViewId(1, A), (A,), {}, {}),), True), {}
+        Proposal(Ballot(2, A), AgreedView(ViewId(2, A), (A, B), ("a", "b")), (Side(ViewId(1, A), (A,), {}, {}),), True),
+        {},
     )
     told(gms)
     gms.up(Run(C, B, (Join(C, "there", ""),)))
@@ -317,14 +318,14 @@ def test_a_ready_that_was_left_unanswered_in_one_view_does_not_count_in_the_next
     gms = member_of_three(B)
     gms.suspicions.left_unanswered(C, 2)
     assert C in gms.suspicions
-    view = View(ViewId(8, A), (A, B, C), ("a", "b", "c"))
+    view = AgreedView(ViewId(8, A), (A, B, C), ("a", "b", "c"))
     gms.install(Proposal(view.id, view, (Side(VIEW.id, (A, B, C), {A: 0}, {A: A}),), True), None)
     assert C not in gms.suspicions and not gms.suspicions.unanswered
 
 
 def test_an_exclusion_is_taken_from_members_of_the_view_alone() -> None:
     gms = member_of_three(C)
-    next_view = View(ViewId(8, A), (A, B), ("a", "b"))
+    next_view = AgreedView(ViewId(8, A), (A, B), ("a", "b"))
     install = Install(Proposal(next_view.id, next_view, (Side(VIEW.id, (A, B), {}, {}),), True), None)
     gms.up(Run(D, C, (install,)))
     assert gms.above == []
@@ -365,7 +366,7 @@ def test_who_was_left_behind_many_views_ago_is_still_told_so() -> None:
     shared = gms.view.id
     for number in range(3, 600):
         assert gms.view is not None
-        view = View(ViewId(number, A), (A,), ("a",))
+        view = AgreedView(ViewId(number, A), (A,), ("a",))
         gms.install(Proposal(view.id, view, (Side(gms.view.id, (A,), {A: 0}, {A: A}),), True), None)
     told(gms)
     gms.up_event(events.HeartbeatOf(B, shared))
@@ -379,7 +380,7 @@ def test_a_collect_of_a_view_that_is_on_its_way_waits_for_it() -> None:
     gms.binding.accepted[B] = Ballot(8, B)
     gms.up(Run(B, C, (Collect(Ballot(9, B), ViewId(8, B)),)))
     assert told(gms) == [(B, Stuck(Ballot(8, B), VIEW.id))]
-    view = View(ViewId(8, B), (B, C), ("b", "c"))
+    view = AgreedView(ViewId(8, B), (B, C), ("b", "c"))
     gms.up(Run(B, C, (Install(Proposal(view.id, view, (Side(VIEW.id, (B, C), {A: 0}, {A: B}),), True), None),)))
     assert gms.binding.ballot == Ballot(9, B)
     assert gms.later == {}
@@ -455,7 +456,7 @@ def test_what_the_old_view_was_to_stop_and_fetch_for_is_over_when_the_new_one_co
     23731; test_collected_and_installed_in_one_turn in tests/scenarios)."""
     gms = leader_of_two()
     assert gms.view is not None
-    old, view = gms.view.id, View(ViewId(3, B), (B, A), ("b", "a"))
+    old, view = gms.view.id, AgreedView(ViewId(3, B), (B, A), ("b", "a"))
     gms.above = [events.Stop(Ballot(4, A)), events.FetchTo(Ballot(4, A), {A: 3}, {A: A})]
     gms.install(Proposal(view.id, view, (Side(old, (B, A), {A: 3}, {A: A}),), True), None)
     assert [type(event) for event in gms.above] == [events.NewView]

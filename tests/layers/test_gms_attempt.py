@@ -7,13 +7,13 @@ from collections.abc import Callable, Container
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms.attempt import ENDS, EVERYBODY, STEPS, Agreement, Attempt, Deed, Input, Stage
 from pygroups.layers.gms.heads import Accept, CollectAck, Fetches, Low, Proposal
 from tests.layers.gms_drawn import in_the_note, picture
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
-VIEW = View(ViewId(7, A), (A, B, C), ("a", "b", "c"))
+VIEW = AgreedView(ViewId(7, A), (A, B, C), ("a", "b", "c"))
 BALLOT, HIGHER = Ballot(9, A), Ballot(9, B)
 
 
@@ -130,7 +130,7 @@ def test_a_member_that_leaves_answers_and_does_not_go_on() -> None:
     for member in (A, B, C):
         attempt.on_collect_ack(member, held(leaving=member == B), 20)
     proposal = attempt.proposes(A, (), True, 30)
-    assert proposal.view == View(BALLOT, (A, C, D), ("a", "c", "d"))
+    assert proposal.view == AgreedView(BALLOT, (A, C, D), ("a", "c", "d"))
     assert proposal.going_on == (A, C)
     assert proposal.sides[0].cut == {A: 3, B: 1, C: 0}
 

@@ -12,15 +12,15 @@ from pygroups.core.address import Address
 from pygroups.core.layer import Env
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms.elsewhere import REPLIES, Reply, Row, Theirs, Whereabouts, reply
 from pygroups.layers.gms.heads import Elsewhere, Excluded, Install, Proposal, Side, Stuck
 from pygroups.layers.gms.membership import Membership
 from tests.layers.gms_drawn import in_the_note, replies
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
-OLD = View(ViewId(5, A), (A, B, D), ("a", "b", "d"))
-VIEW = View(ViewId(7, A), (A, B, C), ("a", "b", "c"))
+OLD = AgreedView(ViewId(5, A), (A, B, D), ("a", "b", "d"))
+VIEW = AgreedView(ViewId(7, A), (A, B, C), ("a", "b", "c"))
 ON_THE_WAY, CANNOT_FOLLOW, NEXT = Ballot(8, B), Ballot(9, D), Ballot(9, B)
 PROPOSAL = Proposal(VIEW.id, VIEW, (Side(OLD.id, (A, B), {A: 0, B: 0, D: 0}, {A: A, B: A, D: A}),), True)
 

@@ -23,7 +23,7 @@ from pygroups.core.events import (
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import SECOND, XMIT_RANGES_MAX, Config
 from pygroups.core.run import Run, pack
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq, Nakack, XmitReq
 from pygroups.layers.streams.stream import UNLIMITED
@@ -31,15 +31,15 @@ from pygroups.wire.codec import Codec
 from tests.layers.streams_world import Network, World
 
 A, B, C, D = (Address(name, f"{number:016x}") for number, name in enumerate("ABCD", 1))
-VIEW = View(ViewId(1, A), (A, B, C), ("a", "b", "c"))
+VIEW = AgreedView(ViewId(1, A), (A, B, C), ("a", "b", "c"))
 DATAGRAM = 1_400
 
 
-def view_event(view: View) -> NewView:
+def view_event(view: AgreedView) -> NewView:
     return NewView(view, None, (view.members[0],), view.members, (), True, None)
 
 
-def layer(me: Address = C, view: View | None = VIEW, config: Config | None = None) -> Nakack:
+def layer(me: Address = C, view: AgreedView | None = VIEW, config: Config | None = None) -> Nakack:
     nakack = Nakack(Env(me, 0, random.Random(1), config or Config()))
     if view is not None:
         nakack.up_event(view_event(view))
@@ -47,7 +47,7 @@ def layer(me: Address = C, view: View | None = VIEW, config: Config | None = Non
     return nakack
 
 
-def data(seq: int, stream: Address = A, origin: Address | None = None, view: View = VIEW) -> Run:
+def data(seq: int, stream: Address = A, origin: Address | None = None, view: AgreedView = VIEW) -> Run:
     """Run number `seq` of `stream`, as its member multicast it."""
     origin = origin or stream
     head = Data(view.id, stream, seq)
@@ -173,7 +173,7 @@ def test_what_is_far_ahead_is_dropped_and_asked_for_when_its_turn_comes() -> Non
 
 
 def test_runs_of_later_views_are_kept_up_to_a_limit() -> None:
-    later = View(ViewId(2, A), VIEW.members, VIEW.contacts)
+    later = AgreedView(ViewId(2, A), VIEW.members, VIEW.contacts)
     nakack = layer(config=Config(future_runs_max=3))
     for seq in range(5):
         nakack.up(data(seq, view=later))
@@ -251,7 +251,7 @@ def test_who_is_suspected_is_not_asked() -> None:
 def test_a_suspicion_does_not_outlive_the_membership() -> None:
     nakack = layer()
     nakack.up_event(Suspect(B, True))
-    nakack.up_event(view_event(View(ViewId(2, A), (A, C), ("a", "c"))))
+    nakack.up_event(view_event(AgreedView(ViewId(2, A), (A, C), ("a", "c"))))
     assert nakack.streams.holes.suspects == {}
 
 
@@ -313,7 +313,7 @@ def test_whoever_is_out_holds_nothing_and_waits_for_nothing() -> None:
     nakack = layer()
     nakack.up(data(0))
     nakack.up(data(2))
-    nakack.up(data(0, view=View(ViewId(2, A), VIEW.members, VIEW.contacts)))
+    nakack.up(data(0, view=AgreedView(ViewId(2, A), VIEW.members, VIEW.contacts)))
     nakack.up_event(Excluded("left", ""))
     assert set(nakack.gauges().values()) == {0}
     assert nakack.wake == NEVER

@@ -17,7 +17,7 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Reached
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers._votes import Origin, StabilityMsg, Vote, Votes
 from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq
@@ -26,12 +26,12 @@ from pygroups.layers.stable import Stable
 from tests.layers.streams_world import Network, World
 
 A, B, C, D, E = (Address(name, f"{number:016x}") for number, name in enumerate("ABCDE", 1))
-VIEW = View(ViewId(1, A), (A, B, C), ("a", "b", "c"))
+VIEW = AgreedView(ViewId(1, A), (A, B, C), ("a", "b", "c"))
 MINUTE = 60 * SECOND
 
 
 def vote(
-    number: int, delivered: list[int], seen: list[int] | None = None, view: View = VIEW, *, urgent: bool = False
+    number: int, delivered: list[int], seen: list[int] | None = None, view: AgreedView = VIEW, *, urgent: bool = False
 ) -> Vote:
     marks = [next + 1 for next in delivered]
     return Vote(view.id, number, delivered, seen or delivered, marks, marks, urgent)
@@ -106,14 +106,14 @@ def test_own_messages_need_only_be_delivered_here() -> None:
 # -- the layer by hand
 
 
-def layer(me: Address = A, view: View | None = VIEW, config: Config | None = None) -> Stable:
+def layer(me: Address = A, view: AgreedView | None = VIEW, config: Config | None = None) -> Stable:
     stable = Stable(Env(me, 0, random.Random(1), config or Config(), journaling=True))
     if view is not None:
         install(stable, view)
     return stable
 
 
-def install(stable: Stable, view: View, digest: dict[Address, int] | None = None) -> None:
+def install(stable: Stable, view: AgreedView, digest: dict[Address, int] | None = None) -> None:
     stable.up_event(NewView(view, None, (), view.members, (), True, digest))
     stable.above.clear()
 
@@ -277,7 +277,7 @@ def test_stb_03_a_vote_that_comes_twice_counts_once() -> None:
 
 def test_stb_04_the_same_members_in_a_later_view() -> None:
     """M22: votes of the old view would make A forget what B does not have in the new one."""
-    later = View(ViewId(2, A), VIEW.members, VIEW.contacts)
+    later = AgreedView(ViewId(2, A), VIEW.members, VIEW.contacts)
     stable = layer()
     install(stable, later)
     end_turn(stable)
@@ -292,7 +292,7 @@ def test_stb_04_the_same_members_in_a_later_view() -> None:
 
 
 def test_votes_of_a_later_view_wait_for_it() -> None:
-    later = View(ViewId(2, A), (A, B), ("a", "b"))
+    later = AgreedView(ViewId(2, A), (A, B), ("a", "b"))
     stable = layer()
     stable.up(Run(B, A, (vote(1, [0, 0], view=later),)))
     assert stable.env.drops == {"vote of a view that does not follow": 1}, "nobody asked to stop for it"
@@ -311,7 +311,7 @@ def test_what_is_fetched_after_the_stop_counts_up_to_the_cut() -> None:
     stable.up(run_of(A, 2, seq=1))
     stable.up(run_of(A, 3, seq=2))
     assert stable.origins[A].next == 2
-    view = View(ViewId(2, B), (B, C), ("b", "c"))
+    view = AgreedView(ViewId(2, B), (B, C), ("b", "c"))
     stable.up_event(NewView(view, ViewId(1, A), (B, C), (), (A,), True, None, cut={A: 2}))
     assert (stable.origins[A].next, stable.fetched) == (3, [])
 
@@ -320,10 +320,10 @@ def test_numbers_of_a_life_live_on_and_begin_with_the_digest() -> None:
     stable = layer(C)
     stable.up(run_of(A, 1))
     stable.down_event(Consumed({A: 2}))
-    install(stable, View(ViewId(2, B), (B, C), ("b", "c")))
+    install(stable, AgreedView(ViewId(2, B), (B, C), ("b", "c")))
     assert (stable.origins[A].next, stable.origins[A].consumed) == (2, 2), "A may come back"
     joiner = layer(D, view=None)
-    install(joiner, View(ViewId(3, B), (B, C, D), ("b", "c", "d")), {A: 7, B: 9})
+    install(joiner, AgreedView(ViewId(3, B), (B, C, D), ("b", "c", "d")), {A: 7, B: 9})
     ((_, head),) = end_turn(joiner)
     assert isinstance(head, Vote)
     assert (head.numbers, head.consumed) == ([9, 1, 1], [9, 1, 1])
@@ -334,7 +334,7 @@ def test_numbers_of_former_members_are_bounded_and_the_oldest_go_first() -> None
     stable = layer(C, config=Config(marks_max=1))
     for origin in (A, B):
         stable.up(run_of(origin, 1))
-    install(stable, View(ViewId(2, C), (C,), ("c",)))
+    install(stable, AgreedView(ViewId(2, C), (C,), ("c",)))
     assert list(stable.origins) == [B]
 
 
@@ -457,7 +457,7 @@ def test_a_lost_vote_costs_a_period() -> None:
 def test_stb_09_votes_to_one_and_one_message_to_all() -> None:
     names = [chr(code) for code in (*range(65, 91), *range(97, 121))]
     world = World("".join(names))
-    view = View(
+    view = AgreedView(
         ViewId(1, world["A"].address), tuple(world[name].address for name in names), tuple(name for name in names)
     )
     sent = Counter[str]()

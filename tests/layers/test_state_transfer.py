@@ -23,7 +23,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.stack import Outlet
 from pygroups.core.standing import Standing, Waits
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers._providers import Providers, providers
 from pygroups.layers.state_transfer import StateBegin, StateRefused, StateTransfer
 
@@ -37,7 +37,7 @@ class Group:
         self.talk = Conversation("StateTransfer")
         self.talk.do(f"members {' '.join(names)}")
         self.told: dict[str, list[Event]] = {name: [] for name in names}
-        self.at: dict[str, View] = {}
+        self.at: dict[str, AgreedView] = {}
 
     def member(self, name: str) -> Member:
         return self.talk.members[name]
@@ -58,7 +58,7 @@ class Group:
     ) -> None:
         """Those `where`, or all, install it; what each said before is how those who go on stand to the state."""
         members = tuple(self.member(name).address for name in names)
-        view = View(ViewId(number, members[0]), members, tuple(names))
+        view = AgreedView(ViewId(number, members[0]), members, tuple(names))
         stayed = [m for m in members if self.at.get(m.name) and m in self.at[m.name].members]
         founded = not self.at
         standings = {one: self.layer(one.name).standing for one in stayed} if standings is None else standings
@@ -177,7 +177,7 @@ def test_2_what_another_side_would_give_it_does_not_come() -> None:
     group.view(3, "CB", where="C")
     group.give("C", "B", *[b"other"] * 20)
     del group.at["B"], group.at["C"]
-    group.at["A"] = View(ViewId(1, group.member("A").address), (group.member("A").address,), ("A",))
+    group.at["A"] = AgreedView(ViewId(1, group.member("A").address), (group.member("A").address,), ("A",))
     group.view(2, "AB")
     group.give("A", "B", b"state")
     group.settle()

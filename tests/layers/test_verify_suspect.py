@@ -13,7 +13,7 @@ from pygroups.core.events import Event, Heard, NewView, Proven, Silent, Suspect,
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.verify_suspect import AreYouAlive, IAmAlive, VerifySuspect
 
 A, B, C = (Address(name, "01") for name in "ABC")
@@ -21,7 +21,7 @@ TIMEOUT = Config().verify_timeout
 
 
 def view(number: int, *members: Address) -> NewView:
-    made = View(ViewId(number, members[0]), members, tuple(member.name for member in members))
+    made = AgreedView(ViewId(number, members[0]), members, tuple(member.name for member in members))
     return NewView(made, None, members, (), (), True, None)
 
 

@@ -19,7 +19,7 @@ from pygroups.core.events import NewView
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.facts import Rest
 from pygroups.sim.promises.judge import Judge, checks_of
@@ -151,7 +151,7 @@ class History:
         transitional = (ALL[one],) if alone or before is None else tuple(ALL[other] for other in together)
         self.places[one] = 0
         addresses = tuple(ALL[member] for member in members)
-        view = View(id, addresses, tuple(members))
+        view = AgreedView(id, addresses, tuple(members))
         of_before = self.members.get(one)
         self.members[one] = members
         joined = tuple(ALL[member] for member in members if not of_before or member not in of_before)

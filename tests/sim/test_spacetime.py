@@ -10,7 +10,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Block, Event, Excluded, NewView, Suspect
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.schedules.schedule import Schedule
@@ -40,7 +40,7 @@ def delivered(origin: Address, first: int, count: int = 1, position: int = 0) ->
 def view(number: int, *members: Address, joined: tuple[Address, ...] = (), left: tuple[Address, ...] = ()) -> NewView:
     id = ViewId(number, members[0])
     names = tuple(member.name for member in members)
-    return NewView(View(id, members, names), None, members, joined, left, True, None)
+    return NewView(AgreedView(id, members, names), None, members, joined, left, True, None)
 
 
 def schedule() -> Schedule:
@@ -149,7 +149,7 @@ def test_it_fits(names: str, columns: int | None, width: int) -> None:
         told.hear(
             at,
             names[at % len(names)],
-            NewView(View(ViewId(1, members[0]), members, names), None, (), (), (), True, None),
+            NewView(AgreedView(ViewId(1, members[0]), members, names), None, (), (), (), True, None),
         )
         told.hear(at, "-", "everything heals")
     lines = [line.plain() for line in told.lines(None)]

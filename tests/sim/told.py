@@ -11,7 +11,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks, NewView
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.promises.changes import Changes
 from pygroups.sim.promises.facts import Check, Rest
@@ -72,7 +72,7 @@ class Telling:
         members = tuple(map(parsed, fields["members"]))
         previous = (fields.get("previous_number"), fields.get("previous_creator"))
         event = NewView(
-            View(id, members, tuple(one.name for one in members)),
+            AgreedView(id, members, tuple(one.name for one in members)),
             view_of(previous) if previous[0] is not None else None,
             tuple(map(parsed, fields["transitional"])),
             (),

@@ -17,7 +17,7 @@ from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Top
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 from pygroups.sim.schedules.schedule import Habits, Schedule, Weather
 from pygroups.sim.schedules.steps import Send, Start
 from pygroups.sim.world.stacks import GROUP
@@ -45,7 +45,7 @@ class ToyGroup(Layer):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        self.view: View | None = None
+        self.view: AgreedView | None = None
         self.next_seq = 0  # at the first member
         self.next = 0
         self.early: dict[int, Run] = {}
@@ -66,7 +66,7 @@ class ToyGroup(Layer):
         if isinstance(event, Found) and self.view is None and len(event.members) == self.size - 1:
             self.wake = self.env.now + (1 << 60)
             members = tuple(sorted([*event.members, self.env.me]))
-            self.view = View(ViewId(1, members[0]), members, tuple(m.name for m in members))
+            self.view = AgreedView(ViewId(1, members[0]), members, tuple(m.name for m in members))
             self.below.append(Contacts(dict(zip(members, self.view.contacts, strict=True))))
             view = NewView(self.view, None, (self.env.me,), members, (), True, None)
             self.below.append(view)

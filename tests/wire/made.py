@@ -12,7 +12,7 @@ from msgspec import inspect
 from pygroups.core.address import Address
 from pygroups.core.limits import RUN_MESSAGES_MAX
 from pygroups.core.run import Run, pack
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.profiles import PROFILES
 from pygroups.wire.codec import Codec
 from pygroups.wire.frame import HEADER, Checksum
@@ -62,9 +62,9 @@ def seen(run: Run) -> tuple[object, ...]:
 
 
 @st.composite
-def views(draw: st.DrawFn) -> View:
+def views(draw: st.DrawFn) -> AgreedView:
     members = draw(st.lists(addresses, min_size=1, max_size=3, unique=True))
-    return View(draw(view_ids), tuple(members), tuple(f"host-{n}:1" for n in range(len(members))))
+    return AgreedView(draw(view_ids), tuple(members), tuple(f"host-{n}:1" for n in range(len(members))))
 
 
 def values(kind: Any) -> st.SearchStrategy[Any]:
@@ -100,7 +100,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
 
 
 def structs(cls: Any) -> st.SearchStrategy[Any]:
-    if cls is View:
+    if cls is AgreedView:
         return views()
     fields = inspect.type_info(cls).fields  # type: ignore[attr-defined]
     return st.builds(cls, *[values(field.type) for field in fields])

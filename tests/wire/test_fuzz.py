@@ -13,7 +13,7 @@ from pygroups.core.errors import PeerError
 from pygroups.core.layer import Layer
 from pygroups.core.limits import SECOND
 from pygroups.core.run import Run, payloads_of
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import AgreedView, Ballot
 from pygroups.layers._votes import Vote
 from pygroups.layers.gms.heads import Collect, Proposal, Propose, Side
 from pygroups.layers.gms.layer import Gms
@@ -129,7 +129,7 @@ def test_a_cut_that_makes_no_sense_ends_nobody(cut: dict[Address, int], holders:
     old = sender.env.view
     assert old is not None
     ballot = Ballot(old.number + 5, A)
-    view = View(ballot, (A, B, C), ("A:1", "B:1", "C:1"))
+    view = AgreedView(ballot, (A, B, C), ("A:1", "B:1", "C:1"))
     tells(
         group,
         sender,

@@ -10,7 +10,7 @@ import msgspec
 
 from .address import Address
 from .standing import Standing
-from .view import Ballot, View, ViewId
+from .view import AgreedView, Ballot, ViewId
 
 Marks = dict[Address, int]  # per origin, the number of the first message that has not arrived
 Positions = dict[Address, int]  # per numbered stream, the first seq that has not arrived
@@ -165,7 +165,7 @@ class Gone(Event):
 class NewView(Event):
     """Up and down from gms: the new view.  All runs of the old view passed before this event, and none passes after."""
 
-    view: View
+    view: AgreedView
     previous: ViewId | None  # the view this member comes from; None: it is new, by joining or founding
     transitional: tuple[Address, ...]  # who comes with this member from the same view, itself included
     joined: tuple[Address, ...]

@@ -53,7 +53,7 @@ class ViewId(NamedTuple):
         return f"ViewId({self})"
 
 
-class View(msgspec.Struct, frozen=True, array_like=True):
+class AgreedView(msgspec.Struct, frozen=True, array_like=True):
     """The members: first the remaining members in their old order, then the joiners.  The first member coordinates."""
 
     id: ViewId

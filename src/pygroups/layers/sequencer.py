@@ -16,7 +16,7 @@ from pygroups.core.events import Block, Event, Excluded, Gone, Marks, NewView
 from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 
 from ._marks import forget_outside
 
@@ -83,7 +83,7 @@ class Sequencer(Layer):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        self.view: View | None = None
+        self.view: AgreedView | None = None
         self.blocked = False  # the view is on its way out: whatever is ordered now would be lost with it
         self.forward_table: dict[int, Run] = {}  # own runs not yet delivered here, by first number, oldest first
         self.received: Marks = {}  # per origin, also of former members, the next number not yet delivered
@@ -100,7 +100,7 @@ class Sequencer(Layer):
         if self.view is not None and not self.blocked:
             self._ask(self.view, run)
 
-    def _ask(self, view: View, run: Run) -> None:
+    def _ask(self, view: AgreedView, run: Run) -> None:
         me = self.env.me
         if view.coordinator == me:
             self._queue(run)
@@ -116,7 +116,7 @@ class Sequencer(Layer):
             self.env.count("forwarded again")
             self._ask_all(view)
 
-    def _ask_all(self, view: View) -> None:
+    def _ask_all(self, view: AgreedView) -> None:
         for run in self.forward_table.values():
             self._ask(view, run)
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
-from pygroups.core.view import Ballot, View
+from pygroups.core.view import AgreedView, Ballot
 
 from . import decide
 from .heads import Accept, CollectAck, Fetches, Low, Proposal, Side
@@ -96,17 +96,17 @@ STEPS: Final[dict[tuple[Stage, Input], Step]] = {
 class Agreement(NamedTuple):
     """Whose answers an attempt needs; handed in, because a profile with a primary component needs other ones."""
 
-    must_answer: Callable[[View, tuple[Address, ...], Container[Address]], bool]
+    must_answer: Callable[[AgreedView, tuple[Address, ...], Container[Address]], bool]
     # whether enough members of the view answered Collect: the view, those that were asked, those that answered
-    decides: Callable[[View, Proposal, Container[Address]], bool]
+    decides: Callable[[AgreedView, Proposal, Container[Address]], bool]
     # whether the proposal is decided: the view that it ends, the proposal, those that accepted
 
 
-def _all_asked(view: View, asked: tuple[Address, ...], answered: Container[Address]) -> bool:
+def _all_asked(view: AgreedView, asked: tuple[Address, ...], answered: Container[Address]) -> bool:
     return all(member in answered for member in asked)
 
 
-def _all_who_go_on(view: View, proposal: Proposal, accepted: Container[Address]) -> bool:
+def _all_who_go_on(view: AgreedView, proposal: Proposal, accepted: Container[Address]) -> bool:
     return all(member in accepted for member in proposal.going_on)
 
 
@@ -118,7 +118,12 @@ class Attempt:
     """One try at the view that follows `view`.  It sends nothing and knows no clock: times come in, deeds come out."""
 
     def __init__(
-        self, view: View, ballot: Ballot, joiners: Mapping[Address, str], now: int, agreement: Agreement = EVERYBODY
+        self,
+        view: AgreedView,
+        ballot: Ballot,
+        joiners: Mapping[Address, str],
+        now: int,
+        agreement: Agreement = EVERYBODY,
     ) -> None:
         self.view = view
         self.ballot = ballot  # of its Ready, later of its Collect

@@ -7,27 +7,27 @@ from collections.abc import Container, Mapping, Sequence
 from pygroups.core.address import Address
 from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from .heads import Side
 
 
-def leader(view: View, suspects: Container[Address]) -> Address | None:
+def leader(view: AgreedView, suspects: Container[Address]) -> Address | None:
     """The first member that is not suspected; None when all are."""
     return next((member for member in view.members if member not in suspects), None)
 
 
-def leader_without(view: View, suspects: Container[Address], member: Address) -> Address | None:
+def leader_without(view: AgreedView, suspects: Container[Address], member: Address) -> Address | None:
     """Who would lead if `member` were suspected, too."""
     return next((m for m in view.members if m != member and m not in suspects), None)
 
 
-def before(view: View, suspects: Container[Address], me: Address) -> tuple[Address, ...]:
+def before(view: AgreedView, suspects: Container[Address], me: Address) -> tuple[Address, ...]:
     """The members that stand before `me` and are not suspected: the first of them leads."""
     return tuple(member for member in view.members[: view.members.index(me)] if member not in suspects)
 
 
-def rank(view: View, suspects: Container[Address], me: Address) -> int:
+def rank(view: AgreedView, suspects: Container[Address], me: Address) -> int:
     """How many members that are not suspected stand before `me`."""
     return len(before(view, suspects, me))
 
@@ -44,7 +44,7 @@ def left_out(pairs: Sequence[tuple[Address, Address]], members: Sequence[Address
     return out
 
 
-def next_number(view: View, highest: int) -> int:
+def next_number(view: AgreedView, highest: int) -> int:
     """A ballot's number: above that of every view and ballot heard of or used, so that no two proposals share one."""
     return max(view.id.number, highest) + 1
 
@@ -67,14 +67,14 @@ def cut(
     return ends, holders
 
 
-def next_view(old: View, ballot: Ballot, go_on: Sequence[Address], joiners: Mapping[Address, str]) -> View:
+def next_view(old: AgreedView, ballot: Ballot, go_on: Sequence[Address], joiners: Mapping[Address, str]) -> AgreedView:
     """Those who go on in their old order, then the joiners by address; its id is the ballot of its first proposal."""
     joining = sorted(joiners)
     contacts = [old.contact(member) for member in go_on] + [joiners[member] for member in joining]
-    return View(ViewId.of(ballot), (*go_on, *joining), tuple(contacts))
+    return AgreedView(ViewId.of(ballot), (*go_on, *joining), tuple(contacts))
 
 
-def makes_sense(side: Side, old: View, me: Address, held: Mapping[Address, int]) -> bool:
+def makes_sense(side: Side, old: AgreedView, me: Address, held: Mapping[Address, int]) -> bool:
     """Whether the cut is one of the old view: each stream a member's, with a member that has it up to there."""
     return all(
         stream in old.members
@@ -84,7 +84,7 @@ def makes_sense(side: Side, old: View, me: Address, held: Mapping[Address, int])
     )
 
 
-def stays_primary(old: View, primary: bool, agreeing: Sequence[Address]) -> bool:
+def stays_primary(old: AgreedView, primary: bool, agreeing: Sequence[Address]) -> bool:
     """A hint: more than half of the last view that was flagged so, or half of it with its first member, take part in
     the change, those who leave politely included."""
     twice, all_members = 2 * len(agreeing), len(old.members)

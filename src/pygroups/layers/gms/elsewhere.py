@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from .heads import Elsewhere, Excluded, Install, Stuck
 from .membership import Membership
@@ -79,7 +79,7 @@ def reply(theirs: Theirs, *, is_member: bool, holds: bool, asked: bool) -> Reply
     return row.reply
 
 
-def cannot_follow(view: View, id: ViewId) -> bool:
+def cannot_follow(view: AgreedView, id: ViewId) -> bool:
     """Whether no member of `view` can be on its way to the view `id`: ids rise, and only members lead to the next."""
     return id < view.id or id.leader not in view.members
 
@@ -95,7 +95,7 @@ class Whereabouts:
 
     # -- what changes it
 
-    def entered(self, old: View | None, view: View) -> None:
+    def entered(self, old: AgreedView | None, view: AgreedView) -> None:
         """`view` follows `old` here."""
         if old is None:
             return

@@ -10,7 +10,7 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
 from pygroups.core.standing import Standing
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from .suspicion import Suspicion
 
@@ -96,7 +96,7 @@ class Proposal(msgspec.Struct, array_like=True):
     """The next view, and the sides that it comes from: one in a view change, several in a merge."""
 
     ballot: Ballot  # under which it is to be accepted
-    view: View
+    view: AgreedView
     sides: Annotated[tuple[Side, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
     primary: bool
     standings: Annotated[dict[Address, Standing], Meta(max_length=MEMBERS_MAX)] = {}  # of those who go on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pygroups.core import events
 from pygroups.core.layer import NEVER
-from pygroups.core.view import View, ViewId
+from pygroups.core.view import AgreedView, ViewId
 
 from .heads import Join, Refuse
 from .membership import Membership, Phase
@@ -43,7 +43,7 @@ class Joining:
             if self.invited_until < NEVER:
                 self.env.count("founding put off")
                 return None  # who invited it may be gone, and others may have the view that it is in: ask again
-            view = View(ViewId(membership.highest + 1, me), (me,), (self.env.contact,))
+            view = AgreedView(ViewId(membership.highest + 1, me), (me,), (self.env.contact,))
             return events.NewView(view, None, view.members, view.members, (), membership.primary, None)
         members = sorted(event.members)
         self.env.rng.shuffle(members)

@@ -12,7 +12,7 @@ from pygroups.core import events
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.standing import Standing
-from pygroups.core.view import Ballot, View, ViewId
+from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from . import decide
 from .heads import Proposal, Side
@@ -88,8 +88,8 @@ class Membership(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.phase = Phase.NEW
-        self.view: View | None = None
-        self.primary = True  # a hint, see View.primary
+        self.view: AgreedView | None = None
+        self.primary = True  # a hint, see View.primary of the channel
         self.standing: Standing = True  # to the group's state; told by state_transfer, where there is one
         self.leaving = False
         self.highest = 0  # of all ballots and views heard of
@@ -99,7 +99,7 @@ class Membership(Layer):
         self.later: dict[tuple[Address, type], object] = {}  # of a view that is decided and not installed here yet
 
     @property
-    def current(self) -> View:
+    def current(self) -> AgreedView:
         """The view, for those that ask only while there is one."""
         assert self.view is not None
         return self.view

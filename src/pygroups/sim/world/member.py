@@ -18,7 +18,7 @@ from pygroups.core.limits import MILLISECOND
 from pygroups.core.stack import Stack
 from pygroups.core.top import Top
 from pygroups.core.turn import deal, settle
-from pygroups.core.view import View
+from pygroups.core.view import AgreedView
 from pygroups.journal.writer import MemoryJournal
 
 from ..schedules.schedule import Habits, stream
@@ -82,7 +82,7 @@ class Member:
         self.habits = habits
         self.drift = habits.drift
         self.journal: MemoryJournal | None = None
-        self.view: View | None = None
+        self.view: AgreedView | None = None
         self.born = world.agenda.now
         self.ended = ""  # why, once it has
         self.leaving = False
