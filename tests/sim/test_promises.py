@@ -243,6 +243,7 @@ GOOD = {
     "a joiner needs nothing of before": "window 8\nview 1 AB: A B\nsend A\nsend A\nA1: A B\nA2: A B\nread B: A:3\n"
     "view 2 ABC: A B\nsend A\nview 2 ABC: C (alone) (as A:3)",
     "who is gone reads nothing": SMALL + "view 2 AB: A B\nsend A",
+    "soon after trouble anybody may be out": "view 1 ABC: A B C\nafter 60000 ms\ntrouble\nview 2 AB: A B",
     "half with its first is primary": "view 1 ABCD: A B C D\nview 2 AD: A D\nview 3 A: A",
     "a leaver takes part": "view 1 ABC: A B C\nleave A\nleave B\nview 2 C: C",
     "a leave within a second": "undisturbed\nview 1 AB: A B\nafter 2000 ms\nleave B\nview 2 A: A\nafter 999 ms\n"
@@ -347,6 +348,7 @@ PLANTED = [
     ("view-accuracy", "undisturbed\nview 1 ABC: A B C\nview 2 ABC: A B\nview 2C C: C"),
     ("view-accuracy", "undisturbed\nview 1 ABC: A B C\nleave B\ncrash A\nview 2 C: C\nstop C knowing 1 to 0"),
     ("view-accuracy", "undisturbed\nview 1 AB: A B\nview 1C C: C\nquiet A B C"),
+    ("view-accuracy", "view 1 ABC: A B C\nafter 60000 ms\nview 2 AB: A B"),
     ("buffers-drain", "view 1 AB: A B\nquiet A B holding window"),
     ("stability-safety", START + "A1: A B\nstable A below 2"),
     ("stability-safety", START + "A1: B C\ndelivered A below 2"),

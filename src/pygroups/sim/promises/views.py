@@ -84,8 +84,9 @@ class TransitionalSet(Check):
 
 
 class ViewAccuracy(Check):
-    """While nothing makes a living process look dead, a view loses only who began to leave or ended, and nobody is left
-    behind.  What quiet.py says of the end is the other half of this promise."""
+    """While nothing makes a living process look dead, a view loses only members that began to leave or ended, and nobody
+    is left behind; a view loses no others in a later calm either.  What quiet.py says of the end is the other half of
+    this promise."""
 
     promises = ("view-accuracy",)
 
@@ -113,7 +114,7 @@ class ViewAccuracy(Check):
     def viewed(self, view: Viewed) -> None:
         before = self.last.get(view.member)
         self.last[view.member] = view
-        if not self.undisturbed:
+        if not self.undisturbed and not self.around.calm_since(self.around.clock()):
             return
         self.judged += 1
         for member in before.members if before is not None else ():
