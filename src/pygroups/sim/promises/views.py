@@ -84,9 +84,8 @@ class TransitionalSet(Check):
 
 
 class ViewAccuracy(Check):
-    """While nothing makes a living process look dead, a view loses only members that began to leave or ended, and nobody
-    is left behind; a view loses no others in a later calm either.  What quiet.py says of the end is the other half of
-    this promise."""
+    """While nothing makes a living process look dead, a view loses only members that began to leave or ended, and
+    nobody is left behind; in a later calm a view loses no others either.  quiet.py judges the end."""
 
     promises = ("view-accuracy",)
 
