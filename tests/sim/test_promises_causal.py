@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pygroups.core.limits import Config
 from pygroups.sim.promises.causal import Causal
 from pygroups.sim.promises.facts import Check
 from pygroups.sim.promises.judge import Judge
@@ -38,11 +39,12 @@ PLANTED = {
 }
 
 
-def played(text: str) -> Judge:
+def played(text: str, marks_max: int = 100_000) -> Judge:
     history = History("total")
     messages = Messages()
     checks: list[Check] = [messages, Causal(messages)]
     history.judge = Judge(checks, goes_on=True)
+    history.judge.around.config = Config(marks_max=marks_max)
     history.play(text)
     return history.judge
 
@@ -59,6 +61,12 @@ def test_an_effect_before_its_cause_is_found(name: str) -> None:
     (witness,) = [witness for witness in played(text).found if witness.promise == "causal"]
     *_, last = text.splitlines()
     assert (witness.message.split("@")[0], witness.member[0]) == (last[0], last[-1])
+
+
+@pytest.mark.parametrize(("marks_max", "found"), [(1, []), (2, ["causal"])])
+def test_a_member_forgets_origins_outside_the_view_beyond_marks_max(marks_max: int, found: list[str]) -> None:
+    text = "view 1 ABE: A B E\nsend A\nA1: A B E\nsend E\nE1: A B E\nsend B\nview 2 B: B (as E:2)\nB1: B"
+    assert [witness.promise for witness in played(text, marks_max).found] == found
 
 
 def test_an_effect_is_not_judged_where_the_order_is_broken() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Any
 
 from pygroups.core.address import Address
@@ -10,8 +10,12 @@ from pygroups.core.events import Positions
 from pygroups.core.run import Run
 
 
-def forget_outside(marks: dict[Address, Any], members: Container[Address], most: int) -> None:
-    """Of origins outside the view keep the `most` heard of last: a former member's late runs must not come again."""
+def forget_outside(marks: dict[Address, Any], members: Collection[Address], most: int) -> None:
+    """Keep of the origins outside the view the `most` that were in a view last, because late runs of a former member must
+    not be delivered again.  To be called in each view; `marks` is sorted by the last view of its origins."""
+    for member in members:
+        if member in marks:
+            marks[member] = marks.pop(member)
     if len(marks) > most:
         outside = [origin for origin in marks if origin not in members]
         for origin in outside[: max(0, len(outside) - most)]:

@@ -13,6 +13,7 @@ from pygroups.core.view import ViewId
 
 from .facts import Check, Delivery, Viewed
 from .messages import Messages
+from .states import forgotten
 
 FOLLOWS_FROM: Final = ("total-order", "gap-free-prefix", "virtual-synchrony", "fifo", "initial-view")
 
@@ -26,6 +27,7 @@ class Causal(Check):
         self.messages = messages
         self.before: dict[Address, list[Marks]] = {}  # per origin and number
         self.views: dict[Address, dict[ViewId, None]] = {}  # that a member has been in
+        self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.met: dict[Address, dict[Address, None]] = {}  # per member, who was in a view with it
         self.founders: dict[Address, None] = {}  # who began without a given state
         self.judged = 0
@@ -37,6 +39,7 @@ class Causal(Check):
         if view.member not in self.views and view.digest is None:
             self.founders[view.member] = None
         self.views.setdefault(view.member, {})[view.id] = None
+        self.members[view.id] = view.members
         self.met.setdefault(view.member, {}).update(dict.fromkeys(view.members))
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
@@ -59,8 +62,11 @@ class Causal(Check):
                 self.broken("causal", detail, member=member, other=cause, message=message, view=delivery.view)
 
     def _counts(self, delivery: Delivery, cause: Address) -> bool:
-        """Whether the sender came along into this view; a given state may be silent about one who is long gone."""
-        if delivery.view not in self.views.get(delivery.origin, {}):
+        """Whether the sender came along into this view.  A given state may be silent about an origin that left long ago,
+        and about any that is not in the view once its giver has reached `marks_max`."""
+        view, member = delivery.view, delivery.member
+        if view is None or view not in self.views.get(delivery.origin, {}):
             return False
-        member = delivery.member
+        if forgotten(cause, self.messages.next[member], self.members[view], self.around.config.marks_max):
+            return False
         return cause in self.messages.next[member] or cause in self.met[member] or member in self.founders

@@ -110,13 +110,14 @@ def _agree(some: Marks, others: Marks, members: tuple[Address, ...], most: int) 
     """Whether no mark differs.  A side that knows `most` origins outside the view (`marks_max`) may lack others."""
     return all(
         some.get(one, 1) == others.get(one, 1)
-        or _forgotten(one, some, members, most)
-        or _forgotten(one, others, members, most)
+        or forgotten(one, some, members, most)
+        or forgotten(one, others, members, most)
         for one in {**some, **others}
     )
 
 
-def _forgotten(one: Address, marks: Marks, members: tuple[Address, ...], most: int) -> bool:
+def forgotten(one: Address, marks: Marks, members: tuple[Address, ...], most: int) -> bool:
+    """Whether these marks may lack the origin `one` because `most` other origins outside the view are in them."""
     outside = [origin for origin in marks if origin not in members]
     return one not in marks and one not in members and len(outside) >= most
 
