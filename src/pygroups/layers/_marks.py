@@ -11,8 +11,8 @@ from pygroups.core.run import Run
 
 
 def forget_outside(marks: dict[Address, Any], members: Collection[Address], most: int) -> None:
-    """Keep of the origins outside the view the `most` that were in a view last, because late runs of a former member must
-    not be delivered again.  To be called in each view; `marks` is sorted by the last view of its origins."""
+    """Keep of the origins outside the view the `most` that were in a view last: a former member's late runs must not
+    be delivered again.  To be called in each view; `marks` is sorted by the last view of its origins."""
     for member in members:
         if member in marks:
             marks[member] = marks.pop(member)

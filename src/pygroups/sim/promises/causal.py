@@ -62,8 +62,8 @@ class Causal(Check):
                 self.broken("causal", detail, member=member, other=cause, message=message, view=delivery.view)
 
     def _counts(self, delivery: Delivery, cause: Address) -> bool:
-        """Whether the sender came along into this view.  A given state may be silent about an origin that left long ago,
-        and about any that is not in the view once its giver has reached `marks_max`."""
+        """Whether the sender came along into this view.  A given state may be silent about an origin that left long
+        ago, and about any outside the view once its giver knows `marks_max` of these."""
         view, member = delivery.view, delivery.member
         if view is None or view not in self.views.get(delivery.origin, {}):
             return False
