@@ -164,7 +164,7 @@ def test_started_again_while_somebody_asks_whether_it_lives(seed: int) -> None:
     weather = Weather(delay=10 * MILLISECOND, jitter=10 * MILLISECOND)
     with scenario("A B", seed=seed, weather=weather) as group:
         a, b = group["A"].member, group["B"].member
-        group.world.connections.lose(a, b)
+        group.world.lose(a, b)
         group.pause("B")
         group.until(lambda: any(callable(item) for item in b._waiting), within=1, step=0.0001)  # A's question
         group.resume("B")

@@ -38,9 +38,9 @@ from pygroups.sim.schedules.steps import (
     Start,
     Unread,
 )
-from pygroups.sim.world.member import local_time, true_time
+from pygroups.sim.world.loop import local_time, true_time
 from pygroups.sim.world.network import Network
-from pygroups.sim.world.world import Held
+from pygroups.sim.world.virtual import Held
 from tests.sim.toy import toy_schedule
 
 TIME, MONO = PREFIX.index("time_us"), PREFIX.index("mono_us")

@@ -76,15 +76,12 @@ def test_a_state_is_written_down_in_the_view_that_it_belongs_to() -> None:
     """The member may be in the next view when it arrives; that of the journal is the state's, in real members too."""
     written: list[Record] = []
 
-    def write(_: object, records: list[Record]) -> None:
-        written.extend(records)
+    def note(kind: str, view: Any, fields: dict[str, Any]) -> None:
+        written.append((kind, view, fields))
 
-    def mark(_: object, kind: str, **fields: object) -> None:
-        written.append((kind, ViewId(3, A), fields))
-
-    world = SimpleNamespace(judge=Judge([]), write=write, mark=mark)
     agenda, rng = SimpleNamespace(after=lambda *_: None), SimpleNamespace(randint=lambda low, high: low)
-    member: Any = SimpleNamespace(address=A, world=world, agenda=agenda, rng=rng, habits=Habits())
+    parts: dict[str, Any] = {"judge": Judge([]), "agenda": agenda, "rng": rng, "habits": Habits(), "note": note}
+    member: Any = SimpleNamespace(address=A, **parts)
     view, digest = ViewId(2, A), {A: 5}
     StateKeeper(member).wanted(StateWanted(view, (B,), digest))
     data = msgspec.msgpack.encode([(*A, 5)])

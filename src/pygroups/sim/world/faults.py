@@ -76,6 +76,7 @@ def at_moments(world: World, member: Member, output: Output) -> Output:
             begin_clog(world, fault, member)
         elif isinstance(fault, Release) and world.agenda.now < fault.at:
             world.count(f"clog over at {fault.moment}")
+            world.tell("-", "a clog is over")
             world.release(fault.links)
     return output._replace(frames=frames)
 

@@ -47,7 +47,7 @@ def begin_cut(world: World, cut: Cut, names: Sequence[str]) -> None:
         world.count("cut that stays")
     _separate(world, links, cut.lasts, refused=cut.refused, stays=cut.stays)
     for src, dest in links if cut.refused else ():
-        world.connections.reset(src, dest)
+        world.reset(src, dest)
 
 
 def begin_far(world: World, far: Far) -> None:
@@ -124,7 +124,7 @@ def break_connection(world: World, action: Break) -> None:
     one, other = named(world, action.who), named(world, action.other)
     if one is not None and other is not None and one is not other:
         note(world, "connection lost", [one, other])
-        world.connections.lose(one, other)
+        world.lose(one, other)
 
 
 def _links(world: World, side: Sequence[str], others: Sequence[str] | None, way: Way) -> Links:

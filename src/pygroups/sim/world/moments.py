@@ -11,7 +11,8 @@ from pygroups.core.top import Delivered
 
 from ..schedules.schedule import stream
 from ..schedules.steps import Aimed, Crash
-from .member import Armed, Member, Trap
+from .member import Member
+from .traps import Armed, Trap
 from .world import Sending, World
 
 _DONE: Final[dict[str, Callable[[Output], bool]]] = {

@@ -5,24 +5,44 @@ The state is the simplest one that shows whether the cut is right: per origin, t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random
+from typing import Any, Protocol
 
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Marks, StateArrived, StateChunk, StateFailed, StateWanted
+from pygroups.core.events import Event, Marks, StateArrived, StateChunk, StateFailed, StateWanted
+from pygroups.core.layer import Env
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.top import checksum
 from pygroups.core.view import ViewId
 
-if TYPE_CHECKING:
-    from .member import Member
+from ..promises.judge import Judge
+from ..schedules.schedule import Habits
+from .agenda import Agenda
+
+
+class Owner(Protocol):
+    """What a state keeper needs of its process."""
+
+    agenda: Agenda
+    env: Env
+    habits: Habits
+    judge: Judge
+    rng: Random
+    ended: str
+
+    @property
+    def address(self) -> Address: ...
+    def ask(self, event: Event) -> None: ...
+    def count(self, what: str) -> None: ...
+    def note(self, kind: str, view: ViewId, fields: dict[str, Any]) -> None: ...
 
 
 class StateKeeper:
     """Gives and takes states for `member`."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Owner) -> None:
         self.member = member
         self.parts: list[bytes] = []  # of the state that arrives
         self.waits = False  # for a state, or for the news that there is none
@@ -31,8 +51,8 @@ class StateKeeper:
         """The state of now is asked for: it is taken now, and leaves a little later."""
         member = self.member
         if member.habits.state in ("raises", "hangs"):
-            member.world.count("no state given")
-            member.world.judge.state_refused(member.address)
+            member.count("no state given")
+            member.judge.state_refused(member.address)
             if member.habits.state == "raises":
                 for joiner in event.joiners:
                     member.ask(StateFailed(event.view, joiner, "get_state() raised"))
@@ -42,7 +62,7 @@ class StateKeeper:
                 member.ask(StateChunk(event.view, joiner, b"", last=True, none=True))
             return
         data = msgspec.msgpack.encode([(*origin, mark) for origin, mark in sorted(event.digest.items())])
-        member.world.judge.state_given(member.address, event.view, event.digest, data)
+        member.judge.state_given(member.address, event.view, event.digest, data)
         for joiner in event.joiners:
             self._record("state_get", event.view, data, joiner, event.digest)
             delay = member.rng.randint(0, 10 * MILLISECOND)
@@ -72,15 +92,15 @@ class StateKeeper:
         if event.none:
             self.parts, self.waits = [], False
             if self.member.env.counters.get("state that did not come in time"):
-                self.member.world.judge.keeps_no_state(self.member.address)  # others may have one: it was too slow
+                self.member.judge.keeps_no_state(self.member.address)  # others may have one: it was too slow
             else:
-                self.member.world.judge.state_none(self.member.address, event.view)
+                self.member.judge.state_none(self.member.address, event.view)
             return
         self.parts.append(event.data)
         if event.last:
             data, self.parts, self.waits = b"".join(self.parts), [], False
             digest = _marks(data)
-            self.member.world.judge.state_set(self.member.address, event.view, event.provider, digest, data)
+            self.member.judge.state_set(self.member.address, event.view, event.provider, digest, data)
             self._record("state_set", event.view, data, event.provider, digest)
 
     def begins(self) -> None:
@@ -91,7 +111,7 @@ class StateKeeper:
         """The state is that of the start of `view`; the member may have gone on to the next one when it arrives."""
         last = {origin: mark - 1 for origin, mark in digest.items() if mark > 1}
         fields = {"bytes": len(data), "checksum": checksum(data), "position": 0, "peer": peer, "digest": last}
-        self.member.world.write(self.member, [(kind, view, fields)])
+        self.member.note(kind, view, fields)
 
 
 def _marks(data: bytes) -> Marks:

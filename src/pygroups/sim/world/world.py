@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pygroups.core.address import INCARNATION_DIGITS, Address
-from pygroups.core.events import Ended, Event
+from pygroups.core.events import Event
 from pygroups.core.layer import Env, Record
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.records import plain_records
@@ -20,11 +20,12 @@ from ..promises.judge import Judge
 from ..schedules.schedule import Schedule, stream
 from ..schedules.steps import COORDINATOR, Crash, Replay
 from .agenda import Agenda
-from .connections import Connections
-from .directory import Directory
-from .member import MILLION, Member, local_time
-from .network import BURST, CALM, Network
+from .loop import MILLION, local_time
+from .member import Member
+from .network import CALM, Network
+from .outside import Finder, Wires
 from .story import Story
+from .virtual import VirtualWorld
 
 WALL_CLOCK: Final = 1_700_000_000_000_000  # what all wall clocks show when the world begins
 Sending = tuple[tuple[Address, ...], list[bytes]]  # who gets which frames
@@ -36,22 +37,7 @@ def group_of(schedule: Schedule) -> str:
     return f"seed-{schedule.seed}"
 
 
-class Held:
-    """Something that waits behind a clog, to be done once."""
-
-    __slots__ = ("args", "do")
-
-    def __init__(self, do: Callable[..., None], args: tuple[Any, ...]) -> None:
-        self.do: Callable[..., None] | None = do
-        self.args = args
-
-    def let_go(self) -> None:
-        (do, args), self.do, self.args = (self.do, self.args), None, ()  # nothing of it is kept
-        if do is not None:
-            do(*args)
-
-
-class World:
+class World(VirtualWorld[Member]):
     """Plays one schedule.  `build` makes the stack of a member from its env; `at_moments` is faults.at_moments, which
     knows this module and is not known by it."""
 
@@ -74,18 +60,10 @@ class World:
         self.judges_journals = journals or any(
             isinstance(action, Crash) and action.leaves == "unwritten" for action in schedule.actions
         )
-        self.agenda = Agenda()
-        self.network = Network(schedule.seed, schedule.weather)
-        self.directory = Directory()
+        super().__init__(Agenda(), Network(schedule.seed, schedule.weather), stream(schedule.seed, "world"))
         self.config = Config(**schedule.config)
-        self.running: dict[str, Member] = {}  # by name
-        self.beside: dict[Address, Member] = {}  # processes under a name that another one had, or of another profile
-        self.lives: dict[Address, Member] = {}  # all there ever were, by address
         self.births: dict[str, int] = {}  # how often each name was started
         self.wall_ahead: dict[str, int] = {}  # by how much the wall clock of a host was set ahead, or back
-        self.counters: dict[str, int] = {}
-        self.rng = stream(schedule.seed, "world")
-        self.connections = Connections(self)
         self.phase = 0  # how often everything has healed: what an earlier fault would end is over already
         self.staying: list[Callable[[], None]] = []  # brings back what stays when the rest heals
         self.changes = 0  # how often a process began, ended or stood still because the schedule says so
@@ -94,14 +72,8 @@ class World:
         around = judge.around
         around.clock, around.restless, around.config = lambda: self.agenda.now, self.is_restless, self.config
         around.trip, around.journals = schedule.trip, self.judges_journals
-        self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, what a clog holds, or held before
         self._keeps_for = max((step.since for step in schedule.actions if isinstance(step, Replay)), default=0)
         self._kept: dict[tuple[str, str], deque[Kept]] = {}  # by hosts, what may be replayed
-        self._mourned: dict[tuple[Address, Address], None] = {}  # who was told of whose end
-
-    def count(self, what: str, by: int = 1) -> None:
-        """Add to a counter of this world."""
-        self.counters[what] = self.counters.get(what, 0) + by
 
     def tell(self, who: str, what: str | Event) -> None:
         """Tell the story, if somebody listens."""
@@ -120,20 +92,19 @@ class World:
         """A new life begins under `name`, unless one lives."""
         if name in self.running:
             return
-        member = self.running[name] = self._live(name)
+        member = self._live(name, beside=False)
         self.changes += 1
         member.join()
 
     def start_beside(self, name: str, *, stranger: bool) -> Member:
         """Another process begins under a name that is taken, or one with another profile."""
-        member = self._live(name)
-        self.beside[member.address] = member
+        member = self._live(name, beside=True)
         if stranger:
             member.env.fingerprint = "another profile"
         member.join()
         return member
 
-    def _live(self, name: str) -> Member:
+    def _live(self, name: str, *, beside: bool) -> Member:
         birth = self.births[name] = self.births.get(name, 0) + 1
         seed, now = self.schedule.seed, self.agenda.now
         digits = stream(seed, "life", name, birth).getrandbits(4 * INCARNATION_DIGITS)
@@ -142,8 +113,10 @@ class World:
         shown = local_time(now, habits.drift)
         env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=True)
         env.contact, env.run_records = name, self.judges_journals  # else for nobody: the judge knows from events
-        member = Member(self, address, env, self.build(env), habits)
-        self.lives[address] = member
+        chance = stream(seed, "process", address.name, address.incarnation)
+        member = Member(self, address, env, self.build(env), habits, chance)
+        member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
+        self.begins(member, beside=beside)
         if self.journals:
             member.journal = MemoryJournal(group_of(self.schedule), name, address.incarnation, self.schedule.profile)
             self.mark(member, "start", gauges={"bound_us": self.schedule.bound, "epsilon_ppm": 0})
@@ -153,16 +126,8 @@ class World:
 
     def gone(self, member: Member) -> None:
         """The process of `member` ends: its kernel closes what it had open."""
-        member.ended = member.ended or "crashed"
-        if self.running.get(member.address.name) is member:
-            del self.running[member.address.name]
-        elif self.beside.pop(member.address, None) is None:
+        if not self.ends(member):
             return
-        self.directory.ended(member.address)
-        for other in list(self.running.values()):
-            if other.address in member.routes or member.address in other.routes:
-                delay = self.network.delay(member.address.name, other.address.name)
-                self.agenda.after(delay + self.rng.randint(0, 3 * MILLISECOND), self._mourn, other, member.address)
         if member.ended == "excluded" and self.schedule.rejoin:
             self.agenda.after(200 * MILLISECOND, self._again, member.address.name)
 
@@ -180,39 +145,22 @@ class World:
         self.judge.crashed(member.address)
         self.gone(member)
 
-    def _mourn(self, member: Member, dead: Address) -> None:
-        """`member`'s connection with `dead` ends, if the news can reach it; once."""
-        if self.waits(dead.name, member.address.name, self._mourn, member, dead):
-            return
-        key = (member.address, dead)
-        if key in self._mourned or not self.network.is_open(dead.name, member.address.name):
-            return
-        self._mourned[key] = None
-        member.arrive(Ended(dead))
-
     # -- the network
 
-    def send(self, member: Member, dest: Address, frames: Sequence[bytes]) -> None:
-        """`member` hands frames for `dest` to its kernel."""
-        if dest not in member.routes:
-            self.count("no route", len(frames))
-            return
-        src, agenda, arrivals = member.address, self.agenda, self.network.arrivals
-        now = agenda.now
-        if self._keeps_for:
-            self._keep(now, src, dest, frames)
-        if self.to_lose == (src.name, dest.name) and frames:
-            frames, self.to_lose = frames[1:], None
-            self.judge.around.lost_at = now
-            self.count("frame of a lone message lost")
-        for frame in frames:
-            for delay, arriving, outlives in arrivals(src.name, dest.name, frame):
-                agenda.at(now + delay, self._arrive, src, dest, arriving, outlives)
+    def send(self, process: Member, dest: Address, frames: Sequence[bytes]) -> None:
+        """`process` hands frames for `dest` to its kernel; some are kept for a replay, and one may be lost."""
+        if (self._keeps_for or self.to_lose) and dest in process.routes:
+            self._keep(process.address, dest, frames)
+            if self.to_lose == (process.address.name, dest.name) and frames:
+                frames, self.to_lose = frames[1:], None
+                self.judge.around.lost_at = self.agenda.now
+                self.count("frame of a lone message lost")
+        super().send(process, dest, frames)
 
-    def _keep(self, now: int, src: Address, dest: Address, frames: Sequence[bytes]) -> None:
-        kept = self._kept.setdefault((src.name, dest.name), deque())
+    def _keep(self, src: Address, dest: Address, frames: Sequence[bytes]) -> None:
+        now, kept = self.agenda.now, self._kept.setdefault((src.name, dest.name), deque())
         kept += [(now, src, dest, frame) for frame in frames]
-        while kept[0][0] < now - self._keeps_for:
+        while kept and kept[0][0] < now - self._keeps_for:
             kept.popleft()
 
     def replay(self, src: str, dest: str, since: int) -> None:
@@ -221,41 +169,11 @@ class World:
         for then, sender, receiver, frame in self._kept.get((src, dest), ()):
             if then >= self.agenda.now - since:
                 self.network.counters["replayed"] += 1
-                self.agenda.after(delay, self._arrive, sender, receiver, frame, True)
+                self.agenda.after(delay, self.arrives, sender, receiver, frame, True)
 
-    def _arrive(self, src: Address, dest: Address, frame: bytes, outlives: bool) -> None:
-        network = self.network
-        if network.cuts and not network.is_open(src.name, dest.name):
-            network.counters["cut"] += 1
-            return
-        if network.clogs and self.waits(src.name, dest.name, self._arrive, src, dest, frame, outlives):
-            return
-        receiver = self.lives[dest]
-        if outlives and receiver.ended:
-            receiver = self.running.get(dest.name, receiver)
-        if not receiver.ended:
-            receiver.arrive((src, frame))
-            return
-        sender = self.lives[src]  # the host is there and knows no such connection
-        if not sender.ended:
-            self.agenda.after(self.network.delay(dest.name, src.name), self._mourn, sender, dest)
-
-    def waits(self, src: str, dest: str, do: Callable[..., None], *args: Any) -> bool:
-        """Whether the link is clogged: `do` is then called when that is over."""
-        wait = self.network.held(src, dest, self.agenda.now) if self.network.clogs else None
-        if wait is not None:
-            held = Held(do, args)
-            self.held.setdefault((src, dest), []).append(held)
-            self.agenda.after(wait, held.let_go)
-        return wait is not None
-
-    def release(self, links: Iterable[tuple[str, str]]) -> None:
-        """These are not clogged any more; what they held arrives in a burst."""
-        self.tell("-", "a clog is over")
-        for src, dest in links:
-            chance = self.network.unclog(src, dest)
-            for held in self.held.pop((src, dest), ()):
-                self.agenda.after(int(chance.random() * BURST), held.let_go)
+    def trapped(self, member: Member, output: Output) -> Output:
+        """The layers of `member` have left this in a turn: let the faults happen that waited for it."""
+        return self.at_moments(self, member, output)
 
     # -- who is meant
 
