@@ -16,7 +16,7 @@ NOTE = Path(__file__).parents[2] / "docs" / "layers" / "gms.md"
 
 def picture() -> str:
     """The attempt as a state diagram: on each arrow the input, and after the slash what the leader does."""
-    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {_name(Stage.READY)}: Ready to all"]
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {_name(Stage.READY)}: send Ready"]
     for (stage, what), step in STEPS.items():
         deed = "" if step.deed is Deed.NOTHING else f" / {step.deed.value}"
         lines.append(f"    {_name(stage)} --> {_name(step.stage)}: {what.value}{deed}")

@@ -37,30 +37,30 @@ ENDS: Final = (Stage.DECIDED, Stage.UNNEEDED, Stage.FAILED, Stage.GIVEN_UP, Stag
 class Input(Enum):
     """What an attempt is told."""
 
-    WANTED = "all are here, and a change is wanted"
-    CALM = "all are here, and no change is wanted"
+    WANTED = "the roll call ends, and a change is due"
+    CALM = "the roll call ends, and no change is due"
     HELD = "CollectAck"
-    ALL_HELD = "CollectAck of the last that must answer"
+    ALL_HELD = "the last CollectAck that is needed"
     ACCEPT = "Accept"
-    AGREED = "Accept that decides"
+    AGREED = "the last Accept that is needed"
     FETCHES = "Fetches"
     LOW = "Low"
     LATE = "no answer in time"
     SUSPECTED = "a member that was asked is suspected"
-    OUTRANKED = "a member ranked before leads again"
-    OVERTAKEN = "this member is bound to a higher ballot"
+    OUTRANKED = "another member leads"
+    OVERTAKEN = "this member answers a higher ballot"
 
 
 class Deed(Enum):
     """What the leader of an attempt does next."""
 
-    COLLECT = "Collect to all members that are not suspected"
-    PROPOSE = "Propose to all that were asked"
-    INSTALL = "Install to all that were asked"
-    WAIT_ON = "wait on, with new patience"
-    AGAIN_NOW = "begin again at once"
-    AGAIN_LATER = "begin again after a pause"
-    HAND_ON = "Stuck to the member that leads"
+    COLLECT = "send Collect"
+    PROPOSE = "send Propose"
+    INSTALL = "send Install"
+    WAIT_ON = "restart the timeout"
+    AGAIN_NOW = "retry at once"
+    AGAIN_LATER = "retry after a pause"
+    HAND_ON = "send Stuck to the leader"
     NOTHING = "nothing"
 
 

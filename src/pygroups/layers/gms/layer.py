@@ -3,8 +3,8 @@
 This file is the layer: what comes in goes to the part that answers it, and what was decided is installed.  Each part
 uses only those before it:
 
-heads.py          what goes on the wire
 suspicion.py      how each member is suspected
+heads.py          what goes on the wire
 decide.py         the decisions, as pure functions
 membership.py     the view, who leads it, and what this member is bound to
 joining.py        how a process comes into a group, or founds one
