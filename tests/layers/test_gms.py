@@ -199,6 +199,17 @@ def member_of_three(name: Address) -> Gms:
     return gms
 
 
+@pytest.mark.parametrize(("ended", "asks"), [(B, True), (SECOND_B, False), (D, False)])
+def test_the_leader_is_asked_because_of_members_alone(ended: Address, asks: bool) -> None:
+    """A process that is not in the view may end: no view change is to come of it, and nobody would stop asking."""
+    gms = member_of_three(C)
+    gms.up_event(events.Suspect(ended, proven=True))
+    while gms.wake < SECOND:
+        gms.env.now = gms.wake
+        gms.timer()
+    assert (A in [to for to, head in told(gms) if isinstance(head, Ready)]) is asks
+
+
 def test_a_joiner_that_asks_again_gets_the_installation_from_those_who_came_with_it() -> None:
     """A, which was to tell B, may be gone; once all have the installation, nobody has to keep it."""
     gms = member_of_three(C)

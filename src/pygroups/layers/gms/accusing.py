@@ -36,7 +36,7 @@ class Accusing:
         if membership.phase is not Phase.MEMBER:
             return
         view = membership.current
-        own = {member: how for member, how in membership.suspicions.own().items() if member in view.members}
+        own = membership.suspicions.own(view.members)
         if own == self.accused:
             return
         if self.env.now < self.accused_at + self.env.config.batch:

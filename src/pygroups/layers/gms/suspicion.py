@@ -63,10 +63,11 @@ class Suspicions(Container[Address]):
         deaf = [other for other in here if other != member and member in self.accusations.get(other, ())]
         return 2 * len(deaf) > len(here)
 
-    def own(self) -> dict[Address, Suspicion]:
-        """Whom this member suspects by its own evidence, for the others to hear.  That a member is elsewhere is no news
-        to them: it tells them itself."""
-        return {m: how for m, how in self.known.items() if how is not Suspicion.ELSEWHERE}
+    def own(self, members: Container[Address]) -> dict[Address, Suspicion]:
+        """Which of these members this member suspects by its own evidence, for the others to hear.  That a member is
+        elsewhere is no news to them: it tells them itself.  What is known of a process outside the view concerns joins
+        only."""
+        return {m: how for m, how in self.known.items() if m in members and how is not Suspicion.ELSEWHERE}
 
     def pairs(self, members: Iterable[Address]) -> Iterator[tuple[Address, Address]]:
         """Pairs of these of which at least one suspects the other."""

@@ -61,7 +61,8 @@ class Verification:
         only others suspect somebody, which the leader looks into by itself."""
         suspicions, now, ready_timeout = self.membership.suspicions, self.env.now, self.env.config.ready_timeout
         moment = ready_timeout // AGAIN
-        matter = (suspicions.own(), self.env.me in suspicions.accusations.get(before[0], ()))
+        own = suspicions.own(self.membership.current.members)
+        matter = (own, self.env.me in suspicions.accusations.get(before[0], ()))
         news, self.questioned = (*matter, before) != self.questioned, (*matter, before)
         if news and any(matter):
             self.ask_at = now + (len(before) - 1) * moment
