@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pygroups.core.address import Address
-from pygroups.core.events import Announce, Consumed, Event, Find, Found, Join, Marks, StateChunk, StateWanted
+from pygroups.core.driver_events import Announce, Find, Found
+from pygroups.core.events import Consumed, Event, Join, Marks, StateChunk, StateWanted
 from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Announce, Contacts, Disconnect, Find, Probe
 from pygroups.core.errors import PeerError, UsageError
-from pygroups.core.events import Announce, Contacts, Disconnect, Event, Find, NewView, Probe
+from pygroups.core.events import Event, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Announce, Event, Find, NewView
+from pygroups.core.driver_events import Announce, Find
+from pygroups.core.events import Event, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from contextlib import closing
 
-from pygroups.core.events import Answered, Dead, Ended
+from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.turn import Source
 from pygroups.drivers.hello import LENGTH, Welcome, said
 from pygroups.wire.frame import VERSION

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Found
 from pygroups.core.errors import NotBuilt, UsageError
-from pygroups.core.events import Found
 from pygroups.core.limits import Config
 from pygroups.drivers.directory import Directory
 from pygroups.drivers.places import Place, default_place, parse_discovery

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import Ended
+from pygroups.core.driver_events import Ended
 from pygroups.drivers.door import READ_BYTES
 from pygroups.drivers.hello import LENGTH, Hello, said
 from pygroups.wire.frame import VERSION

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import Consumed, Event, Excluded, Found, Join, Leave, Marks, NewView
+from pygroups.core.driver_events import Contacts, Disconnect, Found, Probe
+from pygroups.core.events import Consumed, Event, Excluded, Join, Leave, Marks, NewView
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
@@ -314,11 +315,10 @@ def test_statistics_come_again_and_keep_the_entry_young() -> None:
 
 def test_commands_of_the_stack_are_obeyed() -> None:
     async def story() -> None:
-        from pygroups.core import events
 
         world = World()
         await joined(world)
-        world.stack.layers[1].below += [events.Probe(B), events.Disconnect(B), events.Contacts({B: "x:1"})]
+        world.stack.layers[1].below += [Probe(B), Disconnect(B), Contacts({B: "x:1"})]
         world.member.schedule()
         world.member.ask(Consumed({}))
         await settled()

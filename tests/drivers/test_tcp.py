@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Answered, Dead, Ended
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX, Config
 from pygroups.core.turn import Source
 from pygroups.drivers.hello import FAREWELL, LENGTH, Hello, Welcome, said

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Answered, Dead, Ended, Event
+from pygroups.core.events import Event
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
 from pygroups.drivers.contacts import Contact, parse_contact

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Announce, Event, Excluded, Find, Found, Gone, Join, Leave, NewView
+from pygroups.core.driver_events import Announce, Find, Found
+from pygroups.core.events import Event, Excluded, Gone, Join, Leave, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run

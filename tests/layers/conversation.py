@@ -45,7 +45,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from pygroups.core import events
+from pygroups.core import driver_events, events
 from pygroups.core.address import Address
 from pygroups.core.events import Event, NewView
 from pygroups.core.layer import NEVER, Env, Layer
@@ -235,7 +235,7 @@ class Conversation:
 
     def do_event(self, name: str, way: str, kind: str, *fields: str) -> None:
         member = self.members[name]
-        event = self._struct(getattr(events, kind), fields)
+        event = self._struct(getattr(events, kind, None) or getattr(driver_events, kind), fields)
         assert way in ("up", "down"), f"an event goes up or down, not {way}"
         (member.stack.happened if way == "up" else member.stack.asked)(event, self.now)
         self._end_turn(member)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Announce, Find, Found, Gone, NewView
+from pygroups.core.driver_events import Announce, Find, Found
+from pygroups.core.events import Gone, NewView
 from pygroups.core.layer import Env
 from pygroups.core.limits import Config
 from pygroups.core.view import AgreedView, ViewId

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Disconnect, Event, Heard, NewView, Probe, Silent, VerifyLife
+from pygroups.core.driver_events import Disconnect, Probe
+from pygroups.core.events import Event, Heard, NewView, Silent, VerifyLife
 from pygroups.core.layer import Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run

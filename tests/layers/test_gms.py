@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pygroups.core import events
+from pygroups.core import driver_events, events
 from pygroups.core.address import Address
 from pygroups.core.layer import Env
 from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
@@ -104,7 +104,7 @@ def leader_of_two() -> Gms:
     env.contact = "a"
     gms = Gms(env)
     gms.down_event(events.Join())
-    gms.up_event(events.Found({}, may_found=True))
+    gms.up_event(driver_events.Found({}, may_found=True))
     view = AgreedView(ViewId(2, A), (A, B), ("a", "b"))
     assert gms.view is not None
     gms.install(Proposal(view.id, view, (Side(gms.view.id, (A,), {A: 0}, {A: A}),), True), None)
@@ -428,12 +428,12 @@ def test_a_joiner_that_was_invited_founds_only_when_nothing_comes_of_it() -> Non
     assert events.Invited(True) in gms.below, "while that is open nobody else founds either"
     env.now = 2 * env.config.flush_timeout - 1
     gms.timer()
-    gms.up_event(events.Found({}, may_found=True))
+    gms.up_event(driver_events.Found({}, may_found=True))
     assert gms.view is None
     env.now += 1
     gms.timer()
     assert events.Invited(False) in gms.below
-    gms.up_event(events.Found({}, may_found=True))
+    gms.up_event(driver_events.Found({}, may_found=True))
     assert gms.view is not None and gms.view.members == (B,)
 
 

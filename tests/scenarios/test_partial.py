@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import Dead, Silent
+from pygroups.core.driver_events import Dead
+from pygroups.core.events import Silent
 from pygroups.core.limits import MILLISECOND
 from pygroups.sim import ScenarioGroup, scenario
 from pygroups.sim.schedules.schedule import Weather

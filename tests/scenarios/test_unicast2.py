@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.core.events import Dead
+from pygroups.core.driver_events import Dead
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.run import Run
 from pygroups.layers._unicast_heads import DATA, Ack

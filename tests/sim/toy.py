@@ -11,7 +11,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from pygroups.core.events import Announce, Consumed, Contacts, Event, Find, Found, Freed, Join, NewView, Stability
+from pygroups.core.driver_events import Announce, Contacts, Find, Found
+from pygroups.core.events import Consumed, Event, Freed, Join, NewView, Stability
 from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run

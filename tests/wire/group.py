@@ -7,21 +7,8 @@ from collections import deque
 from collections.abc import Callable
 
 from pygroups.core.address import Address
-from pygroups.core.events import (
-    Announce,
-    Answered,
-    Consumed,
-    Dead,
-    Ended,
-    Event,
-    Find,
-    Found,
-    Join,
-    Marks,
-    Probe,
-    StateChunk,
-    StateWanted,
-)
+from pygroups.core.driver_events import Announce, Answered, Dead, Ended, Find, Found, Probe
+from pygroups.core.events import Consumed, Event, Join, Marks, StateChunk, StateWanted
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.records import plain_records

@@ -8,6 +8,7 @@ from typing import Final
 
 from pygroups.core import events as core
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Found
 from pygroups.core.errors import ChannelClosed, Excluded, NameTaken, Refused
 from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND
@@ -96,7 +97,7 @@ class Session:
         network.count = directory.count = member.stack.env.count
 
     def _found(self, event: core.Event) -> None:
-        if isinstance(event, core.Found):
+        if isinstance(event, Found):
             self.found = tuple(event.members)
         self.member.happened(event)
 

@@ -7,12 +7,12 @@ from operator import attrgetter
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from .address import Address
+from .driver_events import COMMANDS
 from .errors import PeerError, UsageError
-from .events import Announce, Contacts, Disconnect, Event, Find, NewView, Probe
+from .events import Event, NewView
 from .layer import Env, Layer, Record
 from .run import Run
 
-COMMANDS = (Announce, Contacts, Disconnect, Find, Probe)  # events for the driver
 WAKE: Final = attrgetter("wake")
 
 

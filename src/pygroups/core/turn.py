@@ -12,7 +12,8 @@ from enum import Enum
 from typing import Protocol
 
 from .address import Address
-from .events import Announce, Consumed, Contacts, Disconnect, Event, Find, NewView, Probe
+from .driver_events import Announce, Contacts, Disconnect, Find, Probe
+from .events import Consumed, Event, NewView
 from .layer import Record
 from .run import Run
 from .stack import Output, Stack

@@ -17,8 +17,9 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Found
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Event, Found
+from pygroups.core.events import Event
 from pygroups.core.limits import SECOND, Config
 
 from .entries import Entry, address_of, founders_lock, is_at, living, own_folder, text_of, written

@@ -16,8 +16,9 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Ended
 from pygroups.core.errors import PeerError
-from pygroups.core.events import Ended, Event
+from pygroups.core.events import Event
 from pygroups.core.limits import SECOND, Config
 
 from .hello import Hello, said, welcome

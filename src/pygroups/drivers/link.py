@@ -14,7 +14,8 @@ from itertools import islice
 from typing import Final, Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.events import Answered, Dead, Ended, Event
+from pygroups.core.driver_events import Answered, Dead, Ended
+from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND, SECOND
 
 from . import dialer

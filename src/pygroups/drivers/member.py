@@ -14,7 +14,8 @@ from typing import Final, Protocol
 import msgspec
 
 from pygroups.core import turn
-from pygroups.core.events import Consumed, Event, Found
+from pygroups.core.driver_events import Found
+from pygroups.core.events import Consumed, Event
 from pygroups.core.layer import NEVER, Record
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.records import PlainRecord, plain_records

@@ -12,8 +12,9 @@ import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Answered
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Answered, Event
+from pygroups.core.events import Event
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Answered
 from pygroups.core.errors import PeerError, UsageError
-from pygroups.core.events import Answered, Event
+from pygroups.core.events import Event
 from pygroups.core.limits import HELLO_MAX, SECOND, Config
 from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION

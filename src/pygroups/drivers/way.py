@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.events import Answered, Dead, Ended, Event
+from pygroups.core.driver_events import Answered, Dead, Ended
+from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 
 from .book import Reach

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pygroups.core.events import Announce, Event, Gone, Invited, NewView
+from pygroups.core.driver_events import Announce
+from pygroups.core.events import Event, Gone, Invited, NewView
 from pygroups.core.layer import Env, Layer
 
 

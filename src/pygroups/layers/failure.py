@@ -12,22 +12,8 @@ from typing import ClassVar
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import (
-    Answered,
-    Dead,
-    Disconnect,
-    Ended,
-    Event,
-    Gone,
-    Heard,
-    HeartbeatOf,
-    LifeVerified,
-    NewView,
-    Probe,
-    Proven,
-    Silent,
-    VerifyLife,
-)
+from pygroups.core.driver_events import Answered, Dead, Disconnect, Ended, Probe
+from pygroups.core.events import Event, Gone, Heard, HeartbeatOf, LifeVerified, NewView, Proven, Silent, VerifyLife
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId

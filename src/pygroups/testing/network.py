@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pygroups.core.address import Address
-from pygroups.core.events import Answered, Dead, Ended, Event
+from pygroups.core.driver_events import Answered, Dead, Ended
+from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.turn import Source
 from pygroups.sim.world.directory import Directory

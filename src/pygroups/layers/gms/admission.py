@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pygroups.core.address import Address
-from pygroups.core.events import Contacts, VerifyLife
+from pygroups.core.driver_events import Contacts
+from pygroups.core.events import VerifyLife
 from pygroups.core.fingerprint import difference
 from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pygroups.core import events
+from pygroups.core import driver_events, events
 from pygroups.core.layer import NEVER
 from pygroups.core.view import AgreedView, ViewId
 
@@ -24,7 +24,7 @@ class Joining:
         if self.invited_until <= self.env.now:
             self.invited_until = NEVER
             self.membership.below.append(events.Invited(False))
-        self.membership.below.append(events.Find())
+        self.membership.below.append(driver_events.Find())
         self.membership.wake_at(self.env.now + self.env.config.join_retry)
 
     def invited(self) -> None:
@@ -34,7 +34,7 @@ class Joining:
                 self.membership.below.append(events.Invited(True))
             self.invited_until = self.env.now + 2 * self.env.config.flush_timeout
 
-    def on_found(self, event: events.Found) -> events.NewView | None:
+    def on_found(self, event: driver_events.Found) -> events.NewView | None:
         """The answer of discovery: ask members to be taken in, or found the group; returns the view of a founder."""
         membership, me = self.membership, self.env.me
         if membership.phase is not Phase.JOINING:
@@ -47,7 +47,7 @@ class Joining:
             return events.NewView(view, None, view.members, view.members, (), membership.primary, None)
         members = sorted(event.members)
         self.env.rng.shuffle(members)
-        membership.below.append(events.Contacts(event.members))
+        membership.below.append(driver_events.Contacts(event.members))
         for member in members[:ASK_MAX]:
             membership.tell(member, Join(me, self.env.contact, self.env.fingerprint))
         return None

@@ -28,7 +28,8 @@ from typing import Any, ClassVar
 
 from pygroups.core import events
 from pygroups.core.address import Address
-from pygroups.core.events import Event, Found, LifeVerified, NewView, Suspect, Unsuspect
+from pygroups.core.driver_events import Contacts, Found
+from pygroups.core.events import Event, LifeVerified, NewView, Suspect, Unsuspect
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.run import Run
 
@@ -248,7 +249,7 @@ class Gms(Membership):
         self.accusing.installed()
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
         self.whereabouts.entered(old, view)
-        self.below += [events.Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
+        self.below += [Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
         self.above.append(event)
         self.leading.installed(changed=old is not None and bool(event.joined or event.left))
         self._suspicions_changed()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 
 from pygroups.core.address import Address
-from pygroups.core.events import Found
+from pygroups.core.driver_events import Found
 
 from ..schedules.steps import How
 

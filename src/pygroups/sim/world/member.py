@@ -11,12 +11,12 @@ from random import Random
 from typing import Any, Final, Protocol
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Found
 from pygroups.core.events import (
     Block,
     Consumed,
     Event,
     Excluded,
-    Found,
     Join,
     Leave,
     NewView,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Generic
 
 from pygroups.core.address import Address
-from pygroups.core.events import Found
+from pygroups.core.driver_events import Found
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.turn import Source
 

@@ -11,7 +11,8 @@ from random import Random
 from typing import Any, Generic, Protocol, TypeVar
 
 from pygroups.core.address import Address
-from pygroups.core.events import Answered, Dead, Ended, Event
+from pygroups.core.driver_events import Answered, Dead, Ended
+from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND
 
 from .agenda import Agenda
