@@ -127,12 +127,12 @@ def test_a_table_begins_empty_whatever_an_earlier_life_left(tmp_path: Path) -> N
         ([("f", 1, "a"), ("g", 1, "x")], "records are missing: 1 of f"),
         (
             [("f", 1, "a"), ("f", 1, "a"), ("f", 2, "b"), ("g", 1, "x")],
-            "line 1 of f stands at position 1, after line 1",
+            "line 1 of f is at position 1, after line 1",
         ),
-        ([("f", 2, "b"), ("f", 1, "a"), ("g", 1, "x")], "line 2 of f stands at position 0, after line 0"),
+        ([("f", 2, "b"), ("f", 1, "a"), ("g", 1, "x")], "line 2 of f is at position 0, after line 0"),
         ([("f", 1, "a"), ("f", 2, "B"), ("g", 1, "x")], "line 2 of f has another text"),
         ([("f", 1, "a"), ("f", 2, "b"), ("f", 3, "c"), ("g", 1, "x")], "line 3 of f has another text"),
-        ([("h", 1, "a")], "line 1 of h stands at position 0, after line None"),
+        ([("h", 1, "a")], "line 1 of h is at position 0, after line None"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_found(tmp_path: Path, rows: list[tuple[str, int, str]], wrong: str) -> None:
@@ -236,7 +236,7 @@ def test_the_verdicts_are_told_and_which_promises_no_rule_judges(capsys: pytest.
     narrator.audited(outcome, Path("report.html"))
     told = capsys.readouterr().out
     assert "fifo                   held       1,234 facts judged" in told
-    assert "not judged, as no rule is there yet: causal" in told
+    assert "not judged, because these promises have no rule yet: causal" in told
 
 
 # -- the course of events
@@ -290,7 +290,7 @@ def test_one_is_killed_and_nothing_is_lost(tmp_path: Path, capsys: pytest.Captur
     told = capsys.readouterr().out
     assert "kill -9 of A, the sequencer" in told
     assert "identical and complete" in told
-    assert "all is well" in told
+    assert "success" in told
 
 
 @pytest.mark.slow
@@ -300,7 +300,7 @@ def test_the_only_one_that_sends_is_killed(tmp_path: Path, capsys: pytest.Captur
     assert direct(DemoSettings([feed], tmp_path / "out", 2, seed=1, kill=True, audit=False)) == 0
     result = json.loads((tmp_path / "out" / "demo.json").read_text())
     assert (result["counts"], result["gap_ms"]) == ({"A": 400, "B": 400}, None)
-    assert "nobody else sends" in capsys.readouterr().out
+    assert "no other member sends" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -335,7 +335,7 @@ def test_interrupted_it_leaves_no_process_behind(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            if "all have found each other" in line:
+            if "all members are in one view" in line:
                 break
         workers = children_of(process.pid)
         assert len(workers) == 4
@@ -365,8 +365,8 @@ def children_of(parent: int) -> list[int]:
     ("arguments", "sentence"),
     [
         (("--members", "1"), "--members 2 or more"),
-        (("--members", "0"), "is not from 1 to 26"),
-        (("--members", "27"), "is not from 1 to 26"),
+        (("--members", "0"), "must be from 1 to 26"),
+        (("--members", "27"), "must be from 1 to 26"),
         (("--input", "missing.csv"), "cannot be read"),
     ],
 )

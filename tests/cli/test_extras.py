@@ -39,7 +39,7 @@ def test_a_command_that_needs_spark_says_so_in_one_sentence(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     assert cli.main(command) == 2
-    sentence = f"the audit needs Spark, and {missing} cannot be found: pip install 'pygroups[spark]'{advice}"
+    sentence = f"the audit needs Spark, and {missing} is not installed: pip install 'pygroups[spark]'{advice}"
     assert capsys.readouterr() == ("", f"pygroups: {sentence}\n")
 
 

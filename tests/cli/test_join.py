@@ -133,7 +133,7 @@ def test_a_line_to_one_member_alone(shells: Any) -> None:
     c.view_of("A", "C")
     c.type(b"anybody?\n")
     code, _, err = c.end()
-    assert (code, err) == (1, "pygroups: there is no member 'B' in the group: the line was not sent\n")
+    assert (code, err) == (1, "pygroups: the line was not sent: the group has no member 'B'\n")
     assert [event["event"] for event in a.end(send=signal.SIGTERM)[1] if event["event"] == "message"] == []
 
 
@@ -212,7 +212,7 @@ def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--leave-at-eof")
     _, err = shell.process.communicate(b"fine\n" + b"x" * 70_000 + b"\n", timeout=30)
     assert shell.process.returncode == 2
-    assert err == b"pygroups: line 2 of the input has over 65,536 bytes, the limit of a message: split it\n"
+    assert err == b"pygroups: line 2 of the input is over the limit of a message, 65,536 bytes: split it\n"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_a_command_decides_its_exit_code(
     ("arguments", "sentence"),
     [
         (["gret"], "pygroups: there is no command 'gret'; did you mean greet?"),
-        (["nothing-like-it"], "pygroups: there is no command 'nothing-like-it'; `pygroups --help` lists them."),
+        (["nothing-like-it"], "pygroups: there is no command 'nothing-like-it'; `pygroups --help` lists the commands."),
         (["--times", "3", "greet"], "pygroups: there is no option --times before the command"),
         (["stream", "journal"], "pygroups: `pygroups stream` is not built yet;"),
         (["stream", "--help"], "pygroups: `pygroups stream` is not built yet;"),

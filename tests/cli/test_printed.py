@@ -33,8 +33,8 @@ def message(payload: bytes, sender: Address = B) -> Message:
         (view(A, C, joined=(C,), left=(B,)), "-- C joined; B left; members: A, C"),
         (view(A, B), "-- a new view; members: A, B"),
         (Suspected(B), "-- B does not answer"),
-        (Undelivered(B, range(3, 4)), "-- B has not confirmed 1 message sent to it alone"),
-        (Undelivered(B, range(3, 5)), "-- B has not confirmed 2 messages sent to it alone"),
+        (Undelivered(B, range(3, 4)), "-- B did not confirm 1 message to it alone"),
+        (Undelivered(B, range(3, 5)), "-- B did not confirm 2 messages to it alone"),
         (Left("left", []), "-- you have left the group"),
         (Left("excluded", [1]), None),
         (JournalLost("the disk is full"), None),
@@ -42,7 +42,7 @@ def message(payload: bytes, sender: Address = B) -> Message:
 )
 def test_an_event_as_a_person_reads_it(event: Happening, text: str | None) -> None:
     chat = Chat(A, "chat", echoed=True)
-    assert chat.text_of(view(A)) == "-- you are A in group chat, alone so far; each line you type goes to everyone"
+    assert chat.text_of(view(A)) == "-- you are A in group chat, alone so far; each line you type goes to all members"
     assert chat.line_of(event) == (b"" if text is None else text.encode() + b"\n")
 
 
@@ -54,7 +54,7 @@ def test_trouble_is_a_sentence() -> None:
     assert trouble(Left("left", [])) is None
     assert trouble(message(b"x")) is None
     text = trouble(Left("excluded", [3, 4]))
-    assert text is not None and "it is unknown what became of 2 messages of it" in text
+    assert text is not None and "the fate of 2 messages is unknown" in text
     assert trouble(JournalLost("the disk is full")) == "the disk is full; this member goes on without a journal"
 
 

@@ -35,7 +35,7 @@ def terminal(tmp_path: Path) -> Iterator[Open]:
 
 def test_two_people_chat(terminal: Open) -> None:
     ada = terminal("chat", "--name", "Ada")
-    ada.shows("-- you are Ada in group chat, alone so far; each line you type goes to everyone")
+    ada.shows("-- you are Ada in group chat, alone so far; each line you type goes to all members")
     bob = terminal("chat", "--name", "Bob")
     bob.shows("-- you are Bob in group chat, with Ada; ")
     ada.shows("-- Bob joined; members: Ada, Bob")
@@ -68,7 +68,7 @@ def test_a_line_to_somebody_who_is_not_there_ends_nothing(terminal: Open) -> Non
     ada = terminal("chat", "--name", "Ada", "--to", "Bob")
     ada.shows("-- you are Ada")
     ada.type("hello\n")
-    ada.shows("pygroups: there is no member 'Bob' in the group: the line was not sent")
+    ada.shows("pygroups: the line was not sent: the group has no member 'Bob'")
     bob = terminal("chat", "--name", "Bob")
     ada.shows("-- Bob joined")
     ada.type("hello again\n")
@@ -165,6 +165,6 @@ def test_whoever_is_put_out_is_told_why_and_ends_with_1(terminal: Open, tmp_path
     ada.shows("-- Bob left; members: Ada")
     os.kill(bob.process.pid, signal.SIGCONT)
     assert bob.ended() == 1
-    assert bob.lines[-1].startswith("pygroups: the group goes on without this member (excluded)")
+    assert bob.lines[-1].startswith("pygroups: the other members removed this member (excluded)")
     assert bob.screen.count("the group goes on without this member") == 1
     assert "removed this one from the group" not in bob.screen  # the library's words for the same

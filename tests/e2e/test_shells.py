@@ -173,7 +173,7 @@ def was_left_out(shell: Shell) -> None:
     assert shell.events[-1]["event"] == "left"
     assert shell.events[-1]["reason"] == "excluded"
     assert shell.errors.count("\n") == 1
-    assert shell.errors.startswith("pygroups: the group goes on without this member (excluded)")
+    assert shell.errors.startswith("pygroups: the other members removed this member (excluded)")
     assert shell.view["members"] == ["A", "B", "C"]
 
 

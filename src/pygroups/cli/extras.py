@@ -1,4 +1,4 @@
-"""What a plain `pip install pygroups` leaves out, and the sentence for a command that needs it."""
+"""The packages that a plain `pip install pygroups` leaves out, and the error of a command that needs them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from pygroups.core.errors import UsageError
 
 SPARK: Final = ("pyspark", "pyarrow", "pandas", "jinja2")
-"""The packages of the extra `spark`, all of which the audit needs."""
+"""The packages of the extra `spark`.  The audit needs all of them."""
 ARROW: Final = ("pyarrow", "numpy")
-"""Those that ingest needs."""
+"""The packages that ingest needs."""
 
 
 def check_spark(advice: str = "") -> None:
-    """Raise UsageError if a package of the audit is not installed.  `advice`: what else the user can do."""
+    """Raise UsageError if a package of the audit is not installed.  `advice`: another solution, for the message."""
     _check(SPARK, "the audit needs Spark", advice)
 
 
@@ -27,4 +27,4 @@ def _check(names: tuple[str, ...], need: str, advice: str) -> None:
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
         what = ", ".join(missing)
-        raise UsageError(f"{need}, and {what} cannot be found: pip install 'pygroups[spark]'{advice}")
+        raise UsageError(f"{need}, and {what} is not installed: pip install 'pygroups[spark]'{advice}")

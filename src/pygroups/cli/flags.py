@@ -1,4 +1,4 @@
-"""The library's errors name arguments, as Python writes them; on the command line they name the flags."""
+"""The errors of the library name Python arguments.  This module replaces them by the flags of the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _flag(name: str) -> str:
 
 @contextlib.contextmanager
 def naming_flags() -> Iterator[None]:
-    """Within it, what the library refuses is told in the words of the command line."""
+    """Within this context the errors of the library name the flags of the command line."""
     try:
         yield
     except (UsageError, Refused) as error:

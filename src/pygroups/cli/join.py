@@ -1,4 +1,4 @@
-"""`pygroups join`: a member in the shell.  Lines of standard input go to everyone; events come as text or as JSON."""
+"""`pygroups join`: a member in the shell.  It sends lines of standard input, and prints events as text or JSON."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pygroups.core.errors import NotBuilt, UsageError
 
 
 def join(group: str = "default", /, *, options: JoinOptions = DEFAULTS) -> int:
-    """Be a member in the shell: lines of input go to everyone, events are printed.
+    """Join a group from the shell: send lines of input to all members, and print events.
 
     Parameters
     ----------
     group
-        The group's name; members of one user on this machine that give the same name find each other.
+        The name of the group. Members of one user on this machine with the same group name find each other.
     """
     _check(options)
     show_warnings()
@@ -44,7 +44,7 @@ async def _member(group: str, options: JoinOptions) -> int:
 
 
 def _check(options: JoinOptions) -> None:
-    """UsageError for what cannot be, NotBuilt for what is not there yet."""
+    """Raise UsageError for wrong options, and NotBuilt for options that are not built yet."""
     for name in ("expect", "rejoin", "secret_file", "trace"):
         if getattr(options, name) not in (None, False):
             raise NotBuilt(f"--{name.replace('_', '-')} is not built yet: leave it out")
@@ -55,4 +55,4 @@ def _check(options: JoinOptions) -> None:
     if options.timeout is not None and not options.timeout >= 0:
         raise UsageError(f"--timeout {options.timeout} must be a number of seconds, 0 or more")
     if options.timeout is not None and not options.leave_at_eof:
-        raise UsageError("--timeout says how long --leave-at-eof waits: give both or neither")
+        raise UsageError("--timeout limits the wait of --leave-at-eof: give both options or neither")

@@ -1,4 +1,4 @@
-"""What `pygroups join` can be told: its options, and their help."""
+"""The options of `pygroups join`, and their help."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from pygroups.cli.options import Flag, Whole
 
 HIDDEN = Parameter(show=False)
-"""For options that the design names and that are not built: refused in one sentence, and not in the help."""
+"""For options of the design that are not built: they raise NotBuilt, and are not in the help."""
 
 
 @Parameter(name="*")
@@ -22,33 +22,33 @@ class JoinOptions:
     Parameters
     ----------
     name
-        The member's name, unique in the group; made from host and process if not given.
+        The member's name, unique in the group. By default made from the host name and the process id.
     profile
-        What the group promises: total (one order for all) or fifo (each sender's order).
+        The guarantees of the group: total (one order for all members) or fifo (the order of each sender).
     to
-        Send the lines only to the member of this name.
+        Send the lines only to the member with this name.
     json
-        Print events as JSON, one a line, also on a terminal. In a pipe this is always so.
+        Print events as JSON, one on each line, also on a terminal. In a pipe this is the default.
     quiet
-        Print no events; --stats still prints.
+        Print no events. --stats still prints.
     stats
-        Print the member's counters every so many seconds, as JSON.
+        Print the member's counters as JSON, at this interval in seconds.
     leave_at_eof
-        Leave at the end of input, once all members have the messages.
+        Leave at the end of the input, when all members have the messages.
     timeout
-        Seconds that --leave-at-eof waits at most; after that it leaves with exit code 1.
+        The longest wait of --leave-at-eof, in seconds. After it the member leaves with exit code 1.
     journal
-        A folder to write down what this member sees; `pygroups audit` reads it.
+        A folder for the log of this member's events; `pygroups audit` reads it.
     journal_payloads
         Write the messages into the journal too.
     bind
-        Where to listen, HOST:PORT. Anything but loopback needs --insecure.
+        The address to listen on, HOST:PORT. An address outside loopback needs --insecure.
     advertise
-        What other members dial, if it differs from where this one listens.
+        The address that other members connect to, if it differs from --bind.
     insecure
-        Listen where other machines reach it. Nothing protects the group there yet.
+        Allow an address that other machines can reach. No encryption or authentication protects the group there.
     discovery
-        dir:/path, a folder in which members find each other, in place of the usual one.
+        dir:/path, another folder in which members find each other.
     transport
         tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same. Over udp a message has at most
         1,120 bytes.

@@ -1,4 +1,4 @@
-"""Which lines of the library's log a user of the command line sees."""
+"""The lines of the library's log that a user of the command line sees."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pygroups.cli.refusals import one_line
 
 
 def log_everything() -> None:
-    """For --verbose: all that is logged goes to standard error."""
+    """For --verbose: print the whole log to standard error."""
     logging.basicConfig(stream=sys.stderr, format="%(relativeCreated)8d ms  %(name)s: %(message)s")
     logging.getLogger("pygroups").setLevel(logging.DEBUG)
 
 
 def show_warnings() -> None:
-    """On a terminal, print the library's warnings on standard error; in a pipe, print none of its log.
+    """On a terminal, print the library's warnings to standard error.  In a pipe, print no log line.
 
-    With --verbose everything is printed already.
+    With --verbose log_everything() prints the log already.
     """
     from pygroups.channel.session import EXCLUDED
 
@@ -28,7 +28,7 @@ def show_warnings() -> None:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(_OneLine("pygroups: %(message)s"))
         handler.setLevel(logging.WARNING)
-        handler.addFilter(lambda record: EXCLUDED not in (record.args or ()))  # the command tells it in its own words
+        handler.addFilter(lambda record: EXCLUDED not in (record.args or ()))  # the command prints its own message
     logging.getLogger("pygroups").addHandler(handler)
 
 

@@ -16,51 +16,58 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """Where a command is found and what it does."""
+    """The function of a command and its help texts."""
 
     target: str
     """`module:name` of a function, plain or async, that returns its exit code (None is 0); or of a cyclopts `App`."""
     summary: str
     example: str = ""
     more: str = ""
-    """Further examples, one a line, for the command's own help."""
+    """Further examples, one on each line, for the command's own help."""
     details: str = ""
-    """What the command's own help says below the summary."""
+    """The text below the summary in the command's own help."""
 
 
 COMMANDS = {
     "demo": Command(
         "pygroups.cli.demo:demo",
-        "See it work: four processes, one order, one of them killed.",
+        "Run a group of four processes, kill one of them, and check that no record is lost.",
         "pygroups demo",
         """\
-your own lines, and no audit, which needs Spark:
+with your own lines, and without the audit, which needs Spark:
   pygroups demo --input access.log --no-audit
-the same moment of the kill again:
+the kill at the same moment again:
   pygroups demo --seed 7""",
+        """\
+Each process sends a feed of real records and keeps a SQLite table of the records of all processes. The process that \
+orders the messages is killed while all have records left. It comes back later, gets the state from another process, \
+and continues its feed. At the end all tables are compared, and the journals are audited.
+
+Exit code 0: the tables are identical and complete, and no promise was broken.""",
     ),
     "join": Command(
         "pygroups.cli.join:join",
-        "Be a member in the shell: lines of input go to everyone, events are printed.",
+        "Join a group from the shell: send lines of input to all members, and print events.",
         "pygroups join chat --name A",
         """\
-a program's lines, each confirmed by all members before it leaves:
+the lines of a program, confirmed by all members before the command ends:
   generate | pygroups join orders --leave-at-eof --timeout 30
 the messages of a group, as JSON, for another program:
   pygroups join orders </dev/null | jq -r 'select(.event == "message").text'
-what this member saw, for the audit:
+with a journal, for the audit:
   pygroups join orders --journal journal/; pygroups audit journal/""",
         """\
-Each line of standard input is one message, without its line end. On a terminal events are printed as text, lines \
-that you type are not repeated, and Ctrl-D leaves. In a pipe, or with --json, each event is one line of JSON. At the \
-end of a file or pipe the member stays in the group and goes on printing; with --leave-at-eof it leaves.
+Each line of standard input is one message, without its line end. On a terminal the command prints events as text and \
+does not repeat the lines that you type, and Ctrl-D leaves the group. In a pipe, or with --json, each event is one \
+line of JSON. At the end of a file or pipe the member stays in the group and prints further events; with \
+--leave-at-eof it leaves.
 
-Ctrl-C (SIGINT), SIGTERM and SIGHUP make it leave in good order, with exit code 0. Exit code 1: the group went on \
-without this member, or a line was not sent. Exit code 2: the call was wrong, or the group refused this member.""",
+Ctrl-C (SIGINT), SIGTERM and SIGHUP make the member leave in an orderly way, with exit code 0. Exit code 1: the group \
+removed this member, or a line was not sent. Exit code 2: the call was wrong, or the group refused this member.""",
     ),
     "audit": Command(
         "pygroups.cli.audit:audit",
-        "Check every promise over journals, or over a table of them, with Spark; write a report.",
+        "Check every promise from the journals of a group, or from a table of them, with Spark.",
         "pygroups audit journal/",
         """\
 a report for a browser, and the tables as Parquet:
@@ -71,67 +78,75 @@ a table that pygroups ingest made:
   pygroups audit table/""",
         """\
 Exit code 0: no promise was broken. Exit code 1: a promise was broken, or, with --strict, could not be judged. Exit \
-code 2: there is no journal and no table in that folder, it cannot be read or written, or Spark cannot run.
+code 2: the folder has no journal and no table, a file cannot be read or written, or Spark cannot run.
 
-With PYGROUPS_JVM_ARCHIVE=FILE in the environment, Spark's JVM keeps its classes in FILE (some 190 MB) and starts \
-faster from the second small audit on. Nothing removes FILE but you.""",
+With PYGROUPS_JVM_ARCHIVE=FILE in the environment, Spark's JVM saves its classes in FILE (about 190 MB), and starts \
+faster from the second small audit on. pygroups never removes FILE.""",
     ),
     "ingest": Command(
         "pygroups.cli.ingest:ingest",
-        "Append journals to a table of Parquet files, which the audit reads in place of them.",
+        "Append journals to a table of Parquet files, which the audit can read instead of the journals.",
         "pygroups ingest journal/ --out table/",
         """\
-later: only what the members have written since then is read
+later, to read only the records since the last ingest:
   pygroups ingest journal/ --out table/
 the audit of the whole table:
   pygroups audit table/
 a member's journal that arrived from another machine:
   pygroups ingest from-b/orders/B@3f2c91d0 --out table/""",
         """\
-The members may go on writing. A journal that is not what the table knows of it (shorter, or replaced) is refused, and \
-nothing is added then. Damaged places are told as warnings and stand in the table. An ingest that is killed leaves the \
-table as it was, and the next one does the work again. Only one ingest at a time can write a table.
+The members can go on writing during an ingest. An ingest refuses a journal that was shortened or replaced since the \
+last ingest, and then adds nothing. It prints a warning for each damaged place, and records the place in the table. An \
+ingest that is killed leaves the table unchanged, and the next ingest repeats the work. Only one ingest at a time can \
+write to a table.
 
-Exit code 0: the table has all that could be read. Exit code 2: it has what it had before, and one line says why.""",
+Exit code 0: the table has all records that could be read. Exit code 2: the table is unchanged, and one line gives the \
+reason.""",
     ),
     "stream": Command("pygroups.cli.stream:stream", "Check the promises while the members still write."),
     "simulate": Command(
         "pygroups.cli.simulate:simulate",
-        "Run seeds of faults through a simulated world.",
+        "Play random schedules of faults in a simulated world, and check every promise.",
         "pygroups simulate --seeds 0:100 --profile total",
         """\
 5,000 schedules of another profile, on two cores:
   pygroups simulate --seeds 0:5000 --profile fifo --jobs 2
-a minute of crashes and lost frames in each:
+a minute of crashes and lost frames in each schedule:
   pygroups simulate --faults crash,loss --minutes 1
-what happens in seed 7, as a table:
+the events of seed 7, as a table:
   pygroups simulate --replay 7
-seed 7 fails; as few steps as fail too, in a file that can be played again:
+a minimal schedule for the failure of seed 7, saved and played again:
   pygroups simulate --shrink 7 --schedule small.json
   pygroups simulate --schedule small.json
-the members' journals, for a second judge:
+the members' journals, checked by the audit too:
   pygroups simulate --seeds 0:20 --journal out; pygroups audit out""",
+        """\
+Each seed generates one schedule: members, messages, crashes, network faults. The protocols are those of real groups; \
+the network, the clocks and the processes are simulated. The same seed gives the same events.
+
+Exit code 0: no promise was broken. Exit code 1: a promise was broken, or the schedules tested too little. Exit code \
+2: the call was wrong.""",
     ),
     "sweep": Command("pygroups.cli.sweep:sweep", "Run the simulator over many machines, with Spark."),
     "perf": Command("pygroups.cli.perf:perf", "Measure a real group on this machine."),
-    "probe": Command("pygroups.cli.probe:probe", "See what the members on this machine are doing."),
-    "why": Command("pygroups.cli.why:why", "Say in sentences why something is stuck."),
-    "primary": Command("pygroups.cli.primary:primary", "Vouch that a member of a blocked group is gone for good."),
+    "probe": Command("pygroups.cli.probe:probe", "Show the state of the members on this machine."),
+    "why": Command("pygroups.cli.why:why", "Explain why a group makes no progress."),
+    "primary": Command("pygroups.cli.primary:primary", "Declare that a member of a blocked group is permanently lost."),
     "config": Command("pygroups.cli.config:app", "Show, check or print the defaults of every option."),
     "watch": Command("pygroups.cli.watch:watch", "Watch groups or journals on a page on loopback."),
 }
-"""Every command of the design.  One whose module does not exist is refused by name and does not stand in the help."""
+"""Every command of the design.  A command without a module raises NotBuilt, and is not in the help."""
 
 ABOUT = """\
-Reliable group communication: processes that share a group see the same members and the same messages in the same order,
-with no server between them.
+Reliable group communication: the processes of a group have the same list of members, and receive the same messages in
+the same order. There is no server.
 
-A member writes a journal of what it saw; the audit reads the journals of all members and says which promises held.
+A member can write a journal of its events. The audit reads the journals of all members and reports the promises that
+were broken.
 """
 ENDINGS = """\
-Exit codes: 0 all well; 1 a promise was broken or a member could not do what was asked; 2 the call or its input was \
-wrong.
---verbose with any command tells more on standard error. `pygroups COMMAND --help` explains one command.
+Exit codes: 0 success; 1 a promise was broken, or a member failed; 2 the call or its input was wrong.
+With --verbose every command prints more to standard error. `pygroups COMMAND --help` explains one command.
 """
 
 
@@ -146,16 +161,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def take_verbose(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """`arguments` without `--verbose`, and whether it was there; it belongs to every command, so none declares it."""
+    """`arguments` without `--verbose`, and whether it was there.  All commands have the option, so none declares it."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = [argument for argument in arguments[:end] if argument != "--verbose"]
     return [*options, *arguments[end:]], len(options) < end
 
 
 def dispatch(tokens: list[str]) -> int:
-    """Call the command that `tokens` name.  Raises UsageError for a call that is wrong."""
+    """Call the command that `tokens` name.  Raises UsageError for a wrong call."""
     if tokens[:1] == ["--version"]:
-        print(__version__)  # here, because the import of cyclopts takes ten times as long
+        print(__version__)  # without cyclopts, because its import takes ten times as long
         return 0
     if tokens:
         _check_name(tokens[0])
@@ -172,7 +187,7 @@ def dispatch(tokens: list[str]) -> int:
 
 
 def build_app() -> App:
-    """The command line as cyclopts knows it: what is built, each command to be imported when it is called."""
+    """The command line for cyclopts: all built commands.  Each module is imported when its command is called."""
     from cyclopts import App, Parameter
 
     app = App(
@@ -194,13 +209,13 @@ def build_app() -> App:
 
 
 def is_built(name: str) -> bool:
-    """Whether the module of command `name` exists; it is not imported."""
+    """Whether the module of command `name` exists.  Does not import the module."""
     module, _, _ = COMMANDS[name].target.partition(":")
     return importlib.util.find_spec(module) is not None
 
 
 def _check_name(word: str) -> None:
-    # Asked before cyclopts is, which would import the modules of all commands to word its refusal.
+    # Checked before cyclopts, which would import the modules of all commands to make its error message.
     if word in ("--help", "-h"):
         return
     if word.startswith("-"):
@@ -210,9 +225,9 @@ def _check_name(word: str) -> None:
 
         near = difflib.get_close_matches(word, COMMANDS, n=1)
         guess = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(f"there is no command {word!r}; {guess}`pygroups --help` lists them.")
+        raise UsageError(f"there is no command {word!r}; {guess}`pygroups --help` lists the commands.")
     if not is_built(word):
-        raise NotBuilt(f"`pygroups {word}` is not built yet; `pygroups --help` lists the commands that are.")
+        raise NotBuilt(f"`pygroups {word}` is not built yet; `pygroups --help` lists the built commands.")
 
 
 def _epilogue(*lines: str) -> str:

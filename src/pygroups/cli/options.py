@@ -1,4 +1,4 @@
-"""Types of options that more than one command has."""
+"""The types of options that several commands share."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
 
 
 Whole = Annotated[int, Parameter(converter=_whole)]
-"""A whole number: what is none is refused, and not rounded."""
+"""A whole number.  Another number is refused, and not rounded."""
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
-"""An option without a value, and without a --no- of its own."""
+"""An option without a value and without a --no- form."""

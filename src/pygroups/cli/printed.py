@@ -1,4 +1,4 @@
-"""What `pygroups join` prints of an event: a line of JSON for programs, or a line of text for people."""
+"""The output of `pygroups join` for an event: a line of JSON for programs, or a line of text for people."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ class Chat:
             case pygroups.Suspected():
                 return f"-- {event.member.name} does not answer"
             case pygroups.Undelivered():
-                return f"-- {event.to.name} has not confirmed {_count(len(event.numbers), 'message')} sent to it alone"
+                return f"-- {event.to.name} did not confirm {_count(len(event.numbers), 'message')} to it alone"
             case pygroups.Left(reason="left"):
                 return "-- you have left the group"
             case _:
-                return None  # what has gone wrong is told on standard error
+                return None  # trouble() prints errors on standard error
 
     def _said(self, event: Message) -> str:
         try:
@@ -123,7 +123,7 @@ class Chat:
             self.greeted = True
             others = _names([member for member in event.members if member != self.me])
             company = f"with {others}" if others else "alone so far"
-            return f"you are {self.me.name} in group {self.group}, {company}; each line you type goes to everyone"
+            return f"you are {self.me.name} in group {self.group}, {company}; each line you type goes to all members"
         changes = [
             f"{_names(members)} {what}" for members, what in ((event.joined, "joined"), (event.left, "left")) if members
         ]
@@ -139,15 +139,15 @@ def _count(number: int, what: str) -> str:
 
 
 def trouble(event: Happening) -> str | None:
-    """A sentence for standard error about an event that must not go unnoticed; it makes the exit code 1."""
+    """The error message for an event that makes the exit code 1; None for all other events."""
     from pygroups import JournalLost, Left
 
     if isinstance(event, JournalLost):
         return f"{event.reason}; this member goes on without a journal"
     if not isinstance(event, Left) or event.reason == "left":
         return None
-    unknown = f"; it is unknown what became of {_count(len(event.unknown), 'message')} of it" if event.unknown else ""
+    unknown = f"; the fate of {_count(len(event.unknown), 'message')} is unknown" if event.unknown else ""
     return (
-        f"the group goes on without this member ({event.reason}): the others heard nothing from it for too long, "
-        f"because it was stopped or cut off{unknown}. Start it again to join as a new member"
+        f"the other members removed this member ({event.reason}), because they received nothing from it for too long: "
+        f"it was stopped or cut off{unknown}. Start the command again to join as a new member"
     )

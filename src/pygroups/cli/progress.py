@@ -1,4 +1,4 @@
-"""How far a batch of simulated schedules is: one line on a terminal that is written over; nothing in a pipe."""
+"""The progress of a batch of simulated schedules: one line on a terminal, which is overwritten; nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY_S: Final = 0.2
 
 
 def say(text: str) -> None:
-    """Write `text` over the line, on a terminal only; no text takes the line away."""
+    """Overwrite the progress line with `text`, on a terminal only.  An empty text removes the line."""
     if sys.stderr.isatty():
         columns = shutil.get_terminal_size().columns
         sys.stderr.write(f"\r\x1b[K{text[: columns - 1]}")
@@ -20,7 +20,7 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Says how many of `of` schedules are done, how fast it goes, how long it takes yet and what happened in them."""
+    """Shows the number of finished schedules out of `of`, the speed, the remaining time, and the faults so far."""
 
     def __init__(self, of: int) -> None:
         self.of = of
@@ -29,23 +29,23 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """The seconds since the start."""
         return time.monotonic() - self.began
 
     def tell(self, done: int, faults: Mapping[str, int]) -> None:
-        """`done` of them are done, and these faults happened."""
+        """Show that `done` schedules are finished, with these faults so far."""
         seconds = self.seconds
         if seconds - self._said >= EVERY_S:
             self._said = seconds
             say(progress_text(done, self.of, seconds, faults))
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         say("")
 
 
 def progress_text(done: int, of: int, seconds: float, faults: Mapping[str, int]) -> str:
-    """What stands in the line after so many seconds."""
+    """The text of the line after `seconds`."""
     rate = done / max(seconds, 0.001)
     left = _duration((of - done) / rate) if done else "?"
     happened = ", ".join(f"{name} {number:,}" for name, number in sorted(faults.items(), key=lambda item: -item[1]))

@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what was asked: one line on standard error and an exit code, no traceback."""
+"""The end of a command that fails: one line on standard error and an exit code, without a traceback."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from collections.abc import Callable
 from pygroups.core.errors import Error, Refused, UsageError
 
 FAILED = 1
-"""A promise was broken, a check failed, or a member could not do what was asked."""
+"""A promise was broken, a check failed, or a member failed."""
 CALL_WAS_WRONG = 2
 """The call or its input was wrong, or the group refused the member."""
 INTERRUPTED = 130
 READER_WENT_AWAY = 141
-"""As for a program that SIGPIPE ended; `pygroups ... | head` is no error."""
+"""The exit code of a program that SIGPIPE ended; `pygroups ... | head` is not an error."""
 
 
 def guarded(work: Callable[[], int], *, verbose: bool) -> int:
-    """Do `work` and return its exit code; what it raises on purpose becomes one line and a code.
+    """Do `work` and return its exit code.  An Error becomes one line and an exit code.
 
-    With `verbose` the traceback stands above the line.  What was not raised on purpose is a fault of ours and keeps its
+    With `verbose` the traceback is printed above the line.  Any other exception is a bug in pygroups and keeps its
     traceback.
     """
     try:
         code = work()
         if sys.stdout is not None:
-            sys.stdout.flush()  # here, and not at exit, where a reader that is gone would be told as an exception
+            sys.stdout.flush()  # here, because at exit a closed pipe would be reported as an exception
     except Error as error:
         if verbose:
             sys.excepthook(type(error), error, error.__traceback__)
@@ -44,12 +44,12 @@ def guarded(work: Callable[[], int], *, verbose: bool) -> int:
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, without control characters: a name that a peer or a file gave cannot steer the terminal."""
+    """`text` on one line, without control characters, so that a name from a peer cannot control the terminal."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
 def _reader_is_gone() -> bool:
-    # Otherwise the pipe that broke was another one, a fault that must be seen.
+    # Otherwise another pipe broke, which is a bug that must be visible.
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return any(flags & (select.POLLERR | select.POLLHUP) for _, flags in poll.poll(0))

@@ -21,32 +21,32 @@ if TYPE_CHECKING:
     from pygroups.cli.join_options import JoinOptions
 
 LAST_WORDS_SECONDS = 5.0
-"""How long the events that were not printed yet may take when the member has left, if nobody reads them."""
+"""The longest time for printing the remaining events after the leave, if the output is not read."""
 
 
 class Shell:
     """One member between standard input and standard output.
 
-    Where a terminal stands for both, a person types and reads: events are sentences, and Ctrl-D leaves.
+    On a terminal events are printed as sentences, and Ctrl-D leaves the group.
     """
 
     def __init__(self, channel: Channel, options: JoinOptions) -> None:
         self.channel = channel
         self.options = options
         self.failed = False
-        self.left_out = False  # the group goes on without this member
-        self.last = 0  # the number of the last message to everyone
+        self.left_out = False  # the other members removed this member
+        self.last = 0  # the number of the last message to all members
         self.joined = False
         self.stop = asyncio.Event()
         self.typed = _is_terminal(sys.stdin) and _in_foreground()
         self.for_people = _is_terminal(sys.stdout) and not options.json
 
     async def run(self) -> int:
-        """Be a member until asked to stop; the exit code."""
+        """Be a member until a signal or the end of the input.  Returns the exit code."""
         me, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert me is not None
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as after `nohup`
+            if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` ignores SIGHUP
                 loop.add_signal_handler(number, self._asked_to_stop, me)
         try:
             async with self.channel:
@@ -63,7 +63,7 @@ class Shell:
             me.cancel()
 
     async def _be_a_member(self) -> None:
-        """Until the first of: it has left, its input is over and that is the end, it was asked to stop."""
+        """Be a member until the member has left, the input ends (with --leave-at-eof), or a signal arrives."""
         printing = asyncio.create_task(self._print_events())
         ends = {printing, asyncio.create_task(self._feed()), asyncio.create_task(self._stopped())}
         if self.options.stats is not None:
@@ -73,7 +73,7 @@ class Shell:
             await self.channel.leave()
             await asyncio.wait({printing}, timeout=LAST_WORDS_SECONDS)
             for task in [task for task in (printing, *done) if task.done()]:
-                with contextlib.suppress(*(ChannelClosed, NotSent) if self.left_out else ()):  # told
+                with contextlib.suppress(*(ChannelClosed, NotSent) if self.left_out else ()):  # already printed
                     task.result()
         finally:
             for task in ends:
@@ -85,7 +85,7 @@ class Shell:
     # -- input
 
     async def _feed(self) -> None:
-        """Send line after line.  Returns when the member is to leave: at Ctrl-D, or as --leave-at-eof says."""
+        """Send all lines of the input.  Returns when the member must leave: at Ctrl-D, or with --leave-at-eof."""
         if self.typed or not (sys.stdin is None or sys.stdin.isatty()):
             async for lines in lines_of(sys.stdin.fileno(), self.channel.stats()["payload_max"]):
                 await self._send(lines)
@@ -108,19 +108,19 @@ class Shell:
             except NotSent as error:
                 if not self.typed:
                     raise
-                print(one_line(f"pygroups: {error}"), file=sys.stderr)  # a person decides what to do
+                print(one_line(f"pygroups: {error}"), file=sys.stderr)  # the user decides what to do
 
     def _member_named(self, name: str) -> Address:
         for member in self.channel.view.members:
             if member.name == name:
                 return member
-        raise NotSent(f"there is no member {name!r} in the group: the line was not sent")
+        raise NotSent(f"the line was not sent: the group has no member {name!r}")
 
     # -- output
 
     async def _print_events(self) -> None:
-        """Print what happens.  Returns after the last event."""
-        with contextlib.suppress(Excluded):  # it was printed as the last event
+        """Print the events.  Returns after the last event."""
+        with contextlib.suppress(Excluded):  # the last event was printed instead
             await self._print_all()
 
     async def _print_all(self) -> None:
@@ -141,9 +141,9 @@ class Shell:
         return Chat(self.channel.address, self.channel.group, echoed=self.typed).line_of
 
     def _failed(self, sentence: str) -> None:
-        """Tell the user on standard error; the exit code will be 1."""
+        """Print an error on standard error, and make the exit code 1."""
         self.failed = True
-        with contextlib.suppress(OSError):  # a terminal that is closed hears nothing more
+        with contextlib.suppress(OSError):  # the terminal may be closed
             print(one_line(f"pygroups: {sentence}"), file=sys.stderr)
 
     async def _print_stats(self, seconds: float) -> None:
@@ -157,7 +157,7 @@ class Shell:
         try:
             await write_all(sys.stdout.fileno(), data)
         except OSError as error:
-            if error.errno != errno.EIO:  # the terminal was closed: SIGHUP says what to do
+            if error.errno != errno.EIO:  # the terminal was closed, and SIGHUP ends the member
                 raise
 
 
@@ -166,8 +166,8 @@ def _is_terminal(stream: Any) -> bool:
 
 
 def _in_foreground() -> bool:
-    """Whether this process may read from its terminal; `pygroups join g &` would be stopped if it tried."""
+    """Whether this process may read from its terminal.  The system stops a background process that tries."""
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except OSError:  # it is not the terminal of this session, so nobody controls it
+    except OSError:  # the terminal does not control this session, so it stops no process
         return True

@@ -1,4 +1,4 @@
-"""`pygroups simulate`: seeds of faults through a simulated world, with every promise checked as it runs."""
+"""`pygroups simulate`: random schedules of faults in a simulated world, with running checks of every promise."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ SEEDS: Final = "0:100"
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Kind:
-    """What all schedules shall be like.
+    """The kind of all schedules.
 
     Parameters
     ----------
     profile
-        The stack of protocols.
+        The profile of the group: total or fifo.
     members
-        How many members; drawn for each seed if not given.
+        The number of members. By default each seed draws it.
     minutes
-        Simulated minutes of faults in each schedule; a few seconds if not given.
+        The simulated minutes of faults in each schedule. By default a few seconds.
     faults
-        Only these, with commas between them; swarm: all of them, of which each seed draws a part, as if not given.
+        Only these faults, separated by commas. By default, or with swarm, each seed draws some of all faults.
     """
 
     profile: str = "total"
@@ -67,23 +67,23 @@ def simulate(
     schedule: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Run seeds of faults through a simulated world.
+    """Play random schedules of faults in a simulated world, and check every promise.
 
     Parameters
     ----------
     seeds
-        Which: A:B for A up to but not B; 0:100 if not given.
+        The seeds to play: A:B for A up to but not including B, or one seed. By default 0:100.
     jobs
-        Processes that work at once; as many as there are cores if not given.
+        The number of processes. By default one for each core.
     journal
-        A folder for the members' journals; each seed is a group of its own there, and `pygroups audit` judges them.
+        A folder for the members' journals, with one group for each seed. `pygroups audit` can check them.
     replay
-        Play this one seed and print what happens as a table, a column for each member.
+        Play this seed and print its events as a table, with a column for each member.
     shrink
-        Make the schedule of this seed, which breaks a promise, as small as it goes within a minute, or until Ctrl-C;
-        write it to the file that --schedule names, and print what happens in it.
+        Minimize the schedule of this seed, which must break a promise, for a minute or until Ctrl-C. Write the small
+        schedule to the file of --schedule, and print its events.
     schedule
-        Play the schedule in this file and print what happens; with --shrink, where to write it.
+        Play the schedule in this file and print its events. With --shrink, write the small schedule to this file.
     json
         Print one JSON object instead of text.
     """
@@ -107,7 +107,7 @@ def simulate(
     return _run(_seeds(seeds if seeds is not None else SEEDS), wish, workers, journal, json)
 
 
-# -- what was asked for
+# -- checks of the options
 
 
 def _check_together(
@@ -119,43 +119,43 @@ def _check_together(
     journal: Path | None,
     json: bool,
 ) -> None:
-    """UsageError for options of which one makes the other meaningless."""
+    """Raise UsageError for options that contradict each other."""
     which = [("--seeds", seeds), ("--replay", replay), ("--shrink", shrink)]
     given = [name for name, value in which if value is not None]
     if schedule is not None and shrink is None:
         given.append("--schedule")
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} each say what to play: give one of them")
+        raise UsageError(f"{' and '.join(given)} each select the schedules to play: give only one of them")
     if schedule is not None and shrink is None and kind != ANY_KIND:
-        raise UsageError("the file of --schedule says all: leave --profile, --members, --minutes and --faults out")
+        raise UsageError("leave out --profile, --members, --minutes and --faults: the file of --schedule has them")
     if shrink is not None and journal is not None:
-        raise UsageError("--shrink writes no journals: play the file of --schedule with --journal after it")
+        raise UsageError("--shrink writes no journals: play the small schedule later, with --schedule and --journal")
 
 
 def _wish(profile: str, members: int | None, minutes: float | None, faults: str | None) -> Wish:
-    """What all schedules shall be like; UsageError for what cannot be."""
+    """The wish for all schedules.  Raises UsageError for invalid values."""
     from pygroups.layers.profiles import profile_named
     from pygroups.sim.schedules.catalog import FAULTS, checked_faults
     from pygroups.sim.schedules.draw import MEMBERS_MAX, MEMBERS_MIN, Wish
 
     profile_named(profile)
     if members is not None and not MEMBERS_MIN <= members <= MEMBERS_MAX:
-        raise UsageError(f"--members {members} does not work: {MEMBERS_MIN} to {MEMBERS_MAX} do")
+        raise UsageError(f"--members {members} must be from {MEMBERS_MIN} to {MEMBERS_MAX}")
     if minutes is not None and not 0.08 <= minutes <= 600:
-        raise UsageError(f"--minutes {minutes:g} does not work: 0.08 to 600 do")
+        raise UsageError(f"--minutes {minutes:g} must be from 0.08 to 600")
     return Wish(profile, members, minutes, FAULTS if faults is None else checked_faults(faults))
 
 
 def _workers(jobs: int | None) -> int:
     cores = len(os.sched_getaffinity(0))
     if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs {jobs} does not work: 1 or more do")
+        raise UsageError(f"--jobs {jobs} must be 1 or more")
     return cores if jobs is None else jobs
 
 
 def _check_seed(option: str, seed: int | None) -> None:
     if seed is not None and seed < 0:
-        raise UsageError(f"{option} {seed} does not work: seeds begin at 0")
+        raise UsageError(f"{option} {seed} must be 0 or more")
 
 
 def _seeds(text: str) -> range:
@@ -163,12 +163,12 @@ def _seeds(text: str) -> range:
 
     seeds = parse_seeds(text) if len(text) <= 2 * len(str(sys.maxsize)) else None
     if seeds is None or seeds.stop > sys.maxsize:
-        raise UsageError(f"--seeds {text[:60]} goes too far: {sys.maxsize} is the last seed")
+        raise UsageError(f"--seeds {text[:60]} is too large: {sys.maxsize} is the last seed")
     return seeds
 
 
 def _check_can_write(schedule: Path | None, journal: Path | None) -> None:
-    """UsageError for what cannot be written: now, and not after a minute of work."""
+    """Raise UsageError for files that cannot be written, before the work starts."""
     if schedule is not None and (schedule.is_dir() or not os.access(_place(schedule), os.W_OK)):
         raise UsageError(f"the schedule cannot be written to {schedule}")
     if journal is not None:
@@ -181,7 +181,7 @@ def _check_can_write(schedule: Path | None, journal: Path | None) -> None:
 
 
 def _place(file: Path) -> Path:
-    """What has to let us write so that `file` is written."""
+    """The path whose permission decides whether `file` can be written."""
     return file if file.exists() else file.parent
 
 
@@ -191,7 +191,8 @@ def _place(file: Path) -> Path:
 def _play(
     schedule: Schedule, wish: Wish, repeat: str, journal: Path | None = None, json: bool = False, **more: Any
 ) -> int:
-    """One schedule, with its story; `repeat` is the command line for it.  With `json`, `more` is printed too."""
+    """Play one schedule and print its events.  `repeat`: the command that repeats it.  With `json`, also print
+    `more`."""
     from pygroups.sim.batches.runner import Totals, play
     from pygroups.sim.batches.summary import Summary
     from pygroups.sim.world.spacetime import SpaceTime
@@ -210,7 +211,7 @@ def _play(
 
 
 def _show(table: SpaceTime, outcome: Outcome) -> None:
-    """Print the table: in colors on a terminal."""
+    """Print the table, in colors on a terminal."""
     if not sys.stdout.isatty():
         for line in table.lines(outcome.witness):
             print(line.plain())
@@ -224,7 +225,7 @@ def _show(table: SpaceTime, outcome: Outcome) -> None:
 
 
 def _shrink(seed: int, wish: Wish, file: Path | None, json: bool) -> int:
-    """Find a small schedule that breaks the same promise as `seed`."""
+    """Find a small schedule that breaks the same promise as the schedule of `seed`."""
     from pygroups.sim.batches.runner import play
     from pygroups.sim.batches.shrink import LIMIT_S, Shrinker
     from pygroups.sim.batches.summary import command
@@ -232,7 +233,7 @@ def _shrink(seed: int, wish: Wish, file: Path | None, json: bool) -> int:
     from pygroups.sim.schedules.schedule import to_json
 
     shrinker = Shrinker(draw(seed, wish), lambda one, until: play(one, until=until), seconds=LIMIT_S, tell=say)
-    with contextlib.suppress(KeyboardInterrupt):  # the best so far is worth having
+    with contextlib.suppress(KeyboardInterrupt):  # keep the smallest schedule so far
         shrinker.run()
     say("")
     repeat = command(seed, wish).replace("--replay", "--shrink")
@@ -242,15 +243,15 @@ def _shrink(seed: int, wish: Wish, file: Path | None, json: bool) -> int:
     if not json:
         print(shrinker.said())
         if file is not None:
-            print(f"wrote {file}: repeat it with `{repeat}`")
+            print(f"wrote {file}; to play it again: `{repeat}`")
     return _play(shrinker.small, wish, repeat, json=json, shrunk=shrinker.figures())
 
 
-# -- many
+# -- many schedules
 
 
 def _run(seeds: range, wish: Wish, jobs: int, journal: Path | None, json: bool) -> int:
-    """Until the first seed that breaks a promise, or the last."""
+    """Play the seeds until a promise breaks, or until the last seed."""
     from pygroups.sim.batches.runner import Totals, play_seeds
     from pygroups.sim.batches.summary import Summary, command, faults_by_name
 
@@ -276,7 +277,7 @@ def _run(seeds: range, wish: Wish, jobs: int, journal: Path | None, json: bool) 
 
 
 def _verdict(summary: Summary, failed: Outcome | None) -> int:
-    """The exit code; says why, if it is not for a broken promise that it is not 0."""
+    """The exit code.  Prints the reason if the batch failed without a broken promise."""
     if failed is not None:
         return FAILED
     for shortcoming in summary.shortcomings():

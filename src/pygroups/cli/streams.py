@@ -1,6 +1,6 @@
-"""Standard input and output beside an event loop: in threads, because a terminal, a pipe or a file may stand still.
+"""Standard input and output beside an event loop, in threads, because a terminal, a pipe or a file can block.
 
-While a reader of our output does not read, or nobody types, the member goes on.
+The member therefore goes on while its output is not read, and while no input arrives.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ READ_BYTES: Final = 1 << 16
 
 
 async def lines_of(file: int, limit: int) -> AsyncIterator[list[bytes]]:
-    """The lines of an open file, without their ends, as many at once as there are; UsageError for one over `limit`."""
+    """The lines of an open file, without their ends, in lists.  Raises UsageError for a line over `limit` bytes."""
     loop = asyncio.get_running_loop()
     rest, so_far = b"", 0
     while chunk := await _in_thread(loop, lambda: _read(file)):
@@ -44,11 +44,11 @@ def _read(file: int) -> bytes:
 def _check_sizes(lines: list[bytes], before: int, limit: int) -> None:
     for number, line in enumerate(lines, before + 1):
         if len(line) > limit:
-            raise UsageError(f"line {number} of the input has over {limit:,} bytes, the limit of a message: split it")
+            raise UsageError(f"line {number} of the input is over the limit of a message, {limit:,} bytes: split it")
 
 
 async def write_all(file: int, data: bytes) -> None:
-    """Write everything; BrokenPipeError when nobody reads any more.  The loop goes on meanwhile."""
+    """Write all of `data`, while the loop goes on.  Raises BrokenPipeError if the reader has closed the pipe."""
     loop = asyncio.get_running_loop()
 
     def work() -> bytes:
@@ -61,7 +61,7 @@ async def write_all(file: int, data: bytes) -> None:
 
 
 async def _in_thread(loop: asyncio.AbstractEventLoop, work: Callable[[], bytes]) -> bytes:
-    """What `work` returns or raises.  Its thread may outlast the loop: nobody can interrupt a read of a terminal."""
+    """The result of `work`, called in a thread.  The thread may outlast the loop, because a read cannot be canceled."""
     answer: asyncio.Future[bytes] = loop.create_future()
 
     def tell(result: bytes, error: OSError | None) -> None:
@@ -78,7 +78,7 @@ async def _in_thread(loop: asyncio.AbstractEventLoop, work: Callable[[], bytes])
             result = work()
         except OSError as raised:
             error = raised
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile, and nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and no task waits for the result
             loop.call_soon_threadsafe(tell, result, error)
 
     threading.Thread(target=thread, name="pygroups stream", daemon=True).start()

@@ -1,4 +1,4 @@
-"""The director starts the members, kills one, starts it again, and compares what all of them hold in the end."""
+"""The director of the demo: it starts the members, kills one, starts it again, and compares all tables at the end."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .process import DemoFailed, Kind, MemberProcess
 from .replica import digest_of, what_is_wrong
 from .settings import DemoSettings
 
-FEED_SECONDS: Final = 15.0  # for a whole feed, however long it is
-KILL_BETWEEN: Final = (0.2, 0.45)  # of that time: everybody has lines left until half of it
-AWAY_SECONDS: Final = 2.0  # before the killed member comes back
+FEED_SECONDS: Final = 15.0  # for a whole feed of any length
+KILL_BETWEEN: Final = (0.2, 0.45)  # as parts of that time; all members have lines left until half of it
+AWAY_SECONDS: Final = 2.0  # before the killed member starts again
 JOIN_SECONDS: Final = 30.0
-STALL_SECONDS: Final = 60.0  # without any progress, after which the demo gives up
+STALL_SECONDS: Final = 60.0  # time without progress after which the demo fails
 QUIET_SECONDS: Final = 10.0
 LEAVE_SECONDS: Final = 20.0
 LOOK_SECONDS: Final = 0.05
@@ -53,7 +53,7 @@ def direct(settings: DemoSettings) -> int:
 
 
 class Director:
-    """The course of events."""
+    """Runs the demo from the first process to the last."""
 
     def __init__(self, settings: DemoSettings, place: Place, narrator: Narrator) -> None:
         self.settings = settings
@@ -70,7 +70,7 @@ class Director:
         self.discovery = ""
 
     async def run(self) -> Outcome:
-        """From the first process to the last digest."""
+        """Run the members.  Returns the compared tables."""
         with tempfile.TemporaryDirectory(prefix="pygroups-demo-") as folder:
             self.discovery = f"dir:{folder}"
             try:
@@ -79,7 +79,7 @@ class Director:
                 await self._end_all()
 
     async def _watched(self, course: Coroutine[None, None, Outcome]) -> Outcome:
-        """The course of events, unless a member ends unasked first."""
+        """Run `course`, unless a member's process ends unexpectedly."""
         task = asyncio.create_task(course)
         try:
             while not task.done():
@@ -103,7 +103,7 @@ class Director:
     async def _course(self) -> Outcome:
         began = time.monotonic()
         first, *rest = self.names
-        await self._start(first)  # alone, so that it founds the group and gives the order: the seed repeats that too
+        await self._start(first)  # alone, so that it founds the group and orders the messages in every demo
         await self._until(lambda: self.members[first].joined is not None, JOIN_SECONDS, f"{first} did not start")
         for name in rest:
             await self._start(name)
@@ -143,7 +143,7 @@ class Director:
         return len(views[0]) == len(self.members) and all(view == views[0] for view in views)
 
     def _sequencer(self) -> str:
-        """Who gives messages their order: the first member of the view."""
+        """The name of the member that orders the messages: the first member of the view."""
         first = next(iter(self.members.values())).view[0]
         return first.partition("@")[0]
 
@@ -162,7 +162,7 @@ class Director:
         address = victim.view[0]
         await self._mark(others, "fault", f"{victim.name} is killed with SIGKILL", [address])
         victim.order(messages.TellBusy())
-        busy = await self._reported(victim, messages.Busy, "the sequencer has nothing on the wire: give longer input")
+        busy = await self._reported(victim, messages.Busy, "the sequencer sends no messages: give longer input")
         all_had_lines = all(not member.finished for member in self.members.values() if member.progress.totals)
         going_on = any(not member.finished for member in others if member.progress.totals)
         victim.expected_to_end = True
@@ -172,14 +172,12 @@ class Director:
         await self._until(
             lambda: all(address not in member.view for member in others),
             JOIN_SECONDS,
-            "the others did not agree on a view",
+            "the other members did not agree on a view",
         )
         view_ms = max(member.view_at_us - at_us for member in others) / 1_000
         gap_ms = None
-        if going_on:  # otherwise nothing is delivered before the dead one is back
-            firsts = [
-                await self._reported(member, messages.Delivered, "nothing is delivered any more") for member in others
-            ]
+        if going_on:  # otherwise no message is delivered before the killed member is back
+            firsts = [await self._reported(member, messages.Delivered, "no message was delivered") for member in others]
             gap_ms = max(first.at_us - at_us for first in firsts) / 1_000
         self.kill = Kill(address, busy.runs, sum(busy.sent.values()), all_had_lines, view_ms, gap_ms)
         self.narrator.killed(victim, self.kill, others)
@@ -188,7 +186,7 @@ class Director:
         try:
             return await asyncio.wait_for(member.report(kind), STALL_SECONDS)
         except TimeoutError:
-            raise DemoFailed(f"{otherwise} ({STALL_SECONDS:.0f} seconds)") from None
+            raise DemoFailed(f"{otherwise} within {STALL_SECONDS:.0f} seconds") from None
 
     async def _bring_back(self) -> None:
         assert self.kill is not None
@@ -202,12 +200,12 @@ class Director:
         self.kill.back_seconds = time.monotonic() - began
         self.kill.state_records = member.joined.records
         self.narrator.is_back(member.joined, self.kill)
-        await self._until(self._all_in_one_view, JOIN_SECONDS, f"not everybody has {name} in its view")
+        await self._until(self._all_in_one_view, JOIN_SECONDS, f"not all members had {name} in their views")
         await self._mark(self.members.values(), "heal", f"{name} is back", [])
         member.order(messages.Go(FEED_SECONDS))
 
     async def _mark(self, members: Collection[MemberProcess], kind: str, reason: str, about: list[str]) -> None:
-        """Into the journal of each, before anything else happens."""
+        """Write a mark into the journals of `members`, and wait until it is written."""
         for member in members:
             member.order(messages.Mark(kind, reason, about))
         for member in members:
@@ -223,7 +221,7 @@ class Director:
                 so_far, since = applied, time.monotonic()
             if time.monotonic() - since > STALL_SECONDS:
                 held = ", ".join(f"{member.name} {member.progress.applied:,}" for member in self.members.values())
-                raise DemoFailed(f"nothing moves any more: of {self.total:,} records there are {held}")
+                raise DemoFailed(f"the members make no progress: of {self.total:,} records they have {held}")
             await asyncio.sleep(LOOK_SECONDS)
         self.narrator.all_applied(self.total)
 
@@ -232,7 +230,7 @@ class Director:
         await self._mark(self.members.values(), "quiet", "everything was sent and applied", [])
 
     async def _until_all_are_at_rest(self) -> None:
-        since = time.monotonic()  # what was reported before may not be true any more
+        since = time.monotonic()  # earlier reports can be outdated
 
         def at_rest(member: MemberProcess) -> bool:
             return member.reported_at > since and member.progress.held == 0

@@ -1,4 +1,4 @@
-"""What the members send: the records that come with pygroups, or the lines of the user's own files."""
+"""The records that the members send: the bundled records, or the lines of the user's files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
 
 BUNDLED: Final = ("seattle-temps", "sf-temps", "airports", "seattle-weather")
-OVERHEAD: Final = 400  # the feed's name and the line's number travel with its text
+OVERHEAD: Final = 400  # bytes for the feed's name and the line's number, which are sent with each text
 Record = tuple[str, int, str]  # feed, line from 1, text
 
 _encoder = msgspec.msgpack.Encoder()
@@ -22,14 +22,14 @@ _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
 class Feed(msgspec.Struct, frozen=True):
-    """A file whose lines are records, but for the first one where that names the columns."""
+    """A file whose lines are records.  With `header` the first line has the names of the columns, and is no record."""
 
     name: str
     path: str
     header: bool
 
     def records(self) -> list[str]:
-        """The texts of its lines, in order; UsageError when the file is not such a file."""
+        """The texts of the lines, in order.  Raises UsageError if the file cannot be read, or is not text."""
         try:
             data = Path(self.path).read_bytes()
             text = (gzip.decompress(data) if self.path.endswith(".gz") else data).decode()
@@ -44,18 +44,18 @@ class Feed(msgspec.Struct, frozen=True):
 
 
 def bundled_feeds() -> list[Feed]:
-    """The four feeds that come with pygroups."""
+    """The four bundled feeds."""
     folder = resources.files("pygroups.cli") / "data"
     return [Feed(name, str(folder / f"{name}.csv.gz"), header=True) for name in BUNDLED]
 
 
 def input_feeds(paths: Sequence[Path]) -> list[Feed]:
-    """A feed for each file, named after it; UsageError for what cannot be sent."""
+    """A feed for each file, named after the file.  Raises UsageError for files that cannot be sent."""
     feeds: dict[str, Feed] = {}
     for path in paths:
         feed = Feed(path.name.removesuffix(".gz").rpartition(".")[0] or path.name, str(path.resolve()), header=False)
         if feed.name in feeds:
-            raise UsageError(f"two input files are named {feed.name!r}, and records are told apart by that: rename one")
+            raise UsageError(f"two input files have the name {feed.name!r}, which identifies their records: rename one")
         _check(feed)
         feeds[feed.name] = feed
     return list(feeds.values())
@@ -64,17 +64,17 @@ def input_feeds(paths: Sequence[Path]) -> list[Feed]:
 def _check(feed: Feed) -> None:
     records, limit = feed.records(), Config().run_bytes - OVERHEAD
     if not records:
-        raise UsageError(f"the input {feed.path} has no lines: there is nothing to send")
+        raise UsageError(f"the input {feed.path} has no lines, so there is no record to send")
     for line, text in enumerate(records, 1):
         if len(text.encode()) > limit:
-            raise UsageError(f"line {line} of {feed.path} has over {limit:,} bytes, the limit of a message")
+            raise UsageError(f"line {line} of {feed.path} is over the limit of a message, {limit:,} bytes")
 
 
 def payload_of(feed: str, line: int, text: str) -> bytes:
-    """A record as it travels."""
+    """The payload of a record."""
     return _encoder.encode((feed, line, text))
 
 
 def record_in(payload: bytes) -> Record:
-    """The record that travelled in `payload`."""
+    """The record in `payload`."""
     return _decoder.decode(payload)

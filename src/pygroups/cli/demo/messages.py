@@ -1,4 +1,4 @@
-"""What the director of the demo and its workers say to each other, as JSON lines."""
+"""The messages between the director of the demo and its workers, as JSON lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .feeds import Feed
 
 
 class Task(msgspec.Struct, frozen=True):
-    """To a worker, first: who it is."""
+    """To a worker, first: its group, its name, its feeds and its files."""
 
     group: str
     name: str
@@ -19,7 +19,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):
-    """To a worker: send the feeds, spread over so many seconds for a whole one."""
+    """To a worker: send the feeds, at the rate of one whole feed in `seconds`."""
 
     seconds: float
 
@@ -33,7 +33,7 @@ class Mark(msgspec.Struct, frozen=True, tag=True):
 
 
 class TellBusy(msgspec.Struct, frozen=True, tag=True):
-    """To a worker: say Busy as soon as it is true."""
+    """To a worker: answer Busy as soon as it has unacknowledged runs."""
 
 
 class Leave(msgspec.Struct, frozen=True, tag=True):
@@ -44,7 +44,7 @@ Order = Go | Mark | TellBusy | Leave
 
 
 class Joined(msgspec.Struct, frozen=True, tag=True):
-    """From a worker: it is a member, began with so many records, and its feeds go on with these lines."""
+    """From a worker: it is a member.  `records`: the records in its state; `lines`: the next line of each feed."""
 
     address: str
     records: int
@@ -59,19 +59,19 @@ class Views(msgspec.Struct, frozen=True, tag=True):
 
 
 class Delivered(msgspec.Struct, frozen=True, tag=True):
-    """From a worker: the first message after a view that somebody is missing from."""
+    """From a worker: it has delivered the first message after a view that a member left."""
 
     at_us: int
 
 
 class Marked(msgspec.Struct, frozen=True, tag=True):
-    """From a worker: the mark stands in the journal before whatever happens now."""
+    """From a worker: the mark is in the journal."""
 
     kind: str
 
 
 class Busy(msgspec.Struct, frozen=True, tag=True):
-    """From a worker: it has put so many runs on the wire that not everybody has acknowledged."""
+    """From a worker: not all members have acknowledged its last `runs` runs."""
 
     at_us: int
     runs: int
@@ -79,7 +79,7 @@ class Busy(msgspec.Struct, frozen=True, tag=True):
 
 
 class Progress(msgspec.Struct, frozen=True, tag=True):
-    """From a worker, again and again: lines sent and lines there are by feed, records applied, what its layers hold."""
+    """From a worker, periodically: sent lines and all lines by feed, applied records, and the sum of its gauges."""
 
     sent: dict[str, int]
     totals: dict[str, int]
@@ -88,7 +88,7 @@ class Progress(msgspec.Struct, frozen=True, tag=True):
 
 
 class End(msgspec.Struct, frozen=True, tag=True):
-    """From a worker, last: what its replica holds."""
+    """From a worker, last: the number of records in its replica, and their digest."""
 
     records: int
     digest: str

@@ -1,4 +1,4 @@
-"""What a person sees: sentences about what happens, and on a terminal how far everybody is."""
+"""The output of the demo: sentences about its events, and on a terminal a progress bar for each member."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .settings import DemoSettings
 
 
 class Narrator:
-    """Sentences with the time since the beginning; bars for the members, if somebody watches."""
+    """Prints sentences with the time since the start.  On a terminal it also shows progress bars."""
 
     def __init__(self, settings: DemoSettings) -> None:
         self.began = time.monotonic()
@@ -30,94 +30,94 @@ class Narrator:
         self._begin(settings)
 
     def close(self) -> None:
-        """Nothing moves any more."""
+        """Remove the bars."""
         self.bars.stop()
 
     def tell(self, sentence: str) -> None:
-        """One sentence, with the time."""
+        """Print one sentence, with the time."""
         self.console.print(f"{time.monotonic() - self.began:6.1f} s  {sentence}", markup=False)
 
     def step(self, what: str) -> None:
-        """One step of the audit."""
+        """Print one step of the audit."""
         self.tell(f"audit: {what}")
 
     def _begin(self, settings: DemoSettings) -> None:
         feeds = ", ".join(f"{feed.name} ({len(feed.records()):,})" for feed in settings.feeds)
         total = sum(len(feed.records()) for feed in settings.feeds)
-        self.tell(f"{settings.members} members are started, as many processes, on this machine; seed {settings.seed}")
-        self.tell(f"they will send {total:,} records to everyone: {feeds}")
+        self.tell(f"starting {settings.members} members, each a process on this machine; seed {settings.seed}")
+        self.tell(f"the members will send {total:,} records to all members: {feeds}")
 
     def together(self, sequencer: str, feeds_of: dict[str, list[Feed]]) -> None:
-        """All members have found each other."""
-        self.tell(f"all have found each other; {sequencer} is the sequencer: it gives all messages one order")
+        """Print that all members have found each other."""
+        self.tell(f"all members are in one view; {sequencer} is the sequencer, which orders all messages")
         for name, feeds in feeds_of.items():
             what = ", ".join(feed.name for feed in feeds) or "only listens"
             self.bar_of[name] = self.bars.add_task(f"{name} {what}"[:28], total=None)
-        self.tell("each sends its feed, and writes everybody's records into a SQLite table of its own")
+        self.tell("each member sends its feed, and writes the records of all members into its own SQLite table")
 
     def progressed(self, member: MemberProcess) -> None:
-        """A member has sent more."""
+        """Update the bar of a member."""
         if member.name not in self.bar_of:
-            return  # not all have found each other yet
+            return  # the bars start when all members are in one view
         total = sum(member.progress.totals.values())
         self.bars.update(self.bar_of[member.name], total=total, completed=member.sent)
 
     def killed(self, victim: MemberProcess, kill: Kill, others: Sequence[MemberProcess]) -> None:
-        """The sequencer was killed, and the others have gone on."""
+        """Print that the sequencer was killed, and that the other members go on."""
         total = sum(victim.progress.totals.values())
         self.tell(
-            f"kill -9 of {victim.name}, the sequencer: {kill.sent:,} of its {total:,} records were sent, "
-            f"{kill.runs} runs on the wire were not acknowledged by everybody"
+            f"kill -9 of {victim.name}, the sequencer: it had sent {kill.sent:,} of its {total:,} records, "
+            f"and not all members had acknowledged its last {kill.runs} runs"
         )
         names = ", ".join(member.name for member in others)
         gap = (
-            "nobody else sends"
+            "no other member sends"
             if kill.gap_ms is None
-            else f"the next record was delivered {kill.gap_ms:.0f} ms after it"
+            else f"the next record was delivered {kill.gap_ms:.0f} ms after the kill"
         )
-        self.tell(f"{names} agreed on a view without it {kill.view_ms:.0f} ms after the kill; {gap}")
+        self.tell(f"{names} agreed on a view without {victim.name} {kill.view_ms:.0f} ms after the kill; {gap}")
 
     def starts_again(self, name: str) -> None:
-        """A new process under the old name."""
-        self.tell(f"{name} is started again, with an empty table")
+        """Print that a new process starts under the old name."""
+        self.tell(f"starting {name} again, with an empty table")
 
     def is_back(self, joined: Joined, kill: Kill) -> None:
-        """It has joined."""
-        going_on = ", ".join(f"line {line:,} of {feed}" for feed, line in joined.lines.items()) or "nothing of its own"
+        """Print that the new process has joined."""
+        going_on = ", ".join(f"line {line:,} of {feed}" for feed, line in joined.lines.items()) or "no feed of its own"
         self.tell(
             f"{joined.address.partition('@')[0]} is back as a new member after {kill.back_seconds * 1000:.0f} ms: "
-            f"it was given the {joined.records:,} records so far, and goes on with {going_on}"
+            f"it got the {joined.records:,} records so far as its state, and continues with {going_on}"
         )
 
     def all_applied(self, total: int) -> None:
-        """Everything was sent and applied."""
-        self.tell(f"everybody has all {total:,} records; the members leave")
+        """Print that all members have all records."""
+        self.tell(f"all members have all {total:,} records, and leave the group")
         self.bars.stop()
 
     def compared(self, outcome: Outcome) -> None:
-        """The replicas, side by side."""
+        """Print the comparison of the tables."""
         for name, digest in outcome.digests.items():
             self.tell(f"{name}: {outcome.held[name]:,} records, digest {digest[:16]}")
             if outcome.wrong[name]:
                 self.tell(f"{name} is NOT complete: {outcome.wrong[name]}")
         if outcome.identical and outcome.complete:
-            self.tell("the tables are identical and complete: every record once, in the same order everywhere")
+            self.tell("the tables are identical and complete: each has every record once, in the same order")
         elif not outcome.identical:
             self.tell("the tables are NOT identical")
 
     def audited(self, outcome: Outcome, report: Path) -> None:
-        """The verdicts."""
+        """Print the verdicts of the audit."""
         for name, verdict in outcome.verdicts.items():
             skipped = f", {verdict['skipped']:,} skipped" if verdict["skipped"] else ""
             self.tell(f"  {name:<22} {verdict['verdict']:<10} {verdict['judged']:,} facts judged{skipped}")
         if outcome.unjudged:
-            self.tell(f"  not judged, as no rule is there yet: {', '.join(outcome.unjudged)}")
-        self.tell(f"what the members wrote down, judged and drawn: {report}")
+            self.tell(f"  not judged, because these promises have no rule yet: {', '.join(outcome.unjudged)}")
+        self.tell(f"the report of the audit: {report}")
 
     def last_word(self, outcome: Outcome, result: Path) -> None:
-        """Whether all is well."""
+        """Print whether the demo succeeded."""
         if outcome.kill is not None and not outcome.kill.all_had_lines:
             self.tell("NOT all members had records left when the sequencer was killed: give longer input")
         if outcome.broken:
             self.tell(f"BROKEN: {', '.join(outcome.broken)}")
-        self.tell(f"{'all is well' if outcome.ok else 'NOT all is well'}; the numbers stand in {result}")
+        self.tell(f"{'success' if outcome.ok else 'FAILURE'}; the figures are in {result}")

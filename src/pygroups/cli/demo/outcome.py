@@ -1,4 +1,4 @@
-"""What a demo has shown: the kill, the replicas, the verdicts of the audit; and whether all of it is well."""
+"""The outcome of a demo: the kill, the replicas, the verdicts of the audit, and whether the demo succeeded."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import msgspec
 
 @dataclass
 class Kill:
-    """The sequencer's end, and its return.  Times count from the SIGKILL to the slowest survivor."""
+    """The kill of the sequencer and its return.  Times are from the SIGKILL to the slowest survivor."""
 
     address: str
-    runs: int  # on the wire, not acknowledged by everybody
+    runs: int  # sent and not acknowledged by all members
     sent: int  # lines, until then
-    all_had_lines: bool  # everybody still had something to send
+    all_had_lines: bool  # all members still had lines to send
     view_ms: float
-    gap_ms: float | None  # to the next delivery, in the view without it; None: nobody else had anything to send
+    gap_ms: float | None  # to the next delivery, in the view without it; None: no other member had lines to send
     back_seconds: float = 0.0  # from the new process to its first view
     state_records: int = 0
 
 
 @dataclass
 class Outcome:
-    """Everything that is compared in the end."""
+    """The results that are compared at the end."""
 
     seconds: float
     records: int
@@ -47,12 +47,12 @@ class Outcome:
 
     @property
     def broken(self) -> list[str]:
-        """The promises that did not hold."""
+        """The promises that were broken."""
         return [name for name, verdict in self.verdicts.items() if verdict["verdict"] == "broken"]
 
     @property
     def ok(self) -> bool:
-        """Whether everything held that was to be shown."""
+        """Whether the demo succeeded."""
         return self.identical and self.complete and not self.broken and (self.kill is None or self.kill.all_had_lines)
 
     def as_json(self, seed: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The processes of the demo's members, as the director sees them: orders go in, reports come out."""
+"""The processes of the demo's members: the director sends them orders and reads their reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 
 class DemoFailed(Error):
-    """Something did not happen that had to; the sentence says what."""
+    """A step of the demo failed; the message names the step."""
 
 
 class MemberProcess:
@@ -46,7 +46,7 @@ class MemberProcess:
             self._take(msgspec.json.decode(line, type=messages.Report))
         code = await self.process.wait()
         if not self.expected_to_end and self.end is None:
-            raise DemoFailed(f"member {self.name} ended unasked, with exit code {code}; its error output stands above")
+            raise DemoFailed(f"member {self.name} ended unexpectedly with exit code {code}; see its error output above")
 
     def _take(self, report: messages.Report) -> None:
         if isinstance(report, messages.Progress):
@@ -63,12 +63,12 @@ class MemberProcess:
             self.reports.put_nowait(report)
 
     def order(self, order: msgspec.Struct) -> None:
-        """Give an order."""
+        """Send an order to the process."""
         assert self.process.stdin is not None
         self.process.stdin.write(msgspec.json.encode(order) + b"\n")
 
     async def report(self, kind: type[Kind]) -> Kind:
-        """The next report of this kind; reports of other kinds before it are dropped."""
+        """The next report of this kind.  Reports of other kinds before it are dropped."""
         while True:
             report = await self.reports.get()
             if isinstance(report, kind):
@@ -80,5 +80,5 @@ class MemberProcess:
 
     @property
     def finished(self) -> bool:
-        """Whether it has sent everything that is its to send."""
+        """Whether the member has sent all its feeds."""
         return bool(self.progress.totals) and self.progress.sent == self.progress.totals

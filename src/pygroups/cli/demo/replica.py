@@ -1,4 +1,4 @@
-"""One member's table of everybody's records, in the order that all members agree on; it is the group's state."""
+"""One member's table of all records, in the order that all members agree on.  The table is the group's state."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _decoder = msgspec.msgpack.Decoder(list[Row])
 
 
 class Replica:
-    """The table in the SQLite file `path`, empty at first: what an earlier life left there is of no use."""
+    """The table in the SQLite file `path`.  It starts empty; rows of an earlier process are deleted."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.base = sqlite3.connect(path, isolation_level=None)
         self.base.execute("PRAGMA journal_mode = WAL")  # so that a state can be read while records are written
-        self.base.execute("PRAGMA synchronous = OFF")  # a killed process loses nothing by that, a machine would
+        self.base.execute("PRAGMA synchronous = OFF")  # safe for a killed process, though not for a power failure
         self.base.executescript(TABLE)
         self.count = 0
 
@@ -51,26 +51,26 @@ class Replica:
         self.base.execute("COMMIT")
 
     def next_line(self, feed: str) -> int:
-        """The first line of `feed` that is not here."""
+        """The first line of `feed` that is not in the table."""
         (last,) = self.base.execute("SELECT max(line) FROM records WHERE feed = ?", (feed,)).fetchone()
         return 1 + (last or 0)
 
     def close(self) -> None:
-        """Leave one file, without what SQLite keeps beside it."""
+        """Close the table, without the extra files of SQLite."""
         self.base.execute("PRAGMA journal_mode = DELETE")
         self.base.close()
 
-    # -- the state, as pygroups wants it
+    # -- the state, for pygroups
 
     async def get_state(self) -> AsyncIterator[bytes]:
-        """The table as it is now; it is read while the member goes on."""
+        """A snapshot of the current table.  It is read while the member goes on."""
         snapshot = sqlite3.connect(self.path, isolation_level=None)
         snapshot.execute("BEGIN")
-        snapshot.execute("SELECT count(*) FROM records").fetchone()  # the snapshot is that of the first look
+        snapshot.execute("SELECT count(*) FROM records").fetchone()  # the first query takes the snapshot
         return _pieces(snapshot)
 
     async def set_state(self, data: bytes) -> None:
-        """Begin with the table that somebody else had."""
+        """Start with the table of another member."""
         rest = memoryview(data)
         while rest:
             (length,) = _LENGTH.unpack_from(rest)
@@ -100,7 +100,7 @@ def rows_of(path: Path) -> Iterator[Row]:
 
 
 def digest_of(path: Path) -> str:
-    """What two replicas have in common exactly when they hold the same records in the same order."""
+    """A digest that is equal for two replicas with the same records in the same order."""
     digest = hashlib.sha256()
     for row in rows_of(path):
         digest.update(_encoder.encode(row))
@@ -108,14 +108,14 @@ def digest_of(path: Path) -> str:
 
 
 def what_is_wrong(path: Path, feeds: Sequence[Feed]) -> str:
-    """Why a replica is not complete: "" if each record of `feeds` is in it once, in its order, without a hole."""
+    """The first error of a replica: "" if it has each record of `feeds` once, in the order of its feed."""
     expected = {feed.name: feed.records() for feed in feeds}
     had = dict.fromkeys(expected, 0)
     for place, (position, feed, line, text) in enumerate(rows_of(path)):
         if position != place:
             return f"position {place} is missing"
         if line != had.get(feed, -1) + 1:
-            return f"line {line} of {feed} stands at position {position}, after line {had.get(feed)}"
+            return f"line {line} of {feed} is at position {position}, after line {had.get(feed)}"
         if line > len(expected[feed]) or text != expected[feed][line - 1]:
             return f"line {line} of {feed} has another text"
         had[feed] = line

@@ -1,4 +1,4 @@
-"""What the user asked of the demo."""
+"""The settings of a demo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .feeds import Feed
 
 
 class DemoSettings(NamedTuple):
-    """What the user asked for."""
+    """The settings of a demo, from the command line."""
 
     feeds: Sequence[Feed]
     out: Path

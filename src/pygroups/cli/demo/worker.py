@@ -1,6 +1,6 @@
-"""One member of the demo, in a process of its own: sends its feeds, applies what comes, and does what it is told.
+"""One member of the demo, in a process of its own: it sends its feeds, applies all records, and obeys orders.
 
-Orders come as JSON lines on standard input, the first one being the task; answers go as JSON lines to standard output.
+Orders come as JSON lines on standard input; the first one is the task.  Reports go as JSON lines to standard output.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .feeds import Feed, payload_of, record_in
 from .messages import Busy, Delivered, End, Go, Joined, Leave, Mark, Marked, Order, Progress, Task, TellBusy, Views
 from .replica import Replica, digest_of
 
-TICK_SECONDS: Final = 0.005  # the shortest pause between two looks at what is due
+TICK_SECONDS: Final = 0.005  # the shortest pause between two calls of send_many
 REPORT_SECONDS: Final = 0.1
 ORDER_BYTES: Final = 1 << 16
 
 
 class Worker:
-    """The member and everything it does."""
+    """The member of the demo."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -36,13 +36,13 @@ class Worker:
         )
         self.sent = {feed.name: 0 for feed in task.feeds}
         self.totals = {feed.name: 0 for feed in task.feeds}
-        self.ready = asyncio.Event()  # the first view was applied, and with it the state
+        self.ready = asyncio.Event()  # the first view, and with it the state, was applied
         self.go = asyncio.Event()
         self.seconds = 0.0
-        self.watching = False  # the first delivery after a view is to be told
+        self.watching = False  # report the first delivery after the view
 
     async def run(self, orders: Orders) -> None:
-        """Be a member until told to leave."""
+        """Be a member until the order to leave."""
         async with self.channel, asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(self._read())
             others = [tasks.create_task(job) for job in (self._report(), *map(self._feed, self.task.feeds))]
@@ -68,7 +68,7 @@ class Worker:
                 if isinstance(event, View):
                     self._on_view(event)
                 elif isinstance(event, Left):
-                    assert event.reason == "left", f"the group goes on without this member: {event.reason}"
+                    assert event.reason == "left", f"the other members removed this member: {event.reason}"
 
     def _on_view(self, view: View) -> None:
         if not self.ready.is_set():
@@ -81,7 +81,7 @@ class Worker:
     # -- sending
 
     async def _feed(self, feed: Feed) -> None:
-        """Send the lines of `feed` that the state does not hold, spread over the time that the task gives to all."""
+        """Send the lines of `feed` that are not in the state, evenly spread over the time of the order."""
         lines = feed.records()
         self.totals[feed.name] = len(lines)
         await self.ready.wait()
@@ -114,7 +114,7 @@ class Worker:
                 return
 
     async def _tell_when_busy(self) -> None:
-        """Say so as soon as runs of the sequencer are on the wire that not everybody has acknowledged."""
+        """Report Busy as soon as not all members have acknowledged all runs of the sequencer."""
         while not (runs := self._unacknowledged()):
             await asyncio.sleep(0)
         say(Busy(now_us(), runs, dict(self.sent)))
@@ -132,7 +132,7 @@ class Worker:
 
 
 class Orders:
-    """What the director wants, one after the other; its end is the order to leave."""
+    """The orders of the director, one after the other."""
 
     def __init__(self, file: int) -> None:
         self.lines = lines_of(file, ORDER_BYTES)
@@ -154,18 +154,18 @@ class Orders:
 
 
 def say(word: Any) -> None:
-    """Tell the director."""
+    """Send a report to the director."""
     sys.stdout.buffer.write(msgspec.json.encode(word) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def now_us() -> int:
-    """The machine's monotonic clock, which all processes share."""
+    """The time of the machine's monotonic clock, which is the same for all processes."""
     return time.monotonic_ns() // 1_000
 
 
 async def main() -> None:
-    """Read the task, and do it."""
+    """Read the task, and run it."""
     orders = Orders(sys.stdin.fileno())
     await Worker(await orders.task()).run(orders)
 
