@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.group import until
+
 JOIN = [sys.executable, "-m", "pygroups", "join"]
 
 
@@ -201,7 +203,7 @@ def test_a_journal_is_written_and_a_signal_while_joining_ends_it(shells: Any, tm
     assert (tmp_path / "journal" / "g" / address / "000000.journal").stat().st_size > 100
     os.kill(shell.process.pid, signal.SIGSTOP)  # it lives, and answers nobody
     waiting = shells("g", "--name", "B")
-    time.sleep(1)
+    until("B can be found, so it joins", lambda: any((tmp_path / "groups" / "g").glob("B@*")))
     code, events, err = waiting.end(send=signal.SIGTERM)
     assert (code, events, err) == (0, [], "")
     os.kill(shell.process.pid, signal.SIGCONT)

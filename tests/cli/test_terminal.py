@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import Terminal
+from tests.e2e.group import until
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., Terminal]
@@ -132,7 +133,8 @@ def test_a_terminal_is_told_what_a_join_waits_for_and_a_pipe_is_not(terminal: Op
         assert re.search(pattern, ada.screen), ada.screen
         ada.type("\x03")
         assert ada.ended() == 0
-        time.sleep(1)
+        found = f"{os.uname().nodename}*@*"
+        until("the piped one can be found, so it joins", lambda: len(list((tmp_path / "groups/g").glob(found))) == 2)
         piped.send_signal(signal.SIGTERM)
         assert piped.communicate(timeout=30) == (b"", b"")
     finally:
