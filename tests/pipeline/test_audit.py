@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pygroups.cli.audit import in_words
+from pygroups.cli.audit import in_words, some_of
 from pygroups.cli.main import main
 from pygroups.journal.writer import segment_path
 from pygroups.pipeline import audit as audits
@@ -52,12 +52,13 @@ def test_json_tables_and_exit_code_of_a_broken_promise(
     answer = capfd.readouterr()
     assert code == 1
     told = json.loads(answer.out)
-    assert list(told) == ["promises", "unjudged", "files", "rows", "quarantined", "work"]
+    assert list(told) == ["promises", "unjudged", "groups", "files", "rows", "quarantined", "work"]
     assert told["unjudged"] == ["causal", "merge-agreement", "merge-announced"]
     assert (told["files"], told["quarantined"]) == (9, 1)
     assert answer.err.startswith(f"warning: {damaged} at byte ") and answer.err.count("\n") == 1
     promises = {promise["name"]: promise for promise in told["promises"]}
     assert {name for name, promise in promises.items() if promise["verdict"] == "broken"} == {"fifo", "no-duplication"}
+    assert (promises["fifo"]["broken"], promises["fifo"]["broken_groups"]) == (1, ["bad"])
     (violation,) = promises["no-duplication"]["violations"]
     assert violation == {
         "promise": "no-duplication",
@@ -228,6 +229,13 @@ def test_a_violation_in_words() -> None:
     assert in_words(violation) == (
         "fifo broken in group g at C@3 in view 4:A@1 (from B@2, message 17): delivered message 17 where 16 was next"
     )
+
+
+def test_the_violations_that_are_told_come_from_as_many_groups_as_possible() -> None:
+    found = [
+        Violation("fifo", group, None, "A@1", None, None, first, None, "") for group in "abc" for first in range(9)
+    ]
+    assert [(one.group, one.first) for one in some_of(found)] == [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("b", 1)]
 
 
 def test_the_worst_verdict_stands_for_all_groups_but_who_had_no_occasion_does_not_count() -> None:

@@ -63,8 +63,7 @@ def test_no_join_is_hinted() -> None:
 
 
 def test_rows_come_to_this_process_for_verdicts_and_report_alone() -> None:
-    """On a cluster also manifest, names and members of views, which are few (`recorded.py`)."""
-    assert {name.partition("/")[0] for name in _found(_TO_THE_DRIVER)} == {"recorded.py", "report", "verdicts.py"}
+    assert {name.partition("/")[0] for name in _found(_TO_THE_DRIVER)} == {"report", "verdicts.py"}
 
 
 def _found(pattern: re.Pattern[str]) -> set[str]:

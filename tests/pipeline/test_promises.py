@@ -76,6 +76,13 @@ def test_integrity_names_each_member_that_delivered_another_body_than_the_origin
     assert [witness.member for witness in unsent] == ["A@410", "B@420", "C@430", "D@440"]
 
 
+@pytest.mark.parametrize("at", ["A@410", "C@430"])
+def test_of_two_lists_the_one_that_most_members_have_is_right(verdicts: dict[str, dict[str, Verdict]], at: str) -> None:
+    (witness,) = verdicts[f"other-list-{at[0]}-living"]["view-agreement"].violations
+    assert witness.member == at
+    assert witness.detail == f"{witness.other} has another list of members; at place 1 D@440 here and A@410 there"
+
+
 @pytest.mark.parametrize("ends", ["living", "dead"])
 @pytest.mark.parametrize("member", ["A@410", "C@430"])
 def test_twelve_altered_bodies_are_twelve_witnesses_of_the_member_that_has_them(

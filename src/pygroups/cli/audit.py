@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -152,7 +153,7 @@ def _warn_of_damage(result: AuditResult) -> None:
 
 
 def as_object(result: AuditResult) -> dict[str, Any]:
-    """What `--json` prints."""
+    """What `--json` prints. `broken` counts violations; `violations` has the first of each group (VIOLATIONS_SHOWN)."""
     promises = [
         {
             "name": verdict.promise,
@@ -160,6 +161,8 @@ def as_object(result: AuditResult) -> dict[str, Any]:
             "judged": verdict.judged,
             "skipped": verdict.skipped,
             "reason": verdict.reason,
+            "broken": verdict.broken,
+            "broken_groups": broken_groups(result, verdict.promise),
             "violations": [asdict(violation) for violation in verdict.violations],
         }
         for verdict in result.summary()
@@ -167,6 +170,7 @@ def as_object(result: AuditResult) -> dict[str, Any]:
     return {
         "promises": promises,
         "unjudged": result.unjudged,
+        "groups": result.groups,
         "files": result.files,
         "rows": result.rows,
         "quarantined": len(result.quarantined),
@@ -180,12 +184,12 @@ def show(result: AuditResult, report: Path | None) -> None:
 
     console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
     summary = result.summary()
-    console.print(_table(summary))
+    console.print(_table(summary, result))
     for verdict in summary:
-        for violation in verdict.violations[:SHOWN]:
+        for violation in some_of(verdict.violations):
             console.print(in_words(violation), markup=False)
         if verdict.broken > SHOWN:
-            console.print(f"{verdict.promise}: {verdict.broken} violations in all", markup=False)
+            console.print(f"{verdict.promise}: {verdict.broken - SHOWN:,} more violations", markup=False)
     if result.unjudged:
         console.print(f"not judged, as no rule is there yet: {', '.join(result.unjudged)}", markup=False)
     groups = "group" if len(result.groups) == 1 else "groups"
@@ -196,7 +200,22 @@ def show(result: AuditResult, report: Path | None) -> None:
         console.print(f"report: {report}", markup=False)
 
 
-def _table(summary: list[Verdict]) -> Table:
+def broken_groups(result: AuditResult, promise: str) -> list[str]:
+    """The groups in which a promise is broken, sorted."""
+    return sorted({verdict.group for verdict in result.verdicts if verdict.promise == promise and verdict.broken})
+
+
+def some_of(violations: list[Violation]) -> list[Violation]:
+    """SHOWN of them: the first of each group, then the second of each group, and so on."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for violation in violations:
+        seen[violation.group] += 1
+        ranked.append((seen[violation.group], violation))
+    return [violation for _, violation in sorted(ranked, key=lambda one: one[0])[:SHOWN]]
+
+
+def _table(summary: list[Verdict], result: AuditResult) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -209,9 +228,18 @@ def _table(summary: list[Verdict]) -> Table:
     table.add_column("why", overflow="fold")
     for verdict in summary:
         word = Text(verdict.verdict, style=_STYLES[verdict.verdict])
-        why = f"{verdict.broken} violations" if verdict.broken else verdict.reason
+        why = "; ".join(filter(None, (_violations(verdict, result), verdict.reason)))
         table.add_row(verdict.promise, word, f"{verdict.judged:,}", f"{verdict.skipped:,}", Text(one_line(why)))
     return table
+
+
+def _violations(verdict: Verdict, result: AuditResult) -> str:
+    """How many violations in how many groups; nothing without any."""
+    if not verdict.broken:
+        return ""
+    count = f"{verdict.broken:,} violation{'' if verdict.broken == 1 else 's'}"
+    groups = len(broken_groups(result, verdict.promise))
+    return count if len(result.groups) == 1 else f"{count} in {groups:,} of {len(result.groups):,} groups"
 
 
 def in_words(violation: Violation) -> str:

@@ -115,6 +115,21 @@ def words(*parts: Column | str) -> Column:
     return F.concat(*columns)
 
 
+NAMES_SHOWN: Final = 5
+
+
+def names_in(array: str) -> str:
+    """SQL text: the names in an array, at most NAMES_SHOWN of them, and how many more there are."""
+    shown = f"concat_ws(', ', slice({array}, 1, {NAMES_SHOWN}))"
+    more = f"if(size({array}) > {NAMES_SHOWN}, concat(' and ', size({array}) - {NAMES_SHOWN}, ' more'), '')"
+    return f"concat({shown}, {more})"
+
+
+def parts_of(*sentences: tuple[str, str]) -> Column:
+    """The sentences (condition and text, both SQL text) whose condition is true, with semicolons between them."""
+    return F.expr(f"concat_ws('; ', {', '.join(f'if({condition}, {text}, null)' for condition, text in sentences)})")
+
+
 def columns_of(rules: Sequence[Rule], table: SharedTable) -> dict[str, str]:
     """The columns that rules add to a table: SQL text by name. Raises ValueError if two rules mean different things."""
     wanted: dict[str, str] = {}

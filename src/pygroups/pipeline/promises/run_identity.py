@@ -34,7 +34,7 @@ def exact(tables: Tables) -> DataFrame:
     wrong = told.where("label <> right").dropDuplicates(["life", *RUN])
     return findings(
         wrong,
-        words("one run with two contents: ", *map(_between, _FIELDS)),
+        words("one run with two contents: ", F.concat_ws("; ", *map(_between, _FIELDS))),
         member="life",
         other="other.life",
         origin="sender",
@@ -44,7 +44,7 @@ def exact(tables: Tables) -> DataFrame:
 
 def _between(name: str) -> Column:
     here, there = F.col(name), F.col(f"other.{name}")
-    return F.when(here != there, words(f"{name} ", here, " here and ", there, " at {other}; ")).otherwise("")
+    return F.when(here != there, words(f"{name} ", here, " here and ", there, " at {other}"))
 
 
 RULE = Rule(

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, words
+from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, names_in, words
 from pygroups.pipeline.tables import Tables
 
 _ABSENT = "not coalesce(array_contains(members, address), false)"
@@ -13,7 +13,7 @@ def exact(tables: Tables) -> DataFrame:
     """A fact is one view at one member."""
     return findings(
         tables.views.where(_ABSENT),
-        words("installed a view of ", F.concat_ws(", ", "members"), " without itself"),
+        words("installed a view without itself: ", F.expr(names_in("members"))),
         view="view",
         member="life",
     )

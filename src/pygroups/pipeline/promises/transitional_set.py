@@ -1,9 +1,8 @@
 """transitional-set: each names as coming with it exactly those that came from the same view; a joiner comes alone."""
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, words
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, names_in, parts_of
 from pygroups.pipeline.tables import Tables
 
 # Names that did not install the view are not judged.
@@ -11,12 +10,18 @@ _NAMED = "coalesce(array_sort(array_intersect(transitional, installed)), array()
 _WRONG = f"{_NAMED} <> together"
 
 
+_UNNAMED = f"array_except(together, {_NAMED})"
+_OTHERS = f"array_except({_NAMED}, together)"
+
+
 def exact(tables: Tables) -> DataFrame:
     """A fact is one view at one member."""
-    named = F.expr(f"concat_ws(', ', {_NAMED})")
     return findings(
         tables.views.where(_WRONG),
-        words("names ", named, " as coming with it; from the same view came ", F.concat_ws(", ", "together")),
+        parts_of(
+            (f"size({_UNNAMED}) > 0", f"concat('does not name ', {names_in(_UNNAMED)}, ', from the same view')"),
+            (f"size({_OTHERS}) > 0", f"concat('names ', {names_in(_OTHERS)}, ', from another view')"),
+        ),
         view="view",
         member="life",
     )

@@ -10,7 +10,7 @@ views that a linked member installed after a mark. No clock is compared.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, words
+from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, names_in, parts_of
 from pygroups.pipeline.keys import life_sql
 from pygroups.pipeline.tables import Tables
 
@@ -22,6 +22,7 @@ _HIDDEN = """
     not apart and size(array_except(settled, members)) = 0
     and arrays_overlap(array_except(members, settled), unknown)
 """
+_LACKS, _EXTRA = "array_except(settled, members)", "array_except(members, settled)"
 _AS_ONE = "array_sort(members) = settled and not apart"
 
 
@@ -66,9 +67,11 @@ def exact(tables: Tables) -> DataFrame:
     )
     settled = findings(
         at_quiet(tables).where(f"not coalesce({_HIDDEN}, false) and not coalesce({_AS_ONE}, false)"),
-        words(
-            *("at quiet in a view of ", F.concat_ws(", ", "members"), "; quiet was reached by "),
-            *(F.concat_ws(", ", "settled"), F.expr("if(apart, ', in several views', '')")),
+        parts_of(
+            ("true", "if(members is null, 'at quiet in no view', concat('at quiet in a view of ', size(members)))"),
+            (f"size({_LACKS}) > 0", f"concat('not in it, and at quiet: ', {names_in(_LACKS)})"),
+            (f"size({_EXTRA}) > 0", f"concat('in it, and never at quiet: ', {names_in(_EXTRA)})"),
+            ("apart", "'members that it shared a view with are at quiet in another view'"),
         ),
         view="view",
         member="life",
