@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -10,17 +9,14 @@ from typing import Any, Final, Self
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, UsageError
 from pygroups.core.limits import ENTRY_BYTES
-from pygroups.core.limits import Config as Limits
 from pygroups.drivers.member import Member
 from pygroups.journal.schema import MARKS
 
-from .config import Config
 from .happenings import Happening, Left, View
 from .inbox import Inbox
-from .options import checked_options, refuse_unbuilt
+from .options import Options, with_parameters_of
 from .outbox import Outbox, Payload, Top, Until
 from .session import Session
-from .states import State
 from .statistics import statistics
 
 NOT_JOINED: Final = "the channel has not joined its group: use it inside `async with`"
@@ -46,45 +42,9 @@ class Channel:
     NameTaken or Refused if the group refuses this member.
     """
 
-    def __init__(
-        self,
-        group: str | None,
-        *,
-        profile: str = "total",
-        name: str | None = None,
-        bind: str = "127.0.0.1:0",
-        advertise: str | None = None,
-        transport: str | None = None,
-        discovery: str | None = None,
-        expect: int | None = None,
-        rejoin: bool = False,
-        on_merge: object = "keep",
-        secret: bytes | str | None = None,
-        insecure: bool = False,
-        journal: str | os.PathLike[str] | None = None,
-        journal_payloads: bool = False,
-        journal_fsync: bool = False,
-        state: State | None = None,
-        events: str = "all",
-        config: Config | Limits | None = None,
-    ) -> None:
-        refuse_unbuilt(expect, rejoin, on_merge, secret)
-        self._options = checked_options(
-            group,
-            profile=profile,
-            name=name,
-            bind=bind,
-            advertise=advertise,
-            transport=transport,
-            discovery=discovery,
-            insecure=insecure,
-            journal=journal,
-            journal_payloads=journal_payloads,
-            journal_fsync=journal_fsync,
-            state=state,
-            events=events,
-            config=config,
-        )
+    @with_parameters_of(Options)
+    def __init__(self, options: Options) -> None:
+        self._options = options
         self._session: Session | None = None
         self._current: Iterator[Happening] = iter(())  # the rest of the run that is being read
         self._top: Top  # these three belong to the session; `send` uses them directly, for speed
@@ -245,7 +205,7 @@ class Channel:
         """
         if kind not in MARKS:
             raise UsageError(f"mark {kind!r} is not known: use {', '.join(MARKS)}")
-        if self._options.journal is None:
+        if self._options.folder is None:
             raise UsageError("mark() needs a journal: open the channel with journal=DIR")
         if not (isinstance(reason, str) and isinstance(detail, str)):
             raise UsageError("mark() takes reason and detail as text")

@@ -7,8 +7,12 @@ import itertools
 import os
 import re
 import socket
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property, update_wrapper
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import NamedTuple
+from typing import Concatenate, ParamSpec, TypeVar
 
 from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
@@ -21,80 +25,97 @@ from pygroups.layers.profiles import Profile, profile_named
 from .config import Config
 from .states import State
 
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+Taker = TypeVar("Taker")
 _lives = itertools.count(1)  # channels of this process
 
 
-class Options(NamedTuple):
-    """The checked options of a channel; see Channel for the meaning of each."""
+@dataclass(frozen=True)
+class Options:
+    """The options of a channel, with their types and defaults: Channel has the same.  See Channel for their meaning.
+
+    Raises UsageError for a wrong value, and NotBuilt for a value that is not built yet.
+    """
 
     group: str
-    profile: Profile
-    name: str | None  # without one, the platform makes one that no other member has
-    bind: str
-    advertise: str | None
-    insecure: bool
-    transport: Transport
-    place: Place
-    journal: Path | None
-    journal_payloads: bool
-    journal_fsync: bool
-    state: State | None
-    events: str  # "all" or "none"
-    config: Limits
+    _: KW_ONLY
+    profile: str = "total"
+    name: str | None = None  # None: the platform makes a name that no other member has
+    bind: str = "127.0.0.1:0"
+    advertise: str | None = None
+    transport: str | None = None
+    discovery: str | None = None
+    expect: int | None = None
+    rejoin: bool = False
+    on_merge: object = "keep"
+    secret: bytes | str | None = field(default=None, repr=False)
+    insecure: bool = False
+    journal: str | os.PathLike[str] | None = None
+    journal_payloads: bool = False
+    journal_fsync: bool = False
+    state: State | None = None
+    events: str = "all"
+    config: Config | Limits | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_unbuilt(self.expect, self.rejoin, self.on_merge, self.secret)
+        _check_types(self.profile, self.bind, name=self.name, advertise=self.advertise, discovery=self.discovery)
+        _check_flags(insecure=self.insecure, journal_payloads=self.journal_payloads, journal_fsync=self.journal_fsync)
+        _check_group(self.group, self.chosen_profile)
+        _ = self.carrier
+        advertised(checked_bind(self.bind, self.advertise, insecure=self.insecure), self.advertise)
+        _check_journal(self.journal, self.journal_payloads or self.journal_fsync)
+        _check_state(self.state)
+        _check_events(self.events, self.state)
+        if self.name is not None:
+            checked_name(self.name, "member")
+        _ = self.place, self.limits  # each raises for a wrong value
+
+    @cached_property
+    def chosen_profile(self) -> Profile:
+        """The profile with this name."""
+        return profile_named(self.profile)
+
+    @cached_property
+    def carrier(self) -> Transport:
+        """The transport that `transport` describes."""
+        return parse_transport(self.transport)
+
+    @cached_property
+    def place(self) -> Place:
+        """The folder where members find each other."""
+        return parse_discovery(self.discovery)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The limits and timeouts of this member, over this transport."""
+        return self.carrier.limits(_limits(self.config))
+
+    @cached_property
+    def folder(self) -> Path | None:
+        """The folder of the journal."""
+        return None if self.journal is None else Path(self.journal)
 
 
-def checked_options(
-    group: str | None,
-    *,
-    profile: str,
-    name: str | None,
-    bind: str,
-    advertise: str | None,
-    transport: str | None,
-    discovery: str | None,
-    insecure: bool,
-    journal: str | os.PathLike[str] | None,
-    journal_payloads: bool,
-    journal_fsync: bool,
-    state: State | None,
-    events: str,
-    config: Config | Limits | None,
-) -> Options:
-    """The checked options.  Raises UsageError for a wrong value, and NotBuilt for a value that is not built yet."""
-    _check_types(profile=profile, name=name, bind=bind, advertise=advertise, discovery=discovery)
-    _check_flags(insecure=insecure, journal_payloads=journal_payloads, journal_fsync=journal_fsync)
-    chosen = profile_named(profile)
-    if group is None:
-        raise UsageError(f"profile {profile!r} needs a group: give it a name, for instance Channel('orders')")
-    checked_name(group, "group")
-    carried = parse_transport(transport)
-    bound = checked_bind(bind, advertise, insecure=insecure)
-    advertised(bound, advertise)
-    if journal is not None and not isinstance(journal, str | os.PathLike):
-        raise UsageError(f"journal={journal!r} must be the path of a folder")
-    if journal is None and (journal_payloads or journal_fsync):
-        raise UsageError("journal_payloads and journal_fsync need journal=DIR, the folder to write to")
-    _check_state(state)
-    _check_events(events, state)
-    return Options(
-        group=group,
-        profile=chosen,
-        name=None if name is None else checked_name(name, "member"),
-        bind=bind,
-        advertise=advertise,
-        insecure=insecure,
-        transport=carried,
-        place=parse_discovery(discovery),
-        journal=None if journal is None else Path(journal),
-        journal_payloads=journal_payloads,
-        journal_fsync=journal_fsync,
-        state=state,
-        events=events,
-        config=carried.limits(_limits(config)),
-    )
+def with_parameters_of(
+    make: Callable[Given, Made],
+) -> Callable[[Callable[[Taker, Made], None]], Callable[Concatenate[Taker, Given], None]]:
+    """Turn an `__init__` that takes what `make` returns into one that has the parameters of `make`."""
+
+    def decorate(init: Callable[[Taker, Made], None]) -> Callable[Concatenate[Taker, Given], None]:
+        def taking(taker: Taker, /, *args: Given.args, **named: Given.kwargs) -> None:
+            init(taker, make(*args, **named))
+
+        first = Parameter("self", Parameter.POSITIONAL_ONLY)
+        shown = Signature([first, *signature(make).parameters.values()])
+        setattr(update_wrapper(taking, init), "__signature__", shown)  # noqa: B010 (mypy knows no such attribute)
+        return taking
+
+    return decorate
 
 
-def refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: object) -> None:
+def _refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: object) -> None:
     """Raise NotBuilt for an option that is part of the design and is not built yet."""
     if expect is not None:
         raise NotBuilt("expect= is not built yet: leave it out")
@@ -104,6 +125,19 @@ def refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: o
         raise NotBuilt("on_merge= is not built yet: leave it out")
     if secret is not None:
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
+
+
+def _check_group(group: str | None, profile: Profile) -> None:
+    if group is None:
+        raise UsageError(f"profile {profile.name!r} needs a group: give it a name, for instance Channel('orders')")
+    checked_name(group, "group")
+
+
+def _check_journal(journal: object, is_needed: bool) -> None:
+    if journal is not None and not isinstance(journal, str | os.PathLike):
+        raise UsageError(f"journal={journal!r} must be the path of a folder")
+    if journal is None and is_needed:
+        raise UsageError("journal_payloads and journal_fsync need journal=DIR, the folder to write to")
 
 
 def _check_events(events: object, state: object) -> None:

@@ -89,16 +89,16 @@ class LocalPlatform:
 
     def network(self, me: Address, options: Options) -> Connections:
         bind, advertise, insecure = options.bind, options.advertise, options.insecure
-        if options.transport.kind == "tcp":
-            return TcpNetwork(me, options.group, options.config, bind=bind, advertise=advertise, insecure=insecure)
-        to_all = options.transport.to_all
+        if options.carrier.kind == "tcp":
+            return TcpNetwork(me, options.group, options.limits, bind=bind, advertise=advertise, insecure=insecure)
+        to_all = options.carrier.to_all
         return UdpNetwork(
-            me, options.group, options.config, bind=bind, advertise=advertise, insecure=insecure, to_all=to_all
+            me, options.group, options.limits, bind=bind, advertise=advertise, insecure=insecure, to_all=to_all
         )
 
     def meeting(self, me: Address, options: Options) -> Meeting:
-        loop, transport = asyncio.get_running_loop(), options.transport.kind
-        return Directory(options.place, options.group, me, options.config, loop, transport)
+        loop, transport = asyncio.get_running_loop(), options.carrier.kind
+        return Directory(options.place, options.group, me, options.limits, loop, transport)
 
     def journal(self, me: Address, options: Options) -> Journal | None:
         return journal_on_disk(me, options, socket.gethostname(), boot_id())
@@ -118,15 +118,15 @@ def platform_of_the_loop() -> Platform[Any]:
 
 def journal_on_disk(me: Address, options: Options, host: str, boot: str) -> JournalWriter | None:
     """The journal in the folder that the options name, or None."""
-    if options.journal is None:
+    if options.folder is None:
         return None
     try:
         return JournalWriter(
-            options.journal,
+            options.folder,
             options.group,
             me.name,
             me.incarnation,
-            options.profile.name,
+            options.profile,
             host=host,
             boot_id=boot,
             version=__version__,

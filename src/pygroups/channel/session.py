@@ -53,7 +53,7 @@ class Session:
         self.left: asyncio.Future[Left] = loop.create_future()
         self.closing: asyncio.Task[Left] | None = None
         self.elsewhere: str | None = None  # set in a forked child: the message of ChannelClosed there
-        config = options.config
+        config = options.limits
         self.network = here.network(me, options)
         self.directory = here.meeting(me, options)
         journal = here.journal(me, options)
@@ -85,10 +85,10 @@ class Session:
 
     def _stack(self, *, journaling: bool) -> Stack:
         options, here = self.options, self.platform
-        env = Env(self.me, here.clock.now(), here.chance(self.me), options.config, journaling=journaling)
+        env = Env(self.me, here.clock.now(), here.chance(self.me), options.limits, journaling=journaling)
         env.archiving = options.journal_payloads
-        frame_bytes = options.transport.frame_bytes(options.config)
-        return build_stack(options.profile, env, lambda heads: Codec(options.group, heads, frame_bytes))
+        frame_bytes = options.carrier.frame_bytes(options.limits)
+        return build_stack(options.chosen_profile, env, lambda heads: Codec(options.group, heads, frame_bytes))
 
     def _connect(self) -> None:
         member, network, directory = self.member, self.network, self.directory
@@ -301,7 +301,7 @@ class Session:
         return tuple(holders)
 
     def is_slow(self, member: Address, seconds: float) -> None:
-        size = self.options.config.window
+        size = self.options.limits.window
         if member == self.me:
             self.log.warning(
                 "send waits, because this program has read no event for %.0f s, and the window (%d bytes) is full of "

@@ -20,14 +20,14 @@ def statistics(session: Session) -> dict[str, Any]:
     return {
         "address": str(session.me),
         "group": options.group,
-        "profile": options.profile.name,
+        "profile": options.profile,
         "view": None if view is None else [view.id.number, str(view.id.leader)],
         "members": 0 if view is None else len(view.members),
         "counters": dict(env.counters),
         "gauges": member.stack.gauges(),
-        "payload_max": options.config.run_bytes,
+        "payload_max": options.limits.run_bytes,
         "window": {
-            "size": options.config.window,
+            "size": options.limits.window,
             "free": session.sending.room(),
             "waits_for": [str(member) for member in session.sending.holders()],
         },
@@ -48,7 +48,7 @@ def memory_bound(session: Session) -> int:
     messages to this member alone, and this member has one such window to each of them.  Unread events can grow to
     `queue_max` while the reading task sends or a state is loaded.  Incomplete frames take at most `receive_bytes`.
     """
-    config = session.options.config
+    config = session.options.limits
     members = 1 if session.view is None else len(session.view.members)
     everybody = members * config.window
     links = (members - 1) * min(everybody, config.link_bytes)

@@ -203,7 +203,7 @@ class Group:
         return Unsettled("\n  ".join([*lines, *map(str, self._platform.living())]))
 
     def _bound(self) -> int:
-        configs = [watch.session.options.config for watch in self._platform.living()]
+        configs = [watch.session.options.limits for watch in self._platform.living()]
         return 2 * max([liveness_bound(config) for config in configs], default=SECOND)
 
     def check(self) -> None:

@@ -70,7 +70,7 @@ class MemoryPlatform:
         return memory.Meeting(self._room(options)[0], me)
 
     def journal(self, me: Address, options: Options) -> Journal:
-        copy = MemoryJournal(options.group, *me, options.profile.name, host=HOST, boot_id=HOST, version=__version__)
+        copy = MemoryJournal(options.group, *me, options.profile, host=HOST, boot_id=HOST, version=__version__)
         self.journals.append(copy)
         disk = journal_on_disk(me, options, HOST, HOST)
         return Journals(copy, disk, self._lasting(), lambda records: self._wrote(me, records))
@@ -92,7 +92,7 @@ class MemoryPlatform:
     def _room(self, options: Options) -> tuple[memory.Hub, Judge]:
         key = (options.place.root, options.group)
         if key not in self.rooms:
-            judge = Judge(checks_of(options.profile.name))
+            judge = Judge(checks_of(options.profile))
             if self.disturbed:
                 judge.disturbed()
             self.rooms[key] = memory.Hub(self.background, self.weather, self._ended), judge

@@ -119,7 +119,7 @@ class Story:
 
     def _patience(self) -> int:
         """How long to wait for what members do by themselves: they give up whom they wait for."""
-        configs = [watch.session.options.config for watch in self.platform.living()]
+        configs = [watch.session.options.limits for watch in self.platform.living()]
         longest = [2 * liveness_bound(one) + one.stable_suspend_max + one.state_timeout for one in configs]
         return max(longest, default=SECOND)
 
