@@ -38,7 +38,7 @@ def run_of(seq: int, src: Address = A, dest: Address | None = None, view: ViewId
     return Run(src, dest, (Bcast(view, seq),), B, seq + 1, 0, 1, pack([b"%d" % seq]))
 
 
-class Bcast(msgspec.Struct, array_like=True, tag=200):
+class Bcast(msgspec.Struct, array_like=True, frozen=True, tag=200):
     """From the member that numbers all multicasts of the view."""
 
     view: ViewId
@@ -203,6 +203,24 @@ def test_any_member_answers_members_and_nobody_else() -> None:
         layer.up(Run(asker, B, (Resend(ONE, A, ((0, 5),)),)))
     assert layer.sent() == [(C, Bcast(ONE, 0))]  # once: the second request of C is as old as the first
     assert layer.env.drops == {"request of no member": 1}
+
+
+def test_an_answer_that_waits_in_the_lane_is_not_sent_again_until_it_has_arrived() -> None:
+    layer = OneNumbers(B)
+    layer.up(run_of(0))
+    request = Run(C, B, (Resend(ONE, A, ((0, 5),)),))
+    layer.up(request)
+    assert layer.sent() == [(C, Bcast(ONE, 0))]
+    layer.streams.answers.waits(C, Bcast(ONE, 0))
+    for _ in range(3):
+        layer.wait(LATER)
+        layer.up(request)
+    assert layer.sent() == []
+    layer.up(Run(A, B, (Resend(ONE, A, ((0, 5),)),)))
+    assert layer.sent() == [(A, Bcast(ONE, 0))]  # another asker
+    layer.streams.answers.arrived(C, [Bcast(ONE, 0)])
+    layer.up(request)
+    assert layer.sent() == [(C, Bcast(ONE, 0))]  # it lacks the run all the same: it dropped what arrived
 
 
 def test_the_flush_stops_asks_and_fetches() -> None:

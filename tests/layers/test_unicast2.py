@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Forget, Gone, Undelivered
+from pygroups.core.events import Acknowledged, Forget, Gone, Unacknowledged, Undelivered
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
@@ -19,6 +19,7 @@ from pygroups.layers._unicast_heads import Ack, Data
 from pygroups.layers._unicast_lanes import InLane, Outbox
 from pygroups.layers._unicast_peers import Memory
 from pygroups.layers._votes import Vote
+from pygroups.layers.nakack import Data as Place
 from pygroups.layers.unicast2 import Unicast2
 from tests.layers.conversation import Conversation, Member, Word
 
@@ -213,9 +214,10 @@ def test_what_is_sent_is_what_is_not_acknowledged(marks: list[int]) -> None:
     lane = Outbox(1).lanes[0]
     lane.sent = {seq: Run(Address("A", "01"), None) for seq in range(12)}
     lane.next = 12
+    sent = list(lane.sent.values())
     highest = 0
     for mark in marks:
-        assert lane.acknowledge(mark) == (mark > highest)
+        assert lane.acknowledge(mark) == sent[highest:mark]
         highest = max(highest, mark)
         assert (lane.low, list(lane.sent)) == (highest, list(range(highest, 12)))
 
@@ -405,3 +407,36 @@ def test_what_is_sent_after_the_end_is_reported_at_once() -> None:
     unicast2.down(Run(me, peer, (), me, 1, 0, 2, b"\x92\xc4\x01x\xc4\x01y"))
     assert unicast2.below == []
     assert unicast2.above == [Undelivered(peer, range(1, 3))]
+
+
+def test_a_layer_is_told_when_its_unicast_waits_and_when_it_has_arrived() -> None:
+    talk = conversation("A B")
+    unicast2, me, peer = layer(talk, "A"), talk.members["A"].address, talk.members["B"].address
+    heads = [Place(ViewId(1, me), me, seq) for seq in range(3)]
+    for head in heads:
+        unicast2.down(Run(me, peer, (head,), me, 1, 0, 1, b"\x91\xc4\x01x"))
+        unicast2.down(Run(me, peer, (Word("other"),), me, 1, 0, 1, b"\x91\xc4\x01y"))
+    unicast2.down(Run(me, peer, (heads[0],)))  # without payload: on the lane for control
+    assert unicast2.above == [Unacknowledged(peer, head) for head in heads]
+    unicast2.above = []
+    unicast2.up(Run(peer, me, (Ack(1, 1, 3),)))
+    assert unicast2.above == [Acknowledged(peer, heads[:2])]
+    unicast2.above = []
+    unicast2.up(Run(peer, me, (Ack(1, 1, 4),)))
+    assert unicast2.above == []
+    unicast2.up(Run(peer, me, (Ack(1, 1, 6),)))
+    assert unicast2.above == [Acknowledged(peer, heads[2:])]
+
+
+def test_an_answer_is_told_again_on_the_connection_that_follows_one_that_was_forgotten() -> None:
+    talk = conversation("A B")
+    talk.do("view 1 A B")
+    unicast2, me, peer = layer(talk, "A"), talk.members["A"].address, talk.members["B"].address
+    head = Place(ViewId(1, me), me, 0)
+    unicast2.down(Run(me, peer, (head,), me, 1, 0, 1, b"\x91\xc4\x01x"))
+    unicast2.above = []
+    unicast2.down_event(Forget(peer))
+    assert unicast2.above == [Unacknowledged(peer, head)]
+    unicast2.above = []
+    unicast2.up(Run(peer, me, (Ack(2, 1, 1),)))
+    assert unicast2.above == [Acknowledged(peer, [head])]

@@ -267,7 +267,6 @@ def carries_a_multicast(run: Run) -> bool:
     return any(isinstance(head, nakack.Data) for head in run.heads)
 
 
-@pytest.mark.xfail(strict=True, reason="who asks again is answered again, behind the answer that still waits")
 @BOTH
 def test_what_waits_in_the_lane_to_who_asks_is_not_put_into_it_again(profile: str) -> None:
     """C lacks 130 runs, and eight of ten runs to it are lost: A puts each of them into its lane to C about once."""

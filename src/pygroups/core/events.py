@@ -257,6 +257,20 @@ class Forget(Event):
     peer: Address
 
 
+class Unacknowledged(Event):
+    """Up, unicast2 to the layer of a head that is Tracked: its unicast to `peer` is sent until `peer` has it."""
+
+    peer: Address
+    head: object
+
+
+class Acknowledged(Event):
+    """Up, unicast2 to the layer of heads that are Tracked: `peer` has the unicasts with these heads."""
+
+    peer: Address
+    heads: list[object]
+
+
 class Undelivered(Event):
     """Up, unicast2 to top: `to` has not acknowledged these own messages, and they will not be sent again."""
 

@@ -19,6 +19,13 @@ class Loose:
     __slots__ = ()
 
 
+class Tracked:
+    """Base of heads on runs with payload whose layer wants to know when a unicast arrives: UNICAST2 reports that it
+    waits (`Unacknowledged`) and that the peer has it (`Acknowledged`).  Such a head is hashable."""
+
+    __slots__ = ()
+
+
 class Run(msgspec.Struct, frozen=True, eq=False):
     """An immutable batch of payloads of one origin.  Adding or removing a head makes a new run with the same body.
 

@@ -19,25 +19,23 @@ UNOPENED: Final = -1  # `next` of a receiving lane whose first number is not kno
 class OutLane:
     """What we sent on one lane: [low, next) is not acknowledged."""
 
-    __slots__ = ("first_at", "low", "next", "pause", "sent", "sent_at")
+    __slots__ = ("first_at", "low", "next", "pause", "sent", "sent_at", "tracked")
 
     def __init__(self) -> None:
         self.low = 0
         self.next = 0
         self.sent: dict[int, Run] = {}  # exactly [low, next), without our heads
+        self.tracked = 0  # runs in `sent` whose layer wants to know when the peer has them
         self.sent_at = 0  # when the last run was sent, or repeated
         self.pause = 0  # after it, until it is repeated
         self.first_at = -NEVER  # when SendFirst was answered last
 
-    def acknowledge(self, below: int) -> bool:
-        """The peer delivered everything before `below`.  Whether that was news."""
+    def acknowledge(self, below: int) -> list[Run]:
+        """The peer delivered everything before `below`.  Returns the runs for which that is news."""
         assert below <= self.next, "acknowledged what was not sent"
-        if below <= self.low:
-            return False
-        for seq in range(self.low, below):
-            del self.sent[seq]
-        self.low = below
-        return True
+        had = [self.sent.pop(seq) for seq in range(self.low, below)]
+        self.low = max(self.low, below)
+        return had
 
     def to_repeat(self, first_pause: int) -> tuple[int, ...]:
         """What to send again unasked: the last run, since nothing after it would show the receiver its loss.

@@ -5,9 +5,9 @@ when the peer asks or stays silent.  Note: docs/layers/unicast2.md.
 from __future__ import annotations
 
 from pygroups.core.address import Address
-from pygroups.core.events import Undelivered
+from pygroups.core.events import Acknowledged, Unacknowledged, Undelivered
 from pygroups.core.layer import Env, Layer
-from pygroups.core.run import Run
+from pygroups.core.run import Run, Tracked
 
 from ._unicast_heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
 from ._unicast_journal import identity, is_own, record
@@ -39,6 +39,9 @@ class Sending:
         seq = lane.next
         if lane.low == seq:
             self._begin_to_wait(dest, box, lane)
+        if which == DATA and isinstance(run.head, Tracked):
+            lane.tracked += 1
+            self.layer.above.append(Unacknowledged(dest, run.head))
         lane.sent[seq] = run
         lane.next, lane.sent_at = seq + 1, self.env.now
         self.layer.below.append(run.push(Data(box.conn, which, seq, lane.low, seq == 0)))
@@ -79,11 +82,20 @@ class Sending:
             return False
         lane = box.lanes[ack.lane]
         box.answered_at = self.env.now
-        if not lane.acknowledge(ack.next):
+        had = lane.acknowledge(ack.next)
+        if not had:
             return False
+        if lane.tracked:
+            self._report_acknowledged(peer, lane, had)
         if lane.sent:
             self._begin_to_wait(peer, box, lane)
         return not box.waits()
+
+    def _report_acknowledged(self, peer: Address, lane: OutLane, had: list[Run]) -> None:
+        heads = [run.head for run in had if isinstance(run.head, Tracked)]
+        if heads:
+            lane.tracked -= len(heads)
+            self.layer.above.append(Acknowledged(peer, list(heads)))
 
     def on_resend(self, peer: Address, resend: Resend) -> None:
         """The peer lacks runs."""

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from pygroups.core.address import Address
 from pygroups.core.events import (
+    Acknowledged,
     Event,
     Excluded,
     Fetch,
@@ -23,11 +24,12 @@ from pygroups.core.events import (
     Stability,
     Stop,
     Suspect,
+    Unacknowledged,
     Unsuspect,
 )
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import XMIT_RANGES_MAX
-from pygroups.core.run import Loose, Run
+from pygroups.core.run import Loose, Run, Tracked
 from pygroups.core.view import ViewId
 
 from .streams.stream import UNLIMITED
@@ -37,7 +39,7 @@ Seq = Annotated[int, Meta(ge=0, le=UNLIMITED)]
 Ranges = Annotated[tuple[tuple[Seq, Seq], ...], Meta(max_length=XMIT_RANGES_MAX)]
 
 
-class Data(msgspec.Struct, array_like=True, tag=60):
+class Data(msgspec.Struct, Tracked, array_like=True, frozen=True, tag=60):
     """On a run: its place.  A run that is sent again has the place it had."""
 
     view: ViewId  # streams begin anew in each view: the same number of another view is another run
@@ -134,6 +136,12 @@ class Nakack(Layer):
     # -- membership and time
 
     def up_event(self, event: Event) -> None:
+        if isinstance(event, Unacknowledged):
+            self.streams.answers.waits(event.peer, event.head)
+            return
+        if isinstance(event, Acknowledged):
+            self.streams.answers.arrived(event.peer, event.heads)
+            return
         self.above.append(event)
         if isinstance(event, Suspect):
             self.streams.holes.suspects[event.member] = None

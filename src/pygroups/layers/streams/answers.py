@@ -1,9 +1,11 @@
-"""Answering requests for missing runs: any member that holds a run sends it again, to one member once in a period.
+"""Answering requests for missing runs: any member that holds a run sends it again, but not while a copy is on its way.
 
 Note: docs/layers/streams.md.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from pygroups.core.address import Address
 from pygroups.core.layer import Layer
@@ -16,17 +18,27 @@ from .stream import Stream
 class Answers:
     """Sends stored runs of one layer again to the members that ask for them."""
 
-    __slots__ = ("layer", "period", "sent_at", "swept_at")
+    __slots__ = ("layer", "period", "sent_at", "swept_at", "waiting")
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self.period = layer.env.config.nakack_period
         self.sent_at: dict[tuple[Address, Address, int], int] = {}  # by asker, stream and number, within a period
         self.swept_at = 0
+        self.waiting: dict[tuple[Address, object], None] = {}  # asker and head: not acknowledged, and sent until it is
 
     def begin(self) -> None:
         """Forget the answers of the view before."""
-        self.sent_at, self.swept_at = {}, 0
+        self.sent_at, self.swept_at, self.waiting = {}, 0, {}
+
+    def waits(self, asker: Address, head: object) -> None:
+        """An answer waits in the reliable lane to `asker`: a copy of it would only wait behind it."""
+        self.waiting[asker, head] = None
+
+    def arrived(self, asker: Address, heads: Iterable[object]) -> None:
+        """`asker` has these answers.  What it asks for again it lacks again."""
+        for head in heads:
+            self.waiting.pop((asker, head), None)
 
     def answer(self, name: Address, stream: Stream, ranges: Ranges, asker: Address) -> None:
         """Send `asker` what is held here of these ranges of the stream `name`, early runs included."""
@@ -35,7 +47,11 @@ class Answers:
         for low, high in ranges:
             for seq in range(max(low, floor), min(high, end)):
                 stored = stream.runs.get(seq)
-                if stored is not None and self._may_send(asker, name, seq, env.now):
+                if stored is None:
+                    continue
+                if (asker, stored.head) in self.waiting:
+                    env.count("answers that wait already")
+                elif self._may_send(asker, name, seq, env.now):
                     self._send_again(name, seq, stored, asker)
             floor = max(floor, high)  # ranges ascend: a request that repeats one is answered once
 
