@@ -1,6 +1,6 @@
-"""Accusations: whom this member suspects is told to the whole view, and what others tell is kept for whoever asks.
+"""Accusations: a member tells the whole view which members it suspects, and keeps what the others tell.
 
-Nobody is left out because of what is told here: see verification.py.  A leader that most members do not hear names
+Nobody is left out because of an accusation: see verification.py.  A leader that most members do not hear accuses
 itself, and so gives way to the next in rank.
 """
 
@@ -15,23 +15,26 @@ from .suspicion import Suspicion
 
 
 class Accusing:
-    """What suspicions this member tells, and hears of."""
+    """The suspicions that this member tells, and those that it hears."""
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
         self.env = membership.env
-        self.accused: dict[Address, Suspicion] = {}  # whom this member has told the others that it suspects
-        self.accused_at = -self.env.config.batch  # when it told them last
+        self.accused: dict[Address, Suspicion] = {}  # the suspicions that the others were told
+        self.accused_at = -self.env.config.batch  # when they were told last
 
     def installed(self) -> None:
-        """Nobody in the new view has been told anything."""
+        """A new view, in which no member has been told anything."""
         self.accused, self.accused_at = {}, -self.env.config.batch
 
     # -- telling
 
     def tell(self) -> None:
-        """Tell the view whom this member suspects, if that is news: the first change at once, what follows gathered,
-        for half of a large group may fall silent within some milliseconds."""
+        """Tell the others the suspicions of this member, if they changed.
+
+        The first change is told at once, and later ones are gathered for `batch`: half of a large group may fall silent
+        within some milliseconds.
+        """
         membership = self.membership
         if membership.phase is not Phase.MEMBER:
             return
@@ -46,8 +49,10 @@ class Accusing:
         membership.tell_others(view.members, Accuse(view.id, own))
 
     def give_way_if_unheard(self) -> None:
-        """Most leave Ready unanswered.  If they say that they do not hear this member, the next in rank has to lead,
-        which may hear it well and would never know."""
+        """Most members leave Ready unanswered.  If they also say that they do not hear this member, it gives way.
+
+        The next in rank may hear this member well, and would never know that it has to lead.
+        """
         membership, me = self.membership, self.env.me
         leads = membership.leads()  # a member that does not lead may only ask those before it
         if leads and membership.suspicions.is_unheard(me, membership.current.members):
@@ -56,7 +61,7 @@ class Accusing:
             self.tell()
 
     def lead_again_if_heard(self) -> None:
-        """Most hear this member again."""
+        """Take that back when most members hear this member again."""
         membership, me = self.membership, self.env.me
         if me in membership.suspicions and not membership.suspicions.is_unheard(me, membership.current.members):
             membership.suspicions.heard(me)
@@ -81,7 +86,7 @@ class Accusing:
         return {}
 
     def _before_the_first_view(self, src: Address, head: Accuse) -> None:
-        """Joiners get the view last: others may be in it, and suspect somebody, for a while.  They say it once."""
+        """Keep an accusation for a joiner's first view.  Others have that view earlier, and tell a suspicion once."""
         later = self.membership.later
         if (src, Accuse) in later or len(later) < MEMBERS_MAX:
             later[src, Accuse] = head

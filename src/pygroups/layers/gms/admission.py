@@ -1,4 +1,4 @@
-"""Admission: who wants to join, who wants to leave, and whose name is free.  Only the leader has any of it."""
+"""Admission: the joiners, the leavers and the contested names that wait for the next view.  Only a leader has any."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Admission:
         self.leavers: dict[Address, None] = {}
         self.renewal = False  # a member wants a view with the same members: its state needs another provider
         self.contested: dict[Address, Join] = {}  # a joiner under the name of this one, whose life is being verified
-        self.answered: dict[Address, None] = {}  # those of them who answered, perhaps a question of before
-        self.since = 0  # when the first of the joins and leaves came that wait now
-        self.made: list[int] = []  # times of the last views in which somebody joined or left
+        self.answered: dict[Address, None] = {}  # those of them that answered once, perhaps an earlier question
+        self.since = 0  # when the first of the waiting joins and leaves came
+        self.made: list[int] = []  # times of the last views that had joiners or leavers
 
     # -- joins
 
     def on_join(self, head: Join) -> None:
-        """A joiner asks; what it does not fit in, and a name that is taken, it is told."""
+        """A joiner asks.  It is refused if its profile, stack or limits differ.  A name in use is verified first."""
         membership, view = self.membership, self.membership.current
         membership.below.append(Contacts({head.joiner: head.contact}))
         if head.joiner in view.members:
@@ -66,19 +66,19 @@ class Admission:
             self.since = self.env.now
 
     def is_wanted(self) -> bool:
-        """Whether anybody waits for a view."""
+        """Whether a join, a leave or a wish for another view waits."""
         return bool(self.joiners or self.leavers or self.renewal)
 
     # -- joiners that are heard and cannot be reached
 
     def left_unanswered(self, joiner: Address) -> None:
-        """It asks to join and left Ready unanswered: nobody waits for it again before it has answered one."""
+        """`joiner` left Ready unanswered.  No attempt waits for it again before it has answered a Ready."""
         contact, _ = self.joiners.pop(joiner, ("", 0))
         if contact:
             self.silent[joiner] = (contact, self.env.now)
 
     def _ask_alone(self, head: Join) -> None:
-        """Outside of any attempt: its answer brings it back into the queue."""
+        """Ask a silent joiner Ready outside of any attempt.  An answer brings it back into the queue."""
         membership, now = self.membership, self.env.now
         _, asked_at = self.silent[head.joiner]
         if now >= asked_at + self.env.config.ready_timeout:
@@ -93,21 +93,22 @@ class Admission:
             self._admit(joiner, contact)
 
     def is_elsewhere(self, joiner: Address) -> None:
-        """Somebody else took it in."""
+        """Another group, or another leader, took `joiner` in."""
         self.joiners.pop(joiner, None)
         self.silent.pop(joiner, None)
 
     # -- a name that another incarnation has
 
     def _former_life(self, joiner: Address) -> Address | None:
-        """Another life under the joiner's name that may still be there."""
+        """Another incarnation under the joiner's name that may still be alive."""
         for member in (*self.membership.current.members, *self.joiners):
             if member.name == joiner.name and member != joiner and not self.membership.suspicions.is_over(member):
                 return member
         return None
 
     def former_life_answered(self, former: Address) -> None:
-        """Only the second answer counts: the first may be to a question that was under way when it ended."""
+        """The former incarnation is alive.  Only the second answer counts: the first may be to a question that was
+        under way when the former incarnation ended."""
         if former in self.contested and former not in self.answered:
             self.answered[former] = None
             self.membership.below.append(VerifyLife(former))
@@ -120,6 +121,7 @@ class Admission:
             self.env.count("name taken")
 
     def former_life_ended(self, former: Address) -> None:
+        """The former incarnation has ended: the joiner may have its name."""
         self.is_elsewhere(former)
         self.answered.pop(former, None)
         contender = self.contested.pop(former, None)
@@ -129,17 +131,19 @@ class Admission:
     # -- leaves, and a view for a new provider
 
     def on_leave(self, member: Address) -> None:
+        """`member` wants to leave."""
         self._queued()
         self.leavers[member] = None
 
     def on_view_wanted(self) -> None:
+        """A member wants a view with the same members."""
         self._queued()
         self.renewal = True
 
     # -- when it is due, and over
 
     def due(self) -> int | None:
-        """When a view change for this queue may begin; None when nobody waits."""
+        """The time in microseconds when a view change for this queue may begin; None if the queue is empty."""
         self._forget_old_joiners()
         if not self.is_wanted():
             return None
@@ -147,7 +151,7 @@ class Admission:
         return decide.when_to_start(self.since, config.batch, self.made, config.views_per_second)
 
     def _forget_old_joiners(self) -> None:
-        """A joiner asks again and again; one that has stopped asking has gone."""
+        """A joiner repeats its question.  A joiner that has stopped asking is gone."""
         age = 8 * self.env.config.join_retry
         oldest = self.env.now - age
         self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if asked[1] > oldest}
@@ -156,11 +160,11 @@ class Admission:
             self.membership.wake_at(min([when for _, when in self.silent.values()]) + age)
 
     def forget(self) -> None:
-        """Somebody else leads: they ask that one."""
+        """Another member leads now, and joiners and leavers ask that member."""
         self.joiners, self.silent, self.leavers, self.renewal = {}, {}, {}, False
 
     def installed(self, changed: bool) -> None:
-        """A new view; `changed` if somebody joined or left by it."""
+        """A new view.  `changed` says whether members joined or left with it."""
         view = self.membership.current
         self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if joiner not in view.members}
         self.silent = {joiner: asked for joiner, asked in self.silent.items() if joiner not in view.members}

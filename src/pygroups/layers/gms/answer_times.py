@@ -10,13 +10,13 @@ ASKED_MAX = 16  # unanswered Ready of one member whose times are remembered
 
 
 class AnswerTimes:
-    """A slow answer is waited for longer the next time.
+    """The time that each member took to answer.  The leader waits longer for a member that was slow the last time.
 
     Each Ready that arrives is answered once, and in the order sent: the first answer belongs to the first question.
     """
 
     def __init__(self, longest: int) -> None:
-        self.longest = longest  # to wait for a member because of this
+        self.longest = longest  # limit of `patience`, in microseconds
         self.asked: dict[Address, list[int]] = {}  # when each Ready was sent that is not answered yet
         self.took: dict[Address, int] = {}
 
@@ -30,10 +30,10 @@ class AnswerTimes:
             self.took[member] = now - self.asked[member].pop(0)
 
     def patience(self, members: Iterable[Address]) -> int:
-        """Twice what the slowest of these took."""
+        """Twice the time, in microseconds, that the slowest of `members` took."""
         return min(self.longest, 2 * max([self.took.get(member, 0) for member in members], default=0))
 
     def keep(self, members: Container[Address]) -> None:
-        """A new view, of `members`: forget the others, and the questions of the old view."""
+        """A new view of `members`: forget all others, and the questions of the old view."""
         self.asked = {}
         self.took = {member: time for member, time in self.took.items() if member in members}

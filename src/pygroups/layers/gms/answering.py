@@ -1,7 +1,7 @@
-"""Answering: the member's side of an attempt.  It is ready, bound, fetching, and accepts.
+"""Answering: the part of a member in an attempt.  It says that it is there, stops, fetches, and accepts.
 
-By its answer to Collect a member is bound to a ballot: it never resumes its view, answers higher ballots only, and if
-it then hears nothing it complains until somebody gives it the installation or begins another attempt.
+The answer to Collect binds the member to a ballot: it never resumes its view, and answers only higher ballots.  A bound
+member that hears nothing complains until it gets the installation or another attempt begins.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .membership import Membership
 
 
 class Answering:
-    """What a member answers to the leader of an attempt."""
+    """The answers of a member to the leader of an attempt."""
 
     def __init__(self, membership: Membership, whereabouts: Whereabouts) -> None:
         self.membership = membership
         self.binding = membership.binding
         self.env = membership.env
         self.whereabouts = whereabouts
-        self.heard_at = 0  # when the one it is bound to was heard last, or was complained about
+        self.heard_at = 0  # when the leader of its ballot was heard last, or the last complaint was sent
         self.complaints = 0  # in a row
-        self.fetches_at = 0  # when this member began to fetch, or told its leader last that it still does
+        self.fetches_at = 0  # when this member began to fetch, or sent Fetches last
 
     def installed(self) -> None:
         """A view was installed."""
@@ -65,13 +65,13 @@ class Answering:
         return is_news
 
     def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
-        """Of a view that this member is on its way to, it waits for that; of any other, its sender is told."""
+        """Keep the message if this member is on its way to its view.  Tell the sender where this member is."""
         if self.membership.knows(src) and self.binding.is_on_the_way_to(view):
             self.membership.later[src, type(head)] = head
         self.whereabouts.explain(src, view, asked=True)
 
     def stopped(self, event: Bound) -> None:
-        """The layers above stand still: say what is held.  The record is written before the answer leaves."""
+        """The layers above have stopped: answer what is held.  The record is written before the answer leaves."""
         membership = self.membership
         if event.ballot != self.binding.ballot:
             return  # bound to a higher one meanwhile
@@ -108,7 +108,7 @@ class Answering:
             self.membership.tell(ballot.leader, Accept(ballot))
 
     def fetching(self) -> None:
-        """A part of what is missing has come: a leader whose patience would end sooner is told so."""
+        """Missing runs arrive: tell the leader, whose patience might end sooner."""
         now, binding = self.env.now, self.binding
         if binding.ballot is None or binding.proposal is None or binding.has_accepted(binding.ballot):
             return
@@ -135,7 +135,7 @@ class Answering:
         self.membership.wake_at(self.heard_at + self._patience())
 
     def complain(self) -> None:
-        """Ask all of the view: who has the installation gives it, else the first in rank must begin an attempt."""
+        """Ask all members of the view for the installation; if none has it, the leader begins an attempt."""
         membership, ballot = self.membership, self.binding.ballot
         assert ballot is not None
         if self.env.now >= self.heard_at + self._patience():
@@ -145,8 +145,8 @@ class Answering:
         membership.wake_at(self.heard_at + self._patience())
 
     def _patience(self) -> int:
-        """How long a bound member waits: longer than its leader waits for an answer, longer by rank, and longer each
-        time."""
+        """How long a bound member waits: longer than its leader waits for an answer, longer by rank, and longer after
+        each complaint."""
         config = self.env.config
         longest = max(config.patience_max, 2 * config.flush_timeout)
         grown = min(2 * config.flush_timeout << min(self.complaints, 10), longest)

@@ -21,7 +21,7 @@ from .heads import Accept, CollectAck, Fetches, Low, Proposal, Side
 class Stage(Enum):
     """What an attempt waits for; the last five are its ends."""
 
-    READY = "Ready"  # who is there
+    READY = "Ready"  # which members are there
     COLLECT = "Collect"  # what they hold
     PROPOSE = "Propose"  # that they hold everything up to the cut
     DECIDED = "decided"
@@ -94,7 +94,7 @@ STEPS: Final[dict[tuple[Stage, Input], Step]] = {
 
 
 class Agreement(NamedTuple):
-    """Whose answers an attempt needs; handed in, because a profile with a primary component needs other ones."""
+    """The answers that an attempt needs.  It is handed in, because a primary component needs other answers."""
 
     must_answer: Callable[[AgreedView, tuple[Address, ...], Container[Address]], bool]
     # whether enough members of the view answered Collect: the view, those that were asked, those that answered
@@ -111,7 +111,7 @@ def _all_who_go_on(view: AgreedView, proposal: Proposal, accepted: Container[Add
 
 
 EVERYBODY: Final = Agreement(_all_asked, _all_who_go_on)
-"""All that were asked answer Collect, and all that go on accept."""
+"""All members that were asked answer Collect, and all members that go on accept."""
 
 
 class Attempt:
@@ -131,7 +131,7 @@ class Attempt:
         self.since = now  # when the stage began, or an answer came in it
         self.joiners = dict(joiners)  # and where each listens
         self.agreement = agreement
-        self.asked: tuple[Address, ...] = ()  # who was sent Collect
+        self.asked: tuple[Address, ...] = ()  # the members that were sent Collect
         self.answers: dict[Address, CollectAck] = {}
         self.proposal: Proposal | None = None
         self.accepted: dict[Address, None] = {}
@@ -158,7 +158,7 @@ class Attempt:
         leaving = {m: None for m in self.asked if m in leavers or (m in self.answers and self.answers[m].leaving)}
         go_on = tuple(member for member in self.asked if member not in leaving) or (me,)
         if me not in go_on:
-            self.joiners = {}  # where each origin starts for them is known only to those who install the view
+            self.joiners = {}  # only members that install the view know where each origin starts
         held = {member: answer.held for member, answer in self.answers.items()}
         cut, holders = decide.cut(held, self.view.members, me)
         self.since = now
@@ -203,5 +203,5 @@ class Attempt:
         return self.take(Input.LOW) if head.ballot == self.ballot else None
 
     def overtaken(self, ballot: Ballot) -> Deed | None:
-        """This member was bound to somebody else's `ballot`."""
+        """This member answered the `ballot` of another leader."""
         return self.take(Input.OVERTAKEN) if ballot > self.ballot else None

@@ -1,4 +1,4 @@
-"""The decisions of a view change, as pure functions: who leads, where the old view ends, who is in the next."""
+"""The decisions of a view change as pure functions: the leader, the end of the old view, the next view."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from .heads import Side
 
 
 def leader(view: AgreedView, suspects: Container[Address]) -> Address | None:
-    """The first member that is not suspected; None when all are."""
+    """The first member that is not suspected; None if all are suspected."""
     return next((member for member in view.members if member not in suspects), None)
 
 
 def leader_without(view: AgreedView, suspects: Container[Address], member: Address) -> Address | None:
-    """Who would lead if `member` were suspected, too."""
+    """The member that would lead if `member` were suspected, too."""
     return next((m for m in view.members if m != member and m not in suspects), None)
 
 
 def before(view: AgreedView, suspects: Container[Address], me: Address) -> tuple[Address, ...]:
-    """The members that stand before `me` and are not suspected: the first of them leads."""
+    """The members before `me` that are not suspected.  The first of them leads."""
     return tuple(member for member in view.members[: view.members.index(me)] if member not in suspects)
 
 
 def rank(view: AgreedView, suspects: Container[Address], me: Address) -> int:
-    """How many members that are not suspected stand before `me`."""
+    """The number of members before `me` that are not suspected."""
     return len(before(view, suspects, me))
 
 
 def left_out(pairs: Sequence[tuple[Address, Address]], members: Sequence[Address]) -> list[Address]:
-    """Of each pair that cannot reach each other one member goes: who is in most pairs, of equals the lower ranked."""
+    """One member of each pair that cannot reach each other: the one in most pairs, of equals the one of lower rank."""
     out: list[Address] = []
     left = list(pairs)
     while left:
@@ -45,14 +45,14 @@ def left_out(pairs: Sequence[tuple[Address, Address]], members: Sequence[Address
 
 
 def next_number(view: AgreedView, highest: int) -> int:
-    """A ballot's number: above that of every view and ballot heard of or used, so that no two proposals share one."""
+    """The number of a new ballot.  It is above every number heard of or used, so no two proposals share a ballot."""
     return max(view.id.number, highest) + 1
 
 
 def cut(
     held: Mapping[Address, Positions], members: Sequence[Address], leader: Address
 ) -> tuple[Positions, dict[Address, Address]]:
-    """The end of the old view: per stream the furthest point that a member holds, and one member that holds it.
+    """The end of the old view: per stream the furthest position that a member holds, and a member that holds it.
 
     On a tie the leader is the holder, then the first member in the view: all members that answered can reach the
     leader, and the owner of the stream may be cut off from some of them for as long as the fault lasts.
@@ -68,14 +68,14 @@ def cut(
 
 
 def next_view(old: AgreedView, ballot: Ballot, go_on: Sequence[Address], joiners: Mapping[Address, str]) -> AgreedView:
-    """Those who go on in their old order, then the joiners by address; its id is the ballot of its first proposal."""
+    """The members that go on, in their old order, then the joiners by address.  The id is made of the ballot."""
     joining = sorted(joiners)
     contacts = [old.contact(member) for member in go_on] + [joiners[member] for member in joining]
     return AgreedView(ViewId.of(ballot), (*go_on, *joining), tuple(contacts))
 
 
 def makes_sense(side: Side, old: AgreedView, me: Address, held: Mapping[Address, int]) -> bool:
-    """Whether the cut is one of the old view: each stream a member's, with a member that has it up to there."""
+    """Whether the cut fits the old view: each stream belongs to a member, and has a member as its holder."""
     return all(
         stream in old.members
         and (holder := side.holders.get(stream)) in old.members
@@ -85,15 +85,18 @@ def makes_sense(side: Side, old: AgreedView, me: Address, held: Mapping[Address,
 
 
 def stays_primary(old: AgreedView, primary: bool, agreeing: Sequence[Address]) -> bool:
-    """A hint: more than half of the last view that was flagged so, or half of it with its first member, take part in
-    the change, those who leave politely included."""
+    """A hint.  True if the old view has the hint and more than half of its members agree, or half of them with the
+    first member.  Members that leave count."""
     twice, all_members = 2 * len(agreeing), len(old.members)
     return primary and (twice > all_members or (twice == all_members and old.coordinator in agreeing))
 
 
 def when_to_start(since: int, batch: int, made: Sequence[int], per_second: int) -> int:
-    """When joins and leaves that wait `since` then may begin a view change: gathered for `batch`, and with no more
-    than `per_second` such views within a second; `made` are the times of the last ones, oldest first."""
+    """The time when joins and leaves that wait since `since` may begin a view change.
+
+    They are gathered for `batch`, and make no more than `per_second` views within a second.  `made` holds the times of
+    the last such views, oldest first.  All times are in microseconds.
+    """
     earliest = since + batch
     if len(made) >= per_second:
         earliest = max(earliest, made[-per_second] + SECOND)

@@ -1,4 +1,4 @@
-"""Those who are somewhere else: what a member replies to a process that speaks of a view that is not its own.
+"""Processes in another view: what a member replies to a process that speaks of a view that is not its own.
 
 The process may lack the installation of this view, which is given; have been left behind (Excluded); be in a view that
 this member is on its way to (Stuck: give me the installation); or be in a view of its own (Elsewhere).  `REPLIES` is

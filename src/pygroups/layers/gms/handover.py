@@ -1,7 +1,7 @@
-"""A decided view on its way to all of its members: first those who go on, then the joiners.
+"""Handover: a decided view on its way to all of its members, first those that go on, then the joiners.
 
-A joiner that were told first could be the only one who knows the view.  Whoever comes to lead a view and does not know
-that everybody has it hands it over again: an installation that is there already is only acknowledged.
+A joiner that was told first could be the only process that knows the view.  A member that comes to lead a view, and
+does not know that all members have it, hands it over again; a member that has it already only acknowledges it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Handover:
         self.patience = patience
         self.acked: dict[Address, None] = {}
         self.welcomed = False  # the joiners were told
-        self.overdue = False  # some who go on have not acknowledged for too long, and are not waited for
+        self.overdue = False  # some members that go on took too long to acknowledge, and are not waited for
         self.since = self.env.now  # when the last acknowledgement came
 
     @property
@@ -39,36 +39,36 @@ class Handover:
         return self.proposal.view.id
 
     def tell_old_members(self) -> None:
-        """To those who go on."""
+        """Send the installation to the members that go on."""
         self.membership.tell_others(self.proposal.going_on, Install(self.proposal, None))
 
     def go_on(self) -> bool:
-        """Do what can be done now; True when this member has nothing more to do for this view."""
+        """Do what can be done now.  Returns True when this member has nothing more to do for this view."""
         membership, whereabouts = self.membership, self.whereabouts
         if self._is_waited_for():
             return False
         if membership.view is None or self.view != membership.view.id:
             self.env.count("leader left with its view")
-            # This leader leaves with the view it decided, and all who go on have it.
+            # This leader leaves with the view that it decided, and all members that go on have it.
             side = self.proposal.side_of(membership.current.id)
             membership.left("left", "", None if side is None else side.cut)
             return True
         kept, members = whereabouts.kept, membership.view.members
         if kept is None:
-            return True  # somebody else has handed it over to all, and said so
+            return True  # another member has handed it over to all, and said so
         if not self.welcomed:
             self.welcomed = True
             assert kept.starts is not None
             joiners = tuple(m for m in self.proposal.view.members if m not in self.proposal.going_on)
             membership.tell_others(joiners, kept)
         if any(not membership.suspicions.is_over(member) for member in self._silent(members)):
-            return False  # who is only suspected may be there, and come to lack what nobody keeps any more
+            return False  # a member that is only suspected may be alive and lack the installation
         whereabouts.kept = None
         membership.tell_others(members, Done(self.view))
         return True
 
     def _is_waited_for(self) -> bool:
-        """Whether somebody who goes on may still acknowledge; who does not for too long is asked Ready instead."""
+        """Whether a member that goes on may still acknowledge.  One that takes too long is asked Ready instead."""
         config, suspicions = self.env.config, self.membership.suspicions
         missing = tuple(m for m in self._silent(self.proposal.going_on) if m not in suspicions)
         if not missing or self.overdue:
@@ -86,5 +86,5 @@ class Handover:
         self.acked[member], self.since = None, self.env.now
 
     def _silent(self, members: tuple[Address, ...]) -> list[Address]:
-        """The others of these who have not said that they have the view."""
+        """The others of `members` that have not acknowledged the view."""
         return [member for member in members if member != self.env.me and member not in self.acked]

@@ -1,4 +1,4 @@
-"""What members tell each other to change a view.  All of it goes on the control lane: in order, without loss."""
+"""The messages of GMS.  All of them use the control lane of UNICAST2: in order, without loss."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ OriginMarks = Annotated[dict[Address, Next], Meta(max_length=200_000)]  # marks_
 
 
 class Join(msgspec.Struct, array_like=True, tag=30):
-    """Joiner to any member, who hands it on to whoever leads: take me in."""
+    """Joiner to any member, which hands it on to the leader: the joiner wants to be a member."""
 
     joiner: Address
-    contact: Contact  # where it listens
+    contact: Contact  # where the joiner listens
     fingerprint: Text  # profile, stack and limits, which must be the group's
 
 
 class Refuse(msgspec.Struct, array_like=True, tag=31):
-    """Leader to joiner: no."""
+    """Leader to joiner: the joiner is refused."""
 
     reason: Text  # "name taken" or "refused"
     detail: Text
 
 
 class LeaveReq(msgspec.Struct, array_like=True, tag=32):
-    """Member to leader, or handed on to it by another member: decide on a view without `member`."""
+    """To the leader, from `member` or handed on by another member: decide a view without `member`."""
 
     view: ViewId
     member: Address
 
 
 class Ready(msgspec.Struct, array_like=True, tag=33):
-    """Leader to all of its view, suspects too, and to the joiners: who is there?  Nobody stops for it."""
+    """Leader to all members of its view, suspected ones too, and to the joiners: are you there?  Nobody stops."""
 
-    ballot: Ballot  # of this attempt; only names it
+    ballot: Ballot  # of the attempt; it only names the attempt
     view: ViewId
 
 
 class ReadyRsp(msgspec.Struct, array_like=True, tag=34):
-    """The answer to Ready; whoever gives it is suspected no more."""
+    """The answer to Ready.  Its sender is suspected no more."""
 
     ballot: Ballot  # the attempt's
-    view: ViewId | None  # where the answerer is; None: a joiner
-    bound: Ballot | None  # what it is bound to
+    view: ViewId | None  # the view of the sender; None for a joiner
+    bound: Ballot | None  # the ballot to which the sender is bound
     leaving: bool
 
 
 class Collect(msgspec.Struct, array_like=True, tag=35):
-    """Leader to those who go on or leave: stop, and say what you have.  From the answer on a member is bound."""
+    """Leader to the members that go on or leave: stop, and say what you hold.  The answer binds its sender."""
 
     ballot: Ballot
     view: ViewId
@@ -77,10 +77,10 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
 
 
 class Low(msgspec.Struct, array_like=True, tag=37):
-    """The answer to anything under a ballot that is too low."""
+    """The answer to a message under a ballot that is too low."""
 
     ballot: Ballot  # the one that was refused
-    named: Ballot  # the one that the answerer is bound to
+    named: Ballot  # the one to which the sender is bound
 
 
 class Side(msgspec.Struct, array_like=True):
@@ -88,8 +88,8 @@ class Side(msgspec.Struct, array_like=True):
 
     old: ViewId
     members: Members  # that go on from it, in its order
-    cut: StreamPositions  # per stream of the earlier view, the end of what everybody hands up
-    holders: Annotated[dict[Address, Address], Meta(max_length=MEMBERS_MAX)]  # who has a stream up to the cut
+    cut: StreamPositions  # per stream of the earlier view, the end of what all of them hand up
+    holders: Annotated[dict[Address, Address], Meta(max_length=MEMBERS_MAX)]  # per stream, one that holds the cut
 
 
 class Proposal(msgspec.Struct, array_like=True):
@@ -99,7 +99,7 @@ class Proposal(msgspec.Struct, array_like=True):
     view: AgreedView
     sides: Annotated[tuple[Side, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
     primary: bool
-    standings: Annotated[dict[Address, Standing], Meta(max_length=MEMBERS_MAX)] = {}  # of those who go on
+    standings: Annotated[dict[Address, Standing], Meta(max_length=MEMBERS_MAX)] = {}  # of the members that go on
 
     def side_of(self, old: ViewId) -> Side | None:
         """The side that comes from the view `old`."""
@@ -107,76 +107,76 @@ class Proposal(msgspec.Struct, array_like=True):
 
     @property
     def going_on(self) -> tuple[Address, ...]:
-        """Those who go on from an earlier view; the other members of the view are joiners."""
+        """The members that go on from an earlier view.  The other members of the next view are joiners."""
         return tuple(member for side in self.sides for member in side.members)
 
 
 class Propose(msgspec.Struct, array_like=True, tag=38):
-    """Leader to all it asked: fetch to the cut and accept."""
+    """Leader to all members that answered Collect: fetch up to the cut, and accept."""
 
     proposal: Proposal
 
 
 class Accept(msgspec.Struct, array_like=True, tag=39):
-    """The answer to Propose: everything up to the cut is held here."""
+    """The answer to Propose: the sender holds everything up to the cut."""
 
     ballot: Ballot
 
 
 class Fetches(msgspec.Struct, array_like=True, tag=48):
-    """Member to leader while Accept is awaited: what it misses is coming, and takes a while."""
+    """Member to leader, before Accept: the sender still fetches, and runs arrive."""
 
     ballot: Ballot
 
 
 class Install(msgspec.Struct, array_like=True, tag=40):
-    """Whoever has the installation to whoever lacks it: this is decided."""
+    """A member that has the installation to a process that lacks it: this proposal is decided."""
 
     proposal: Proposal
     starts: OriginMarks | None  # for a joiner: where each origin starts
 
 
 class InstallAck(msgspec.Struct, array_like=True, tag=41):
-    """The answer to Install: `view` is installed here."""
+    """The answer to Install: the sender has installed `view`."""
 
     view: ViewId
 
 
 class Done(msgspec.Struct, array_like=True, tag=42):
-    """Leader to all: everybody has installed `view`; the installation may be forgotten."""
+    """Leader to all members: all have installed `view`, and the installation may be forgotten."""
 
     view: ViewId
 
 
 class Stuck(msgspec.Struct, array_like=True, tag=43):
-    """A bound member that hears nothing, to all of its view: give me the installation, or begin an attempt."""
+    """A bound member that hears nothing, to all members of its view: send the installation, or begin an attempt."""
 
-    ballot: Ballot  # what it is bound to
+    ballot: Ballot  # to which the sender is bound
     view: ViewId
 
 
 class Elsewhere(msgspec.Struct, array_like=True, tag=44):
-    """The answer to an Install or Collect that cannot be followed: I am in another view; in yours I count as ended."""
+    """The reply of a process that cannot follow: it is in another view, and counts as ended in the view asked about."""
 
-    view: ViewId  # where the answerer is
-    asked: ViewId  # the view that was spoken of
+    view: ViewId  # the view of the sender
+    asked: ViewId  # the view asked about
 
 
 class Excluded(msgspec.Struct, array_like=True, tag=45):
-    """To a member that is still in an earlier view: we went on without you."""
+    """To a process that is still in an earlier view: the others went on without it."""
 
-    view: ViewId  # the receiver's
+    view: ViewId  # the view of the receiver
 
 
 class Accuse(msgspec.Struct, array_like=True, tag=46):
-    """Member to all of its view: these are all that I suspect by my own evidence; none, when I take it back."""
+    """Member to all members of its view: all that the sender suspects by its own evidence.  Empty takes it back."""
 
     view: ViewId
     suspects: Annotated[dict[Address, Suspicion], Meta(max_length=MEMBERS_MAX)]
 
 
 class ViewReq(msgspec.Struct, array_like=True, tag=47):
-    """Member to leader, or handed on to it: a view with the same members, and another provider for `member`."""
+    """To the leader, from `member` or handed on: make a view with the same members, to get another state provider."""
 
     view: ViewId
     member: Address

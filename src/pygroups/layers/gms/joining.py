@@ -1,4 +1,4 @@
-"""Joining: how a process that looks for a group comes into one, or founds it."""
+"""Joining: a process finds a group and asks to join, or founds a group."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class Joining:
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
         self.env = membership.env
-        self.invited_until = NEVER  # a group is taking this joiner in; until then it founds none, and nobody does
+        self.invited_until = NEVER  # an invited joiner founds no group until then
 
     def ask_for_members(self) -> None:
+        """Ask discovery for the members of the group, and again after `join_retry`."""
         if self.invited_until <= self.env.now:
             self.invited_until = NEVER
             self.membership.below.append(events.Invited(False))
@@ -28,21 +29,22 @@ class Joining:
         self.membership.wake_at(self.env.now + self.env.config.join_retry)
 
     def invited(self) -> None:
-        """A group asks this joiner whether it is there: it may be in that group's next view and not hear of it soon."""
+        """A group sent Ready to this joiner.  The joiner may be in the next view of that group and hear of it late."""
         if self.membership.phase is Phase.JOINING:
             if self.invited_until == NEVER:
                 self.membership.below.append(events.Invited(True))
             self.invited_until = self.env.now + 2 * self.env.config.flush_timeout
 
     def on_found(self, event: driver_events.Found) -> events.NewView | None:
-        """The answer of discovery: ask members to be taken in, or found the group; returns the view of a founder."""
+        """The answer of discovery: ask members to be admitted, or found a group.  Returns the first view of a new
+        group."""
         membership, me = self.membership, self.env.me
         if membership.phase is not Phase.JOINING:
             return None
         if event.may_found:
             if self.invited_until < NEVER:
                 self.env.count("founding put off")
-                return None  # who invited it may be gone, and others may have the view that it is in: ask again
+                return None  # those that invited it may be gone, and others may have a view with it
             view = AgreedView(ViewId(membership.highest + 1, me), (me,), (self.env.contact,))
             return events.NewView(view, None, view.members, view.members, (), membership.primary, None)
         members = sorted(event.members)
@@ -53,5 +55,6 @@ class Joining:
         return None
 
     def on_refuse(self, head: Refuse) -> None:
+        """The group refused this joiner."""
         if self.membership.phase is Phase.JOINING:
             self.membership.left(head.reason, head.detail)

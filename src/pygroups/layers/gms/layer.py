@@ -1,4 +1,4 @@
-"""GMS: who is in the group.  Join, leave and crash go through one view change, the flush of docs/layers/gms.md.
+"""GMS: the members of the group.  Joins, leaves and crashes go through one view change: see docs/layers/gms.md.
 
 This file is the layer: what comes in goes to the part that answers it, and what was decided is installed.  Each part
 uses only those before it:
@@ -6,20 +6,20 @@ uses only those before it:
 suspicion.py      how each member is suspected
 heads.py          what goes on the wire
 decide.py         the decisions, as pure functions
-membership.py     the view, who leads it, and what this member is bound to
+membership.py     the view, its leader, and the ballot to which this member is bound
 joining.py        how a process comes into a group, or founds one
-accusing.py       whom this member suspects is told to the others
-elsewhere.py      what a process in another view is told: where it belongs
+accusing.py       the others are told which members this one suspects
+elsewhere.py      a process in another view is told where it belongs
 answering.py      what a member answers to an attempt
 answer_times.py   how long each member takes to answer
-admission.py      joins, leaves, and names that are contested
-requests.py       what a member asks of whoever leads: to join, to leave, another view
-roll_call.py      Ready: who is there
-verification.py   what members say about each other is found out
+admission.py      joiners, leavers and contested names that wait
+requests.py       what a member asks of the leader: to join, to leave, to make another view
+roll_call.py      Ready: which members are there
+verification.py   what members say about each other is checked
 attempt.py        an attempt at a view change, from Ready to the decision: a table
 view_change.py    attempts begin, are carried out, and end
 handover.py       a decided view on its way to all of its members
-leading.py        what the member that leads does next
+leading.py        what the leader does next
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Gms(Membership):
             src, head = self.inbox.pop(0)
             _HANDLERS[type(head)](self, src, head)
 
-    # -- heads that more than one part has to do with
+    # -- messages that concern more than one part
 
     def on_ready(self, src: Address, head: Ready) -> None:
         """A joiner that is asked is being taken in."""
@@ -168,7 +168,7 @@ class Gms(Membership):
             self.leading.change.overtaken(head.ballot)
 
     def on_accuse(self, src: Address, head: Accuse) -> None:
-        """Whoever leads, or would, finds out itself."""
+        """The leader, or the member that would lead, checks the accusation itself."""
         for member, how in self.accusing.on_accuse(src, head).items():
             self.leading.verification.on_accused(member, how)
 
@@ -235,7 +235,7 @@ class Gms(Membership):
         self.enter(NewView(proposal.view, *begins))
 
     def enter(self, event: NewView) -> None:
-        """Be in this view; who left by it is added."""
+        """Enter this view.  The members that left with it are added to the event."""
         view = event.view
         old, self.view = self.view, view
         self.phase = Phase.MEMBER
@@ -257,7 +257,7 @@ class Gms(Membership):
         self.inbox += [(src, head) for (src, _), head in later.items()]  # those of another view are explained now
 
     def on_done(self, src: Address, head: Done) -> None:
-        """Everybody has the view."""
+        """All members have the view."""
         if self.knows(src) and head.view == self.current.id:
             self.whereabouts.kept = None
 

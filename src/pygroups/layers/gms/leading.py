@@ -1,7 +1,7 @@
-"""Leading: what a member does for its group while it is the first that is not suspected.
+"""Leading: the work of the first member that is not suspected.
 
-All members have this; most never use it.  The view that was decided last is handed over first; then comes the next view
-change, when one is due.
+All members have this part, and most never use it.  The leader first hands over the view that was decided last, and then
+begins the next view change when one is due.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Leading:
         self.verification = Verification(asker)
         self.change = ViewChange(asker, self.verification, answering)
         self.handover: Handover | None = None
-        self.told: ViewId | None = None  # the view that this member decided and told all who go on
+        self.told: ViewId | None = None  # the view that this member decided and sent to all members that go on
 
     # -- what is to do
 
     def work(self) -> None:
-        """Go on with whatever is under way, or begin what is due.  Called after everything that may change it."""
+        """Go on with the work under way, or begin the work that is due.  Called after each event."""
         self.accusing.lead_again_if_heard()
         self.verification.question_the_leader()
         leads = self.membership.leads()
@@ -54,7 +54,7 @@ class Leading:
         if self.change.attempt is not None:
             self.change.go_on(leads=leads)
         if not leads:
-            self.admission.forget()  # they ask whoever leads
+            self.admission.forget()  # they ask the leader
             self.verification.due = NEVER
         elif self.change.attempt is None:
             self._begin_if_due()
@@ -71,16 +71,16 @@ class Leading:
     # -- the view that was decided last
 
     def _hand_over_anew(self, leads: bool) -> None:
-        """Whoever comes to lead and does not know that all have the view hands it over again."""
+        """A member that comes to lead, and does not know that all members have the view, hands it over again."""
         kept = self.whereabouts.kept
         if leads and self.handover is None and kept is not None and kept.starts is not None:
             self.handover = self._new_handover(kept.proposal)
             if self.told != self.membership.current.id:
                 self.env.count("view handed on")
-                self.handover.tell_old_members()  # whoever led before may have told only some
+                self.handover.tell_old_members()  # the leader before may have told only some members
 
     def _hands_over_another_view(self) -> bool:
-        """Go on with the handover; returns whether it is of a view without this member, which has no other work."""
+        """Go on with the handover.  Returns whether it is of a view without this member, which then only waits."""
         handover = self.handover
         if handover is None:
             return False
@@ -96,7 +96,7 @@ class Leading:
         return Handover(self.membership, self.whereabouts, proposal, self.change.patience)
 
     def decided_without_me(self, proposal: Proposal) -> None:
-        """This leader leaves, and goes when all have the view that it decided."""
+        """This leader leaves: it goes when all members have the view that it decided."""
         self.handover = self._new_handover(proposal)
 
     def on_install_ack(self, src: Address, head: InstallAck) -> None:
@@ -107,7 +107,7 @@ class Leading:
     # -- answers and calls
 
     def on_ready_rsp(self, src: Address, head: ReadyRsp) -> None:
-        """A member or a joiner is there, or is somewhere else."""
+        """A member or a joiner is there, or is in another view."""
         membership, view = self.membership, self.membership.current
         if head.ballot.leader != self.env.me:
             self.env.drop("answer to somebody else's Ready")
@@ -135,7 +135,7 @@ class Leading:
 
     def _joiner_answers(self, src: Address, head: ReadyRsp) -> None:
         if head.view is not None:
-            self.admission.is_elsewhere(src)  # somebody else took it in
+            self.admission.is_elsewhere(src)  # another group or leader took it in
             if self.change.attempt is not None:
                 self.change.attempt.joiners.pop(src, None)
         else:
@@ -147,20 +147,20 @@ class Leading:
         self.change.on_ready_rsp(src, head)
 
     def on_elsewhere(self, src: Address, head: Elsewhere) -> None:
-        """A member that went into another view counts as ended in this one."""
+        """A member that is in another view counts as ended in this one."""
         self.admission.is_elsewhere(src)
         if self.membership.knows(src) and head.asked == self.membership.current.id:
             self.membership.suspicions.elsewhere(src)
 
     def on_stuck(self, head: Stuck) -> None:
-        """Somebody is bound, and asks for an attempt."""
+        """A member is bound, and asks for an attempt."""
         self.membership.heard_of(head.ballot)
         self.change.wanted = True
 
     # -- a new view
 
     def installed(self, changed: bool) -> None:
-        """This member installed a view, and what waited for the old one is over; `changed` if somebody joined or
+        """This member installed a view, and the work for the old one is over; `changed` if members joined or
         left."""
         self.handover = None
         self.change.installed()

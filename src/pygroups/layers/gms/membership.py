@@ -1,4 +1,4 @@
-"""Membership: the view that this process is in, who leads it, and what this process is bound to.
+"""Membership: the view of this process, its leader, and the ballot to which this process is bound.
 
 The parts of GMS share this and nothing else.  A part may use the parts that stand before it; see layer.py for the list.
 """
@@ -105,13 +105,13 @@ class Membership(Layer):
         return self.view
 
     def knows(self, member: Address) -> bool:
-        """Whether `member` is in this view: nobody else is believed about ballots."""
+        """Whether `member` is in this view.  Ballots of other processes are ignored."""
         return self.view is not None and member in self.view.members
 
-    # -- who leads
+    # -- the leader
 
     def leader(self) -> Address | None:
-        """The first member of the view that is not suspected; None when all are."""
+        """The first member of the view that is not suspected; None if all are suspected."""
         return decide.leader(self.current, self.suspicions)
 
     def leads(self) -> bool:
@@ -129,7 +129,8 @@ class Membership(Layer):
     # -- speaking, and leaving
 
     def tell(self, dest: Address | None, head: object) -> None:
-        """As Layer.tell; what a leader tells itself takes the same way as what it tells others."""
+        """As Layer.tell.  A message of a leader to itself goes through the inbox, and is handled as those of others
+        are."""
         if dest == self.env.me:
             self.inbox.append((self.env.me, head))
         else:

@@ -1,4 +1,4 @@
-"""Requests: what a member wants of the one that leads.  Each is handed on once by a member that does not lead."""
+"""Requests to the leader: to join, to leave, to make another view.  A member that does not lead hands each on once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .membership import Membership, Phase
 
 
 class Requests:
-    """What this member asks, and what it is asked: `admission` is the queue of the member that leads."""
+    """The requests of this member, and those that it gets.  `admission` is the queue of the leader."""
 
     def __init__(self, membership: Membership, whereabouts: Whereabouts, admission: Admission) -> None:
         self.membership = membership
@@ -27,7 +27,7 @@ class Requests:
     # -- this member asks
 
     def leave(self) -> None:
-        """Leave the group, or give up to join it."""
+        """Leave the group, or stop trying to join it."""
         self.membership.leaving = True
         if self.membership.phase is not Phase.MEMBER:
             self.membership.left("left", "")
@@ -40,7 +40,7 @@ class Requests:
         self.ask_the_leader()
 
     def ask_the_leader(self) -> None:
-        """Ask again for what this member wants: told again when somebody else may lead, and in each view."""
+        """Ask the leader again for what this member wants: when another member may lead, and in each view."""
         membership, me = self.membership, self.env.me
         if membership.phase is not Phase.MEMBER or not (membership.leaving or self.view_wanted):
             return
@@ -53,12 +53,12 @@ class Requests:
     # -- this member is asked
 
     def on_join(self, src: Address, head: Join) -> None:
-        """A joiner asks.  Handed on once: two members that disagree who leads do not play ball."""
+        """A joiner asks.  The request is handed on once: two members may disagree about the leader."""
         if self.membership.view is None:
             return
         leader = self.membership.leader()
         if self._joined_with(head.joiner):
-            # All who stayed have the installation, and whoever was to tell it may be gone.
+            # All members that went on have the view, and the one that was to tell the joiner may be gone.
             self.whereabouts.explain(head.joiner, None, asked=True)
         elif leader == self.env.me:
             self.admission.on_join(head)
@@ -66,13 +66,13 @@ class Requests:
             self.membership.tell(leader, head)
 
     def _joined_with(self, joiner: Address) -> bool:
-        """Whether it came into this view as this member did, and perhaps has not heard of it."""
+        """Whether `joiner` joined with this view, as this member did, and perhaps has not got it."""
         kept, me = self.whereabouts.kept, self.env.me
         stayed = kept.proposal.going_on if kept is not None else (me,)
         return self.membership.knows(joiner) and me not in stayed
 
     def on_request(self, src: Address, head: LeaveReq | ViewReq) -> None:
-        """A member asks, which may suspect the leader, or not know it."""
+        """A member asks.  It may suspect the leader wrongly, or not know which member leads."""
         membership = self.membership
         if not membership.knows(src) or not membership.knows(head.member):
             return

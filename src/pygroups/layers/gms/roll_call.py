@@ -1,8 +1,9 @@
-"""A roll call: Ready to some members, asked once more when the patience is over, and what came of it.
+"""A roll call: Ready to some members, repeated once when the patience is over, and the answers.
 
-A member that leaves both unanswered counts as suspected, whatever else is heard of it: so a member that hangs, or that
-does not receive what its leader sends, delays no view change for long.  An answer to an earlier roll call of the same
-asker counts too: where a round trip takes longer than the patience, the first answer comes after the second question.
+A member that leaves both Ready unanswered counts as suspected, even if it is heard in other ways.  A member that hangs,
+or that does not receive what its leader sends, therefore delays no view change for long.  An answer to an earlier roll
+call of the same asker counts too: if a round trip is longer than the patience, the first answer follows the second
+Ready.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .suspicion import UNANSWERED_MAX
 
 
 class Asker(NamedTuple):
-    """The member that asks, with what its roll calls need and change."""
+    """The member that asks, with the parts that its roll calls use."""
 
     membership: Membership
     times: AnswerTimes
@@ -31,7 +32,7 @@ class Asker(NamedTuple):
 
 
 class RollCall:
-    """Suspected members are asked too, and not waited for."""
+    """One roll call.  It asks suspected members, too, and does not wait for them."""
 
     def __init__(self, asker: Asker, ballot: Ballot, members: Iterable[Address], joiners: Iterable[Address]) -> None:
         self.asker = asker
@@ -42,7 +43,7 @@ class RollCall:
         self.joiners = tuple(joiners)
         self.since = self.asked_at = self.env.now
         self.answers: dict[Address, ReadyRsp] = {}
-        self.unheard = 0  # how often most of the members left it unanswered
+        self.unheard = 0  # how often most of the members left Ready unanswered
         self._ask((*self.members, *self.joiners))
 
     def _ask(self, whom: Iterable[Address]) -> None:
@@ -52,11 +53,12 @@ class RollCall:
 
     @property
     def hurries(self) -> bool:
-        """Whether somebody is suspected: then the others wait for the next view."""
+        """Whether a member of the view is suspected: then the others need the next view soon."""
         return any(member in self.suspicions for member in self.membership.current.members)
 
     def is_complete(self) -> bool:
-        """Whether nobody is waited for any more; asks again, and sets the timer, while somebody is."""
+        """Whether all needed answers are there.  While one is missing, this asks again when it is time, and sets the
+        timer."""
         now, missing = self.env.now, self._missing()
         if missing and now >= self.asked_at + self._patience(missing):
             self._count_unanswered(missing)
@@ -69,8 +71,8 @@ class RollCall:
         return self._is_confirmed() and self._joiners_have_answered()
 
     def _count_unanswered(self, missing: list[Address]) -> None:
-        """Most cannot all be deaf: rather nobody hears this member, or all answers take long.  Who does not hear it
-        goes on without it, and it must not do the same without them."""
+        """Suspect members that left Ready unanswered; but if most of the members did, the cause is probably on this
+        side.  Those members go on without this one, and this one must not go on without them."""
         here = [member for member in self.membership.current.members if member not in self.suspicions]
         if 2 * len(missing) > len(here):
             self.env.count("Ready left unanswered by most")
@@ -86,8 +88,8 @@ class RollCall:
         return [m for m in self.members if m not in self.answers and m not in self.suspicions]
 
     def _patience(self, missing: list[Address]) -> int:
-        """Short while a member is suspected here, longer while only others suspect one; while nothing is known to be
-        wrong, two rounds take as long as it takes to notice silence.  Longer for members that answered late before."""
+        """How long to wait for answers: short while a member is suspected here, longer while only others suspect one.
+        If no fault is known, two rounds take as long as silence takes to be noticed.  Slow members get more time."""
         config = self.env.config
         if self.hurries:
             base = config.ready_timeout
@@ -99,9 +101,9 @@ class RollCall:
         return max(base, grown, self.asker.times.patience(missing))
 
     def _is_confirmed(self) -> bool:
-        """Whether this member is not alone with a proof, which may be wrong: if others answer and none of them has the
-        proof as well, they may hear who is accused, and it has the time of everybody to answer.  Without another
-        member that would have the proof as well there is nothing to wait for."""
+        """Whether no proof needs more time.  A proof that only this member has may be wrong: if others answer and none
+        of them suspects the member, they may hear it, and it gets as long to answer as all others.  If nobody answers,
+        nobody could confirm the proof."""
         until = self.since + 2 * self.env.config.ready_timeout
         alone = [m for m in self.members if m not in self.answers and self.suspicions.is_unconfirmed(m)]
         if self.env.now < until and alone and any(member in self.answers for member in self.members):

@@ -1,7 +1,7 @@
-"""Verification: what members say of each other is found out by asking them Ready, before anybody is left out.
+"""Verification: members that are accused are asked Ready before any of them is left out.
 
-Three cases: somebody accuses a member, and whoever leads asks all; the leader hangs, or is deaf, and the next in rank
-asks it; two members accuse each other, both answer the leader, and one of them has to go.
+There are three cases.  A member is accused, and the leader asks all members.  The leader hangs or is deaf, and the next
+in rank asks it.  Two members accuse each other although both answer the leader, and one of them has to go.
 """
 
 from __future__ import annotations
@@ -15,38 +15,44 @@ from .heads import ReadyRsp
 from .roll_call import Asker, RollCall
 from .suspicion import Suspicion
 
-NOTHING: tuple[dict[Address, Suspicion], bool, tuple[Address, ...]] = ({}, False, ())  # is the matter
-AGAIN = 4  # the leader is asked again when so large a part of `ready_timeout` has passed since its answer
+NOTHING: tuple[dict[Address, Suspicion], bool, tuple[Address, ...]] = (
+    {},
+    False,
+    (),
+)  # no reason to question the leader
+AGAIN = 4  # the next question follows an answer after a quarter of `ready_timeout`
 
 
 class Verification:
-    """When somebody is to be asked, and who."""
+    """When to ask members Ready because of an accusation, and which members."""
 
     def __init__(self, asker: Asker) -> None:
         self.asker = asker
         self.membership = asker.membership
         self.env = asker.membership.env
-        self.due = NEVER  # somebody is accused, and may answer for itself: when whoever leads asks
-        self.question: RollCall | None = None  # Ready to those ranked before, of which the first leads
-        self.questioned = NOTHING  # what was the matter when it last asked that
-        self.ask_at = NEVER  # when it asks that again
-        self.pairs: dict[tuple[Address, Address], int] = {}  # who cannot reach each other, and since when
+        self.due = NEVER  # when the leader asks Ready because a member is accused
+        self.question: RollCall | None = None  # Ready to the members before this one; the first of them leads
+        self.questioned = NOTHING  # the reason of the last question
+        self.ask_at = NEVER  # when to ask the next question
+        self.pairs: dict[tuple[Address, Address], int] = {}  # members that cannot reach each other, and since when
 
     def on_accused(self, member: Address, how: Suspicion) -> None:
-        """Another member suspects `member`: whoever leads, or would lead without it, finds out itself."""
+        """Another member suspects `member`.  The leader, or the member that would lead without `member`, checks it."""
         suspicions, view = self.membership.suspicions, self.membership.current
         if member == self.env.me:
-            self.due = self.env.now  # its accusers answer, or it learns that they do not
+            self.due = self.env.now  # ask the accusers: they answer, or this member learns that they do not
         elif member not in suspicions and decide.leader_without(view, suspicions, member) == self.env.me:
             self.due = self.env.now
             if how is Suspicion.ENDED:
                 self.membership.below.append(VerifyLife(member))
 
     def question_the_leader(self) -> None:
-        """Who is next in rank asks the leader when somebody here is suspected, for the leader may hang; and when the
-        leader suspects this member, for it may be deaf.  Two unanswered Ready, and the next one leads.  It asks again
-        while that lasts, for the leader may hang after it has answered.  Those ranked below ask all before them, each
-        a moment later and as much more seldom: several may hang."""
+        """Ask the leader Ready if it may hang or be deaf: a member is suspected here, or the leader suspects this one.
+
+        After two unanswered Ready the next in rank leads.  The question is repeated while the reason lasts, because the
+        leader may hang after an answer.  A member of lower rank asks all members before it, later and less often,
+        because several of them may hang.
+        """
         suspicions, view = self.membership.suspicions, self.membership.current
         before = decide.before(view, suspicions, self.env.me)
         if self.question is not None and (self.question.members != before or self.question.is_complete()):
@@ -57,8 +63,8 @@ class Verification:
             self.question.is_complete()
 
     def _is_to_ask(self, before: tuple[Address, ...]) -> bool:
-        """At once when what this member finds is news; a moment after each answer while that lasts; and seldom while
-        only others suspect somebody, which the leader looks into by itself."""
+        """Whether it is time for a question: at once for a new reason, a moment after each answer while the reason
+        lasts, and seldom while only others suspect a member, which the leader checks itself."""
         suspicions, now, ready_timeout = self.membership.suspicions, self.env.now, self.env.config.ready_timeout
         moment = ready_timeout // AGAIN
         own = suspicions.own(self.membership.current.members)
@@ -77,12 +83,12 @@ class Verification:
         return True
 
     def on_ready_rsp(self, src: Address, head: ReadyRsp) -> None:
-        """One that was asked, perhaps, is there."""
+        """An answer to the question, perhaps."""
         if self.question is not None:
             self.question.answers[src] = head
 
     def leave_out_pairs(self) -> None:
-        """Of two members that answer the leader, and of which one has suspected the other for a heartbeat, one goes."""
+        """Leave out one member of each pair in which one suspected the other for a heartbeat although both answer."""
         suspicions, view, now = self.membership.suspicions, self.membership.current, self.env.now
         others = [member for member in view.members if member != self.env.me]
         apart = max(self.env.config.heartbeat, self.env.config.ready_timeout)
@@ -95,7 +101,7 @@ class Verification:
             self.due = now + apart
 
     def installed(self) -> None:
-        """A new view: what members said in the old one is over; who could not reach each other may still not."""
+        """A new view.  The accusations of the old one are over; pairs that could not reach each other may still not."""
         view = self.membership.current
         self.due, self.question, self.questioned, self.ask_at = NEVER, None, NOTHING, NEVER
         self.pairs = {pair: since for pair, since in self.pairs.items() if all(m in view.members for m in pair)}

@@ -1,6 +1,6 @@
-"""A view change, at the member that leads: begins attempts, carries them out, and ends them.
+"""A view change at the leader: attempts begin, are carried out, and end.
 
-Ready, Collect, Propose, Install: attempt.py says in which order.  Here are the messages, the timers, and the pauses.
+attempt.py says in which order Ready, Collect, Propose and Install follow.  Here are the messages, timers and pauses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .verification import Verification
 
 
 class ViewChange:
-    """The attempt under way, and what became of those before it."""
+    """The attempt under way, and the failures of earlier ones."""
 
     def __init__(self, asker: Asker, verification: Verification, answering: Answering) -> None:
         self.asker = asker
@@ -30,7 +30,7 @@ class ViewChange:
         self.answering = answering
         self.attempt: Attempt | None = None
         self.roll: RollCall | None = None  # of the attempt, in its first stage
-        self.wanted = False  # somebody is bound and asked for an attempt
+        self.wanted = False  # a bound member asked for an attempt
         self.failures = 0  # attempts that failed since the last view
         self.late = 0  # those of them in which an answer did not come in time
         self.pause_until = 0
@@ -43,7 +43,7 @@ class ViewChange:
     # -- an attempt begins
 
     def due(self) -> int | None:
-        """When an attempt is to begin; None when nothing is to do."""
+        """The time in microseconds when an attempt is to begin; None if nothing is to do."""
         membership, now = self.membership, self.env.now
         anybody = any(member in membership.suspicions for member in membership.current.members)
         if membership.binding.ballot is not None or self.wanted or anybody:
@@ -52,7 +52,7 @@ class ViewChange:
         return None if due == NEVER else max(due, self.pause_until)
 
     def begin(self) -> None:
-        """Ask everybody Ready."""
+        """Send Ready to all members and joiners."""
         membership = self.membership
         self.wanted, self.verification.due = False, NEVER
         waiting = {} if membership.leaving else self.admission.joiners
@@ -65,7 +65,7 @@ class ViewChange:
     # -- it goes on
 
     def go_on(self, *, leads: bool) -> None:
-        """Look whether the attempt can go on, or has to end; `leads`: this member still does."""
+        """Check whether the attempt can go on, or has to end.  `leads` says whether this member still leads."""
         attempt = self.attempt
         assert attempt is not None
         if not leads:
@@ -81,7 +81,7 @@ class ViewChange:
             self.membership.wake_at(attempt.since + self.patience(attempt.asked))
 
     def patience(self, members: Iterable[Address]) -> int:
-        """How long a stage waits for an answer of these: longer after each attempt that came too late."""
+        """How long, in microseconds, a stage waits for answers of `members`: longer after each late attempt."""
         config = self.env.config
         grown = config.flush_timeout << min(self.late, 10)
         return max(config.flush_timeout, min(max(grown, self.asker.times.patience(members)), config.patience_max))
@@ -99,7 +99,7 @@ class ViewChange:
         self._do(attempt.take(Input.WANTED if self._is_wanted(attempt, self.roll) else Input.CALM))
 
     def _is_wanted(self, attempt: Attempt, roll: RollCall) -> bool:
-        """Whether anything is left to do, now that all who are there have answered."""
+        """Whether anything is left to do, now that the roll call is over."""
         membership, view = self.membership, self.membership.current
         answers = roll.answers.values()
         if membership.binding.ballot is not None or any(
@@ -143,7 +143,7 @@ class ViewChange:
             self._do(self.attempt.on_low(head))
 
     def overtaken(self, ballot: Ballot) -> None:
-        """This member was bound to somebody else's higher ballot."""
+        """This member answered the higher `ballot` of another leader."""
         if self.attempt is not None:
             self._do(self.attempt.overtaken(ballot))
 
@@ -189,7 +189,7 @@ class ViewChange:
         membership.wake_at(attempt.since + self.patience(attempt.asked))
 
     def _again(self, pause: int) -> None:
-        """This attempt leads nowhere: those asked stay bound until the next one, after a pause."""
+        """The attempt failed: its members stay bound until the next one, after a pause."""
         self.attempt = None
         self.failures += 1
         self.wanted = True
@@ -199,13 +199,13 @@ class ViewChange:
             self.membership.wake_at(self.pause_until)
 
     def _pause(self) -> int:
-        """Grows with failures and with the rank among those not suspected, so that two who lead do not meet again."""
+        """The pause grows with failures and with the rank of this member, so that two leaders do not collide again."""
         longest = min(self.env.config.flush_timeout, self.env.config.batch << min(self.failures, 10))
         rank = decide.rank(self.membership.current, self.membership.suspicions, self.env.me)
         return 1 + int(longest * (rank + self.env.rng.random()))
 
     def _give_up(self, attempt: Attempt, *, hands_on: bool) -> None:
-        """Somebody ranked before is back, and leads; if members are bound to this attempt, it must take over."""
+        """Another member leads again.  If members are bound to this attempt, the other member must take over."""
         membership = self.membership
         self.attempt = None
         self.env.count("flush given up")
