@@ -249,9 +249,9 @@ def test_time_stands_still_while_a_thread_works() -> None:
 
 def test_there_are_no_sockets() -> None:
     async def story(group: Group) -> None:
-        with pytest.raises(UsageError, match="no sockets"):
+        with pytest.raises(UsageError, match="cannot use sockets"):
             await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-        with pytest.raises(UsageError, match="no sockets"):
+        with pytest.raises(UsageError, match="cannot use sockets"):
             await asyncio.open_connection("127.0.0.1", 9)
         with pytest.raises(UsageError, match="no other processes"):
             await asyncio.create_subprocess_exec("true")
@@ -592,7 +592,7 @@ def test_a_hang_says_who_waits_to_join_or_for_a_task_or_for_room_and_what_failed
         run(story)
     text = str(raised.value)
     assert "task 'the test' waits for an asyncio.Event (test_group.py:" in text
-    assert "task 'joining' waits for its group to take it at channel B" in text
+    assert "task 'joining' waits for its join to finish at channel B" in text
     assert "task 'filling' waits for room in the window at channel A" in text
     assert "task 'failing' has failed: ZeroDivisionError('this is why')" in text
     with pytest.raises(Hang, match="task 'the test' waits for task 'other'"):
@@ -727,7 +727,7 @@ def test_a_group_runs_one_test() -> None:
 
     group = Group()
     group.run(nothing)
-    with pytest.raises(UsageError, match="one test"):
+    with pytest.raises(UsageError, match="has run a test already"):
         group.run(nothing)
     with pytest.raises(UsageError, match="the test is over: process 'A' was not started"):
         group.start("A", nothing())

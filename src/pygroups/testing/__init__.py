@@ -1,4 +1,4 @@
-"""A group in memory for the tests of programs that use pygroups: no sockets, no waiting.
+"""A group in memory, for the tests of programs that use pygroups: no sockets, no waiting time.
 
 Guide: docs/guides/testing.md.
 """

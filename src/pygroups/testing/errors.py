@@ -1,4 +1,4 @@
-"""What a test of a group can fail with, beside its own assertions."""
+"""The errors and warnings of a test with a group in memory."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pygroups.core.errors import ChannelClosed
 
 
 class Crashed(ChannelClosed):
-    """The test ended this process with `group.crash`: whoever reads its events gets this."""
+    """The test ended this process with `group.crash`.  A task that reads a channel of the process gets this error."""
 
 
 class Hang(AssertionError):
-    """The test waits for something that cannot happen any more; the text says who waits for what."""
+    """The test waits for an event that cannot happen any more.  The message names each task and its event."""
 
 
 class Unsettled(AssertionError):
-    """The group did not come to rest in the time given; the text says what is missing, and at whom."""
+    """The group did not settle in time.  The message names the missing member or message."""
 
 
 class LeftOpen(UserWarning):
-    """At the end of a test something still ran, or was open, and was closed."""
+    """A task or a channel was still open at the end of a test, and was closed."""

@@ -1,4 +1,4 @@
-"""A group in memory: channels of one test, the network between them, and what the test does to both."""
+"""The group in memory of one test: its channels, the network between them, and the faults that the test makes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .watch import Watch
 
 SHARES: Final = ("loss", "repeat", "reorder", "tail", "late", "corrupt")
 LIMIT: Final = 7_200.0  # seconds of virtual time
-POLL: Final = 100 * MILLISECOND  # between two looks at whether all is at rest
-CALM_FOR: Final = 1 * SECOND  # so long must it stay so
+POLL: Final = 100 * MILLISECOND  # between two checks whether the group is settled
+CALM_FOR: Final = 1 * SECOND  # the group must stay settled for this time
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
@@ -37,14 +37,14 @@ Result = TypeVar("Result")
 class Group:
     """All processes of one test, in one event loop and in virtual time.  Guide: docs/guides/testing.md.
 
-    `seed`: what chance says; the same seed gives the same, byte for byte.  `limit`: after so many seconds of virtual
-    time a test that is not over has failed.
+    `seed`: the seed of all random decisions; the same seed gives the same bytes.  `limit`: the longest duration of a
+    test, in seconds of virtual time.
     """
 
     def __init__(self, *, seed: int = 0, limit: float = LIMIT) -> None:
         self.seed = seed
         self.limit = limit
-        self.broken: Broken | None = None  # the first promise that did not hold
+        self.broken: Broken | None = None  # the first violation of a promise
         self._platform = MemoryPlatform(seed, self._failed)
         self._story: Story | None = None
 
@@ -53,16 +53,16 @@ class Group:
     def run(
         self, program: Callable[Args, Coroutine[Any, Any, Result]], *args: Args.args, **kwargs: Args.kwargs
     ) -> Result:
-        """Run `program(*args, **kwargs)` in virtual time to its end, and return what it returns.
+        """Run `program(*args, **kwargs)` in virtual time to its end, and return its result.
 
-        Every Channel that is opened meanwhile is a member in memory.  Raises what the program raises, and what a task
-        of it raised that nobody waited for; Broken when a promise did not hold; Hang when nothing can happen any more.
-        What still runs or is open at the end is closed, with a warning that names it.
+        Every Channel that the program opens is a member in memory.  Raises the exception of the program, or of one of
+        its tasks that nothing awaited; Broken if a promise was broken; Hang if no task can ever run again.  Tasks and
+        channels that are open at the end are closed, with a warning for each.
         """
         __tracebackhide__ = True  # pytest shows the lines of the test
         story = self._prepared()
         if story.begun:
-            raise UsageError("a group runs one test: make another one")
+            raise UsageError("this group has run a test already: make a new Group for each test")
         try:
             result = story.play(program(*args, **kwargs))
         except BaseException as error:
@@ -86,11 +86,10 @@ class Group:
         return Channel(group, **options)
 
     def start(self, name: str, program: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-        """Start `program` as a process of this name; its channels have the name too, if they are not given one.
+        """Start `program` as a process with this name.  Channels of the process without a name get the same name.
 
-        Before the test runs, for instance in a fixture, the process is queued and starts when the test begins.
-        `crash(name)` ends all its tasks.  The tasks that still run at the end of the test are canceled without a
-        warning.
+        In a fixture the process is queued, and starts when the test begins.  `crash(name)` ends all tasks of the
+        process. Tasks of the process that still run at the end of the test are canceled without a warning.
         """
         checked_name(name, "process")
         context = copy_context()
@@ -105,8 +104,11 @@ class Group:
     # -- faults
 
     def crash(self, *names: str) -> None:
-        """These processes end without a word: their tasks are canceled, and who still uses a channel gets Crashed when
-        it reads and ChannelClosed when it sends.  A name is a process's, or a member's."""
+        """End processes, as `kill -9` does: their tasks are canceled.
+
+        A task outside the process that still reads one of its channels gets Crashed; a task that sends gets
+        ChannelClosed. Each name is the name of a process or of a member.
+        """
         story = self._running()
         for name in names:
             victims = [watch for watch in self._platform.living() if name in (watch.me.name, watch.process)]
@@ -122,15 +124,18 @@ class Group:
 
     def _crash(self, watch: Watch) -> None:
         session = watch.session
-        session.reading.queue.clear()  # the dead read nothing more
+        session.reading.queue.clear()  # a crashed process reads no further events
         session.states.stop()
         session.member.crash(Crashed(f"the test crashed {watch.me.name}, the process of this channel"))
-        session.crash = None  # `async with` ends without an error: it was the test's own wish
+        session.crash = None  # `async with` ends without an error, because the test asked for the crash
         self._mark("fault", reason="crash", members=(watch.me,))
 
     def partition(self, *sides: Iterable[str]) -> None:
-        """From now on nothing passes between members of different sides, given as names.  One side alone is cut off
-        from all others that there have been so far.  Cuts add up until `heal`."""
+        """From now on no frame passes between members of different sides.  A side is a list of names.
+
+        With one list, this side is cut off from all other members that have existed so far.  Partitions add up until
+        `heal`.
+        """
         parts = [tuple(side) for side in sides]
         if any(isinstance(side, str) for side in sides) or not parts:
             raise UsageError("partition() takes lists of names: group.partition(['A'], ['B', 'C'])")
@@ -145,12 +150,12 @@ class Group:
         self._mark("fault", reason="partition", members=tuple(named))
 
     def loss(self, share: float) -> None:
-        """From now on this share of all frames is lost, from 0 to 1."""
+        """From now on the network loses this share of all frames, from 0 to 1."""
         self.weather(loss=share)
 
     def weather(self, **shares: float) -> None:
-        """From now on frames are treated so: shares from 0 to 1 of `loss`, `repeat`, `reorder`, `tail` (very late
-        ones), `late` (copies that come again long after), `corrupt`."""
+        """Set the shares of frames, from 0 to 1, for each fault: `loss`, `repeat`, `reorder`, `tail` (very late
+        frames), `late` (a copy arrives long after the frame), `corrupt`."""
         for name, share in shares.items():
             if name not in SHARES or not 0 <= share <= 1:
                 raise UsageError(f"weather {name}={share!r}: give shares from 0 to 1 of {', '.join(SHARES)}")
@@ -159,27 +164,27 @@ class Group:
         self._mark("fault", reason="weather")
 
     def heal(self) -> None:
-        """All cuts are mended and the weather is good again.  Who has crashed stays dead."""
+        """Remove all partitions and all losses.  Crashed processes stay crashed."""
         self._platform.weather.mend_all()
         self._platform.weather.set_weather(CALM)
         self._mark("heal")
 
-    # -- looking
+    # -- checks
 
     def views(self, group: str | None = None) -> list[tuple[str, ...]]:
-        """The views that the living members are in now, of one group or of all, each as the names of its members.
+        """The current views of the living members, of one group or of all groups, each as the names of its members.
 
-        One view in the list means that no two members are apart.  A member that has not joined yet is in none.
+        A list with one view means that all joined members are together.
         """
         return [tuple([member.name for member in view.members]) for view in self._platform.views(group)]
 
     async def settled(self, within: float | None = None, *, one: bool = False) -> None:
-        """Wait until all groups are at rest, and have been for a second: each member is in a view with exactly the
-        members that are in that view too, has everything they sent, and holds nothing any more.
+        """Wait until all groups have been settled for a second.
 
-        The two sides of a split are at rest too, each in a view of its own.  With `one=True` they are not: each group
-        must be in one view; `views()` tells who is in which.  Unread messages do not matter.  `within`: seconds of
-        virtual time; by default, what the members' timeouts allow for.  Raises Unsettled.
+        A group is settled when all members of each view are in that view, have all its messages, and have no unfinished
+        work.  The two sides of a network split are settled, each in its own view.  With `one=True` each group must be
+        in one view.  Unread messages do not matter.  `within`: the longest wait, in seconds of virtual time; the
+        default follows from the members' timeouts.  Raises Unsettled.
         """
         begin = self._platform.background.time
         allowed = self._bound() if within is None else round(within * SECOND)
@@ -199,7 +204,7 @@ class Group:
             await asyncio.sleep(POLL / SECOND)
 
     def _unsettled(self, waited: int, missing: Broken) -> Unsettled:
-        lines = [f"the group is not at rest after {waited / SECOND:g} s: {missing}"]
+        lines = [f"the group has not settled after {waited / SECOND:g} s: {missing}"]
         return Unsettled("\n  ".join([*lines, *map(str, self._platform.living())]))
 
     def _bound(self) -> int:
@@ -207,18 +212,19 @@ class Group:
         return 2 * max([liveness_bound(config) for config in configs], default=SECOND)
 
     def check(self) -> None:
-        """Raises Broken, with the witness, when a promise did not hold so far.  The end of a test does it too."""
+        """Raise Broken, with the witness, if a promise was broken so far.  The end of each test makes the same
+        check."""
         if self.broken is not None:
             raise self.broken
 
     def journal(self, folder: str | Path) -> Path:
-        """Save the journals of all members there, for `pygroups audit`; the folder."""
+        """Save the journals of all members in `folder`, for `pygroups audit`.  Returns the folder."""
         for journal in self._platform.journals:
             journal.save(Path(folder))
         return Path(folder)
 
     def _close(self) -> None:
-        """For the end of the fixture: drop the processes that were queued and never ran, with a warning for each."""
+        """End the fixture: drop the queued processes that never ran, with a warning for each."""
         if self._story is not None:
             for queued in self._story.forget():
                 warnings.warn(queued, stacklevel=2)
@@ -232,7 +238,7 @@ class Group:
 
     def _running(self) -> Story:
         if self._story is None or not self._story.running:
-            raise UsageError("the group does not run: call this in the test itself, and not in a fixture or after it")
+            raise UsageError("the test does not run now: call this function in the test, and not in a fixture")
         return self._story
 
     def _failed(self, error: BaseException) -> None:
@@ -242,7 +248,7 @@ class Group:
             self._story.fail(error)
 
     def _mark(self, kind: str, **fields: object) -> None:
-        """A line in the journals of all who live."""
+        """Write a mark into the journals of all living members."""
         for watch in self._platform.living():
             watch.session.member.record(kind, dict(fields))
 

@@ -19,8 +19,8 @@ from .background import Background
 
 PASS: Final = 10  # microseconds that a pass of the loop takes: so whoever polls sees time go by
 NO_OUTSIDE: Final = (
-    "a test in virtual time has no sockets, no pipes and no other processes, which could not answer in time: "
-    "put something in memory in their place, or test this with pygroups over real sockets"
+    "a test in virtual time cannot use sockets, pipes or other processes, because they answer in real time: "
+    "replace them with objects in memory, or test this code with real channels"
 )
 PROCESS: Final[ContextVar[str]] = ContextVar("pygroups_process", default="")  # whose code runs
 

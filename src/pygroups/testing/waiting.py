@@ -1,4 +1,4 @@
-"""Who waits for what, in sentences: for a test that hangs."""
+"""Sentences about waiting tasks, for the error message of a test that hangs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ WAITS: Final = {
     "Inbox._wait": "an event",
     "Outbox._room": "room in the window",
     "Outbox._arrival": "its message to arrive",
-    "Session.join": "its group to take it",
-    "Session.leave": "its group to let it go",
+    "Session.join": "its join to finish",
+    "Session.leave": "its leave to finish",
     "States.load": "the state",
 }
 ASYNCIO_WAITS: Final = {
@@ -31,7 +31,7 @@ _ASYNCIO: Final = str(Path(asyncio.__file__).parent)
 
 
 def sentence(task: asyncio.Task[Any]) -> str:
-    """What `task` waits for, and where in its program."""
+    """A sentence with the event that `task` waits for, and the line in its program."""
     frames = list(_frames(task))
     names = [frame.f_code.co_qualname for frame in reversed(frames)]
     what = next((WAITS[name] for name in names if name in WAITS), None)
@@ -44,7 +44,7 @@ def sentence(task: asyncio.Task[Any]) -> str:
 
 
 def canceled_at(task: asyncio.Task[Any]) -> TracebackType | None:
-    """The lines of its program at which `task` was canceled, if it was."""
+    """The traceback of the line at which `task` was canceled, if it was."""
     if not task.cancelled():
         return None
     try:
@@ -75,7 +75,7 @@ def _waits_in_asyncio(task: asyncio.Task[Any], names: list[str]) -> str:
 
 
 def _place(frames: list[FrameType]) -> str:
-    """The innermost line that is neither ours nor asyncio's."""
+    """The innermost line of the test, outside pygroups and asyncio."""
     theirs = [frame for frame in frames if _is_theirs(frame)]
     if not theirs:
         return ""
@@ -84,7 +84,7 @@ def _place(frames: list[FrameType]) -> str:
 
 
 def _frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
-    """From the task's own coroutine inward, as far as it can be seen."""
+    """The frames of the task, from its own coroutine inward."""
     awaited: Any = task.get_coro()
     while awaited is not None:
         kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(awaited, f"{kind}_frame")), None)
