@@ -1,4 +1,4 @@
-"""What layers that follow the streams from view to view have in common: marks of origins, and where a view ends."""
+"""For layers that follow origins from view to view: forgetting old origins, and runs beyond the end of a view."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pygroups.core.run import Run
 
 
 def forget_outside(marks: dict[Address, Any], members: Collection[Address], most: int) -> None:
-    """Keep of the origins outside the view the `most` that were in a view last: a former member's late runs must not
-    be delivered again.  To be called in each view; `marks` is sorted by the last view of its origins."""
+    """Keep of the origins outside the view the `most` that were in a view last: a former member's late runs must not be
+    delivered again.  To be called in each view; `marks` is sorted by the last view of its origins."""
     for member in members:
         if member in marks:
             marks[member] = marks.pop(member)
@@ -23,5 +23,6 @@ def forget_outside(marks: dict[Address, Any], members: Collection[Address], most
 
 
 def before_cut(run: Run, cut: Positions | None) -> bool:
-    """Whether a run of a stream belongs to the view that ends at `cut`; None: nobody knows where it ends."""
+    """Whether a run of a stream belongs to the view that ends at `cut`.  If the cut is not known (None), every run
+    does."""
     return cut is None or (run.stream is not None and run.seq < cut.get(run.stream, 0))

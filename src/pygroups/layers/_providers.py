@@ -1,4 +1,4 @@
-"""Who gives the group's state to whom, as a pure function of what all who install a view know.
+"""Which member gives the group's state to which joiner: a pure function of what every member of a new view knows.
 
 Note: docs/layers/state_transfer.md.
 """
@@ -14,7 +14,7 @@ from pygroups.core.view import ViewId
 
 
 class Providers(NamedTuple):
-    """What follows from a view for those who have no state yet."""
+    """What a view decides for its members without a state."""
 
     waits: dict[Address, Waits]  # who waits, and for whose state of which view
     begins: Address | None = None  # nobody has a state: this one begins with none, and gives that to the others
@@ -22,10 +22,11 @@ class Providers(NamedTuple):
 
 
 def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Address, Standing]) -> Providers:
-    """Whoever gave a state and is still here goes on, unless it failed; else the first that has one and did not.
+    """A provider that is still in the view goes on, unless it failed; else the first member that has a state and did
+    not fail provides it.
 
-    Each member said how it stands when it was asked; who waited for a state then may have it by now.  Nobody begins
-    with none as long as there is another such member: the next view shows whether it has one.
+    `standings` is what each member said when it was asked; a member that waited for a state then may have one by now.
+    As long as there is another such member, no member begins without a state: the next view shows whether it has one.
     """
     holders = [member for member in members if standings.get(member) is True]
     needy = [member for member in members if not isinstance(standings.get(member), bool)]
@@ -51,18 +52,18 @@ def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Addre
 
 
 def _may_have_one(members: Iterable[Address], standings: Mapping[Address, Standing]) -> bool:
-    """Whether the state that one of these waited for may have come since it was asked."""
+    """Whether one of these members may have received the state for which it waited when it was asked."""
     waiting = [standings.get(member) for member in members]
     return any(isinstance(standing, Waits) and standing.provider is not None for standing in waiting)
 
 
 def _goes_on(standing: Standing | None, members: Sequence[Address]) -> Waits | None:
-    """What it waits for, if that can still come."""
+    """What the member waits for, if that can still come."""
     if isinstance(standing, Waits) and standing.provider in members and standing.provider not in standing.failed:
         return standing
     return None
 
 
 def _waits_on(standing: Standing | None) -> Waits | None:
-    """What it waits for, if that is a later view."""
+    """What the member waits for, if that is a later view."""
     return standing if isinstance(standing, Waits) and standing.provider is None else None

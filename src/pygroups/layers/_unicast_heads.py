@@ -1,4 +1,4 @@
-"""What UNICAST2 says to its peers.  Note: docs/layers/unicast2.md."""
+"""The heads of UNICAST2.  Note: docs/layers/unicast2.md."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ class Resend(msgspec.Struct, array_like=True, tag=22):
 
 
 class SendFirst(msgspec.Struct, array_like=True, tag=23):
-    """Receiver to sender: I do not know where this lane begins; send the lowest run you still hold, and say so."""
+    """Receiver to sender: I do not know where this lane begins; send the lowest run that you still hold, with
+    `opens`."""
 
     conn: Conn
     lane: LaneNumber
 
 
 class Start(msgspec.Struct, array_like=True, tag=24):
-    """Sender to receiver, asked for what it does not hold any more: you had everything before `seq`, go on there."""
+    """Sender to receiver, asked for runs that it no longer holds: you had everything before `seq`; go on there."""
 
     conn: Conn
     lane: LaneNumber

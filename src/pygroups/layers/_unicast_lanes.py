@@ -17,7 +17,7 @@ UNOPENED: Final = -1  # `next` of a receiving lane whose first number is not kno
 
 
 class OutLane:
-    """What we sent on one lane: [low, next) is not acknowledged."""
+    """What this member sent on one lane: [low, next) is not acknowledged."""
 
     __slots__ = ("first_at", "low", "next", "pause", "sent", "sent_at", "tracked")
 
@@ -31,27 +31,27 @@ class OutLane:
         self.first_at = -NEVER  # when SendFirst was answered last
 
     def acknowledge(self, below: int) -> list[Run]:
-        """The peer delivered everything before `below`.  Returns the runs for which that is news."""
+        """The peer has delivered every run below `below`.  Returns those that it had not acknowledged before."""
         assert below <= self.next, "acknowledged what was not sent"
         had = [self.sent.pop(seq) for seq in range(self.low, below)]
         self.low = max(self.low, below)
         return had
 
     def to_repeat(self, first_pause: int) -> tuple[int, ...]:
-        """What to send again unasked: the last run, since nothing after it would show the receiver its loss.
+        """The runs to send again unasked: the last one, because no later run would show the receiver that it is lost.
 
-        If that did not help twice, the lowest one too: the last may lie beyond what the receiver keeps.
+        After two repetitions without an answer the lowest one too: the last may lie beyond what the receiver keeps.
         """
         last = self.next - 1
         return (last,) if self.pause <= 2 * first_pause or self.low == last else (self.low, last)
 
     def held(self, low: int, high: int, most: int) -> range:
-        """What of [low, high) can be sent again at once."""
+        """The numbers of [low, high) that can be sent again at once, `most` of them."""
         low = max(low, self.low)
         return range(low, min(high, self.next, low + most))
 
     def may_send_first(self, now: int, pause: int) -> bool:
-        """Whether SendFirst is answered now; not again before the pause is over."""
+        """Whether SendFirst is answered now: not twice within `pause`."""
         if now < self.first_at + pause:
             return False
         self.first_at = now
@@ -74,7 +74,7 @@ class Outbox:
 
 
 class InLane:
-    """What came on one lane: everything before `next` was handed up, `early` waits for a hole."""
+    """What came on one lane: every run before `next` was handed up; the runs in `early` wait for missing ones."""
 
     __slots__ = ("ask_at", "asked_next", "beyond", "early", "fed_at", "horizon", "next", "pause", "unreported")
 
@@ -90,20 +90,21 @@ class InLane:
         self.horizon = 0  # holes below this are older than a period
 
     def begin(self, seq: int, low: int, opens: bool) -> int | None:
-        """Where the run `seq` tells the lane to begin, or to skip to, if it does."""
+        """The number at which the run `seq` lets the lane begin, or to which it lets the lane skip; None: neither."""
         if self.next == UNOPENED:
             return seq if opens else None
         return low if low > self.next else None  # a former self of ours had everything before
 
     def refusal(self, seq: int, low: int, most: int) -> str | None:
-        """Why the early run `seq` is not kept, if it is not; the sender holds everything from `low` on."""
+        """Why the early run `seq` is not kept; None: it is.  The sender holds every run from `low` on."""
         lowest = low if self.next == UNOPENED else self.next
         if seq - lowest >= most or len(self.early) >= most:
             return "unicast beyond the window"
         return "unicast had already" if seq in self.early else None
 
     def keep(self, data: Data, run: Run, most: int, now: int) -> str | None:
-        """`run` came early: it waits for what is missing before it, or is refused, and why."""
+        """`run` came early: it waits for the runs missing before it, or is refused.  Returns the reason of a
+        refusal."""
         refusal = self.refusal(data.seq, data.low, most)
         if refusal is None:
             self.early[data.seq] = run
@@ -113,29 +114,31 @@ class InLane:
         return refusal
 
     def waits(self) -> bool:
-        """Whether something is missing here."""
+        """Whether runs are missing on this lane."""
         return bool(self.early) or self.beyond > max(self.next, 0)
 
     def find_hole(self, seq: int, now: int, period: int) -> None:
-        """`seq` is the first one that came early: what is missing before it may only have been overtaken."""
+        """`seq` is the first run that came early: ask for what is missing before it in a period, for it may only be
+        late."""
         self.asked_next, self.horizon = NEVER, seq + 1
         self.pause, self.ask_at = period, now + period
 
     def asked(self, now: int, period: int, pause_max: int) -> None:
-        """The peer was asked for what is missing; ask again later, and later still while nothing comes of it."""
+        """The peer was asked for the missing runs: ask again after a pause, which doubles while `next` does not
+        move."""
         self.pause = period if self.next != self.asked_next else min(2 * self.pause, pause_max)
         self.ask_at, self.asked_next = now + self.pause, self.next
         self.horizon = max(self.beyond, *self.early, 0) + 1
 
     def requests(self, conn: int, which: int, most: int) -> Iterator[object]:
-        """What to ask the peer for now."""
+        """The heads that ask the peer for what is missing now."""
         if self.next == UNOPENED:
             yield SendFirst(conn, which)
         else:
             yield from (Resend(conn, which, low, high) for low, high in self.holes(most))
 
     def holes(self, most: int) -> Iterator[tuple[int, int]]:
-        """What is missing for longer than a period, as ranges, the lowest first, `most` runs in all."""
+        """The runs missing for longer than a period, as ranges, the lowest first, `most` runs in all."""
         low = self.next
         for seq in sorted(seq for seq in self.early if seq < self.horizon):
             if low < seq and most > 0:
@@ -147,7 +150,7 @@ class InLane:
             yield low, min(self.beyond, low + most)
 
     def go_on_at(self, seq: int, most: int) -> int:
-        """Open the lane at `seq`, or skip to it.  How many early runs can no longer have their turn."""
+        """Open the lane at `seq`, or skip to it.  Returns how many early runs are dropped because they lie outside."""
         before = len(self.early)
         self.next = seq
         self.early = {number: run for number, run in self.early.items() if 0 <= number - seq < most}
@@ -164,12 +167,12 @@ class Inbox:
         self.lanes = (InLane(), InLane())
 
     def close(self) -> int:
-        """Wait for nothing, owe nothing; only where it ended is left.  How many early runs were dropped."""
+        """Drop all but the numbers at which the lanes ended.  Returns how many early runs were dropped."""
         count = sum(len(lane.early) for lane in self.lanes)
         for lane in self.lanes:
             lane.early, lane.unreported, lane.beyond = {}, 0, 0
         return count
 
     def owes(self) -> bool:
-        """Whether the peer is to hear something: what came, or what is missing."""
+        """Whether the peer is to be sent an acknowledgement or a request."""
         return any(lane.unreported or lane.waits() for lane in self.lanes)

@@ -1,4 +1,5 @@
-"""The voting side of STABLE: what this member has delivered and consumed, when it votes, and what the vote says.
+"""The voting side of STABLE: what this member has delivered and consumed, and what its votes say.  When a vote leaves
+is in _vote_clock.py.
 
 Note: docs/layers/stable.md.
 """
@@ -17,7 +18,7 @@ from ._votes import Origin, StabilityMsg, Vote, Wanted
 
 
 class Voter(Layer):
-    """What a member knows of itself; stable.py adds what it counts and learns."""
+    """What a member knows of itself; stable.py adds what the coordinator counts and what all learn from it."""
 
     __slots__ = (
         "awaited",
@@ -81,7 +82,7 @@ class Voter(Layer):
         return origin
 
     def _begin_marks(self, event: NewView) -> None:
-        """The marks of a given state, or our own with what was fetched up to the cut."""
+        """Begin with the marks of a given state, or with the own marks and the runs that were fetched up to the cut."""
         me, quantum = self.env.me, self.quantum
         fetched, self.fetched = self.fetched, []
         if event.starts is not None:
@@ -95,11 +96,12 @@ class Voter(Layer):
     # -- who waits
 
     def _on_stable_wanted(self, below: int) -> None:
-        """A sender here waits; whoever waits for less is told on the way."""
+        """A sender here waits until its multicasts below `below` are stable."""
         self.want = max(self.want, below)
 
     def _tell_wanted(self) -> None:
-        """At the end of a turn, behind the messages themselves: all who see them vote at once."""
+        """At the end of a turn, behind the messages themselves, ask all members to vote as soon as they have delivered
+        them."""
         if self.want > self.want_told and not self.stopped:
             self.want_told = self.want
             if len(self.members) > 1:
@@ -122,7 +124,7 @@ class Voter(Layer):
     # -- voting
 
     def _news(self, origin: Origin) -> None:
-        """Something of `origin` was delivered or consumed: see that the coordinator hears of it in time."""
+        """Messages of `origin` were delivered or consumed: the clock decides when the coordinator is told."""
         if self.stopped:
             return
         clock, now = self.clock, self.env.now
@@ -158,7 +160,7 @@ class Voter(Layer):
             self.tell(self.members[0], vote)
 
     def _count_own(self, vote: Vote) -> None:
-        """This member counts the votes: add its own."""
+        """Add this member's own vote: it counts the votes."""
         raise NotImplementedError
 
     def _settled(self) -> bool:

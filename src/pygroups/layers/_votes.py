@@ -1,4 +1,6 @@
-"""The votes of STABLE: what is said on the wire, and how votes are combined.  Nothing here knows a clock or a layer.
+"""The votes of STABLE: their heads, what a member counts for them, and how votes are combined.
+
+Pure: this file knows no clock and no layer.
 
 Note: docs/layers/stable.md.
 """
@@ -26,7 +28,7 @@ Ranks = Annotated[list[Number], Meta(max_length=SLOWEST_MAX)]  # of members in t
 
 
 class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
-    """A member to the coordinator (the seed's STABLE message): this far I am."""
+    """A member to the coordinator (the seed's STABLE message): how far the member has delivered and consumed."""
 
     view: ViewId  # a vote of another view says nothing about this one, whoever its members were
     round: Number  # of this voter in this view; a later vote repeats or raises what an earlier one said
@@ -38,7 +40,8 @@ class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
 
 
 class StabilityMsg(msgspec.Struct, Loose, array_like=True, tag=71):
-    """The coordinator to all (the seed's STABILITY message), or to one that did not hear it: this far all are."""
+    """The coordinator to all, or to a member that did not hear it (the seed's STABILITY message): how far all members
+    have delivered and consumed."""
 
     view: ViewId
     round: Number  # of the coordinator in this view
@@ -52,14 +55,15 @@ class StabilityMsg(msgspec.Struct, Loose, array_like=True, tag=71):
 
 
 class Wanted(msgspec.Struct, Loose, array_like=True, tag=72):
-    """A member to all: a sender here waits until its multicasts below `below` are stable.  Vote as soon as you have
-    delivered them."""
+    """A member to all: a sender at this member waits until its multicasts below `below` are stable.  A receiver votes
+    as soon as it has delivered them."""
 
     below: Number
 
 
 class Origin:
-    """How far the messages of one origin got here, and how far the coordinator was told they did.
+    """How far the messages of one origin were delivered and consumed here, and how much of that the coordinator was
+    told.
 
     Of the own messages what is delivered counts as consumed: a window waits for the applications of others.
     """
@@ -90,7 +94,7 @@ class Origin:
         self.wanted_last = UNWANTED  # and again when it reaches this
 
     def deliver(self, first: int, count: int, size: int) -> None:
-        """A run was delivered.  What an ordering layer above drops as repeated moves nothing."""
+        """A run was delivered.  A run that an ordering layer above drops as repeated raises no mark."""
         if first == self.next:
             self.next += count
         self.bytes += size
@@ -109,7 +113,7 @@ class Origin:
         return True
 
     def want(self, below: int) -> None:
-        """Its sender waits until everybody has delivered what is below `below`."""
+        """Its sender waits until all members have delivered its messages below `below`."""
         if self.wanted == UNWANTED:
             self.wanted = self.wanted_last = below
         else:
@@ -117,7 +121,7 @@ class Origin:
 
     @property
     def presses(self) -> bool:
-        """Whether a vote is due at once: as much is new as a sender waits for."""
+        """Whether a vote is due at once: a sender waits, or its window waits, for what is new."""
         return self.consumed_bytes >= self.due or self.next >= self.wanted
 
     def reason(self, runs_due: int) -> Reason | None:
@@ -129,7 +133,7 @@ class Origin:
         return RUNS if self.runs >= runs_due else None
 
     def voted(self) -> None:
-        """The coordinator is told all this now."""
+        """A vote leaves that tells the coordinator all of this."""
         self.due = self.consumed_bytes + self.quantum
         self.runs = 0
         if self.next >= self.wanted:
@@ -151,7 +155,7 @@ class Votes:
         return voter in self.last and vote.round <= self.last[voter].round
 
     def add(self, voter: Address, vote: Vote) -> bool:
-        """Combine `vote` with what `voter` said before: nothing is lowered.  Whether it brings anything new."""
+        """Combine `vote` with the earlier votes of `voter`, without lowering a number.  Whether a number rose."""
         self.since[voter] = None
         before = self.last.get(voter)
         if before is None:
@@ -163,31 +167,32 @@ class Votes:
         return higher != said
 
     def not_set(self) -> list[Address]:
-        """Who has not voted in this view."""
+        """The members that have not voted in this view."""
         return [member for member in self.members if member not in self.last]
 
     def all_set(self) -> bool:
         return len(self.last) == len(self.members)
 
     def combined(self, view: ViewId, number: int) -> StabilityMsg:
-        """What all of them say together, as message `number`.  Only when all have voted."""
+        """The votes of all members combined, as message `number`.  All must have voted."""
         assert self.all_set(), "stability without everybody's vote"
         delivered, seen, numbers, consumed = zip(*map(vectors, self.last.values()), strict=True)
         return StabilityMsg(view, number, _minima(delivered), _maxima(seen), _minima(numbers), _minima(consumed))
 
     def all_have(self, rank: int, below: int) -> bool:
-        """Whether all have delivered what the member of that rank wrote, up to number `below`."""
+        """Whether all members have delivered the messages below number `below` of the member of this rank."""
         return self.all_set() and all(vote.numbers[rank] >= below for vote in self.last.values())
 
     def slowest(self) -> list[list[int]]:
-        """Per origin the ranks of those who have consumed least, if not all have consumed as much; [] if all have."""
+        """Per origin the ranks of the members that have consumed least; [] if all have consumed the same of every
+        origin."""
         columns = zip(*(vote.consumed for vote in map(self.last.__getitem__, self.members)), strict=True)
         found = [_lowest(column) for column in columns]
         return found if any(found) else []
 
 
 def vectors(vote: Vote) -> list[list[int]]:
-    """All that a vote says."""
+    """The four vectors of a vote."""
     return [vote.delivered, vote.seen, vote.numbers, vote.consumed]
 
 

@@ -1,6 +1,6 @@
-"""DISCOVERY: who is there, and who may be found.
+"""DISCOVERY: other processes can find this one while it is a member of the group.
 
-What it takes to find anybody lies in the driver; this layer says when this member may be found, and when not any more.
+The driver does the finding, in a folder or on the network; this layer says from when to when this member may be found.
 Needs nothing.  Note: docs/layers/discovery.md; seed 002.
 """
 
@@ -14,7 +14,7 @@ from pygroups.core.layer import Env, Layer
 
 
 class Discovery(Layer):
-    """Announces this member once it has a view; takes that back when it is no member any more."""
+    """Announces this member when it has its first view, and withdraws the announcement when it has left."""
 
     __slots__ = ("announced", "gone")
 
@@ -36,4 +36,6 @@ class Discovery(Layer):
                 self.below.append(Announce(True))
         elif isinstance(event, Gone) and not self.gone:
             self.gone = True
-            self.below.append(Announce(False))  # whoever was allowed to found and did not gives that back by it, too
+            self.below.append(
+                Announce(False)
+            )  # a process that was allowed to found, and did not, gives the permission back with it

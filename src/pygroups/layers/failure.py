@@ -1,8 +1,8 @@
-"""FAILURE: which members are heard of, and whose process is proven to have ended.
+"""FAILURE: which members are silent, and which processes are proven to have ended.
 
-Any run of a member is a sign of its life; heartbeats are for those that have nothing to say.  Evidence comes before
-timers: the driver tells of connections that ended and were refused.  A refusal proves nothing of a member that is heard
-afterwards.  Note: docs/layers/failure.md.
+Any run of a member shows that its process is alive; a member that sends nothing else sends heartbeats.  Evidence comes
+before timers: the driver reports connections that ended and connections that were refused.  The refusal of a member
+that is heard afterwards proves nothing.  Note: docs/layers/failure.md.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from pygroups.core.view import ViewId
 
 
 class Heartbeat(msgspec.Struct, array_like=True, tag=1):
-    """To all members of the sender's view, each period: I am alive."""
+    """To all members of the sender's view, each period: the sender is alive."""
 
-    view: ViewId  # the sender's: whoever is in another one learns that somebody missed something
+    view: ViewId  # the sender's: a receiver in another view learns that one of the two missed a view
 
 
 class Doubt(msgspec.Struct):
-    """A member was heard although a connection to it was refused: a firewall refuses, or the run was on its way."""
+    """A member was heard after a connection to it was refused: a firewall refused, or the run was sent before it
+    crashed."""
 
     times: int = 0
     probe_at: int = NEVER  # when to connect again, if nothing is heard of it until then
 
 
 class Failure(Layer):
-    """Tells who falls silent, who is heard again, and who is proven dead.  It decides about nobody."""
+    """Reports members that become silent, that are heard again, and that are proven to have ended.  It excludes
+    none."""
 
     __slots__ = ("asked", "beat_at", "doubted", "heard", "leaving", "silent", "view")
 
@@ -78,7 +80,7 @@ class Failure(Layer):
     # -- doubt: a refused connection was no proof
 
     def _doubt_time(self, doubt: Doubt) -> int:
-        """How long nothing must be heard before a refusal is believed again: longer each time, up to two heartbeats."""
+        """How long a member must be silent before a refusal counts again: longer each time, up to two heartbeats."""
         return min(self.env.config.lateness << min(doubt.times, 10), 2 * self.env.config.heartbeat)
 
     def _probe_when_silent(self, peer: Address) -> None:
@@ -123,7 +125,7 @@ class Failure(Layer):
         self.above.append(Proven(peer))
 
     def _on_answered(self, peer: Address) -> None:
-        """The same life answered: only the connection was lost."""
+        """The same incarnation answered: only the connection was lost."""
         if peer in self.heard:
             self.heard[peer] = self.env.now
             self._hear(peer)
@@ -152,7 +154,7 @@ class Failure(Layer):
         self.below.append(Probe(peer))
 
     def _watch(self, event: NewView) -> None:
-        """Keep what was heard of those that stay; newcomers begin with a fresh time-out."""
+        """Keep the times of the members that stay; the timeout of a new member begins now."""
         env, members = self.env, event.view.members
         self.view = event.view.id
         self.heard = {member: self.heard.get(member, env.now) for member in members if member != env.me}
@@ -182,10 +184,11 @@ class Failure(Layer):
         self._set_wake()
 
     def _stretch(self, late: int) -> None:
-        """Nobody is accused by a member that was late itself: what the others sent may lie unread in its sockets.
+        """Extend the timeouts of all members because this member was late itself: what the others sent may lie unread
+        in its sockets.
 
-        The time it was late counts for nobody, and it gets the same time again to read; if that was long, all begin
-        anew.
+        Each timeout is extended by twice the lateness: once because it passed unused, once for reading.  After half a
+        heartbeat or more all timeouts begin anew.
         """
         if late < self.env.config.lateness:
             return  # every timer rings a little late: if that moved deadlines, none would ever come
@@ -194,7 +197,8 @@ class Failure(Layer):
             self.heard[member] = now if fresh else min(now, when + 2 * late)
 
     def _accuse(self, heard_by: int) -> None:
-        """Who is silent is looked for over a fresh connection, too: the one there is may be backing off."""
+        """Report the members that were last heard at `heard_by` or before, and connect to each anew: the existing
+        connection may be waiting before it dials again."""
         for member, when in self.heard.items():
             if when <= heard_by and member not in self.silent:
                 self.silent[member] = False

@@ -1,10 +1,9 @@
-"""FLOW_CONTROL: of the bytes that a member multicasts, no more than a window are anywhere that not all others have
-consumed, and of those that it sends to one member no more than a window that this member has not; so every queue of
-every member is bounded.
+"""FLOW_CONTROL: windows at the sender bound every queue of every member.
 
-The windows stand at the origin.  The top asks for room before it cuts a run; this layer says what has left a window.
-They outlive views: a member that left no longer counts, because nobody waits for it.
-Note: docs/layers/flow_control.md.
+A member has at most one window of bytes in multicasts that some other member has not consumed, and for each member at
+most one window in messages to this member alone that it has not consumed.  The top looks for room before it makes a
+run; this layer reports what has left a window.  Windows outlive views: a member that left no longer counts. Note:
+docs/layers/flow_control.md.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ Number = Annotated[int, Meta(ge=1, le=1 << 62)]
 
 
 class ReadReq(msgspec.Struct, array_like=True, tag=86):
-    """Sender to receiver: say so when your application has read all that I sent you alone below `below`."""
+    """Sender to receiver: answer when your application has read my messages to you alone below number `below`."""
 
     below: Number
 
 
 class Read(msgspec.Struct, array_like=True, tag=87):
-    """Receiver to sender: it has read all below `below`."""
+    """Receiver to sender: the application here has read your messages to me alone below number `below`."""
 
     below: Number
 
 
 class Sent:
-    """Own runs that are in one window, oldest first."""
+    """The own runs in one window, oldest first."""
 
     __slots__ = ("asked", "freed_bytes", "runs", "unasked_bytes", "window_bytes")
 
@@ -54,7 +53,7 @@ class Sent:
         self.unasked_bytes += size
 
     def free(self, below: int) -> bool:
-        """All below number `below` was consumed: runs leave whole.  Whether any did."""
+        """Every message below number `below` was consumed.  Whether a run left the window; runs leave whole."""
         freed = 0
         while self.runs and self.runs[0][0] <= below:
             freed += self.runs.popleft()[1]
@@ -62,7 +61,7 @@ class Sent:
         return freed > 0
 
     def give_up(self, numbers: range) -> None:
-        """Nobody will send these again."""
+        """The messages of these numbers were given up: they are not sent again."""
         self._freed(sum(size for after, size in self.runs if after - 1 in numbers))
         self.runs = deque(run for run in self.runs if run[0] - 1 not in numbers)
 
@@ -73,7 +72,7 @@ class Sent:
 
 
 class FlowControl(Layer):
-    """See the module."""
+    """The windows of one member: one for multicasts, one for each receiver of unicasts."""
 
     __slots__ = ("asked", "members", "multicasts", "quantum", "read", "to_one")
 
@@ -121,7 +120,7 @@ class FlowControl(Layer):
             self.tell(dest, ReadReq(sent.runs[-1][0]))
 
     def timer(self) -> None:
-        """Ask for the rest, of which there is too little to wait for."""
+        """Ask the receivers for whom fewer bytes are in the window than would make this member ask at once."""
         self.wake = NEVER
         for dest, sent in self.to_one.items():
             if sent.unasked_bytes:

@@ -1,7 +1,8 @@
-"""FLUSH: all who leave a view together leave it with the same messages (virtual synchrony).
+"""FLUSH: members that leave a view together leave it with the same messages (virtual synchrony).
 
-The member's side of a view change, above the numbered streams: it stops when gms is bound to a ballot, says how far
-the streams reach, fetches to the cut, and hands the rest of the old view up only when the next one is installed.
+The member's side of a view change, above the numbered streams.  When GMS is bound to a ballot, FLUSH stops the member's
+multicasts and reports how far its streams reach.  It then fetches what is missing up to the cut, and hands up the
+rest of the old view when the next view is installed.
 Note: docs/layers/flush.md.
 """
 
@@ -93,7 +94,7 @@ class Flush(Layer):
             self.above.append(event)
 
     def _stop(self, ballot: Ballot) -> None:
-        """Bound to `ballot`, perhaps after a lower one; an answer for a lower one is no longer awaited."""
+        """The member is bound to `ballot`, perhaps after a lower ballot, for which no answer is awaited any more."""
         if self.ballot is None:
             self._take_back()
             self.above.append(Block())
@@ -102,7 +103,8 @@ class Flush(Layer):
         self.below.append(HeldQuery(Flush))
 
     def _take_back(self) -> None:
-        """A view may end in the moment in which it begins: what was left for it, and has not gone down, waits again."""
+        """A view may end in the turn that installs it: multicasts that were handed down for it and have not left this
+        layer wait for the next view."""
         left, self.below = self.below, []
         for item in left:
             if isinstance(item, Run) and item.dest is None:
@@ -123,7 +125,7 @@ class Flush(Layer):
                 self.below.append(Fetched(self.ballot))
 
     def _install(self, event: NewView) -> None:
-        """In this order: the rest of the old view, the new view, then what waited for it."""
+        """In this order: the rest of the old view, the new view, then the multicasts that waited for it."""
         self._hand_up_rest(event.cut)
         if event.starts is not None:
             self.marks = dict(event.starts)
@@ -137,7 +139,8 @@ class Flush(Layer):
         self.below += waiting
 
     def _hand_up_rest(self, cut: Positions | None) -> None:
-        """To the cut, if one is known: more was fetched for a higher ballot, which another view has overtaken."""
+        """Hand up what was withheld, to the cut if one is known: runs beyond it were fetched for a higher ballot, whose
+        view was not installed."""
         withheld, self.withheld = self.withheld, []
         if withheld:
             self.env.count("runs withheld", len(withheld))

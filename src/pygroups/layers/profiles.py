@@ -35,7 +35,7 @@ class Profile(NamedTuple):
     promise: str  # one sentence
 
     def heads(self) -> list[type]:
-        """What may come on the wire."""
+        """The heads that may come on the wire."""
         return [head for layer in self.layers for head in layer.heads]
 
     def stack_name(self) -> str:
@@ -75,7 +75,7 @@ def profile_named(name: str) -> Profile:
 
 
 def build_stack(profile: Profile, env: Env, codec_of: Callable[[Sequence[type]], Codec]) -> Stack:
-    """A member's stack.  `codec_of` makes the codec from the heads that the layers declare."""
+    """The stack of one member.  `codec_of` makes the codec from the heads that the layers declare."""
     env.fingerprint = fingerprint(profile.name, profile.stack_name(), env.config.fingerprint())
     top = Top(env, profile.flight_ends)
     return Stack(env, [top, *(layer(env) for layer in profile.layers)], codec_of(profile.heads()))

@@ -22,24 +22,26 @@ from ._marks import forget_outside
 
 
 class Forward(msgspec.Struct, array_like=True, tag=80):
-    """Member to coordinator: multicast this run for me."""
+    """Member to coordinator: multicast this run on my behalf."""
 
     view: ViewId  # the sender's view: an older one's Forward is sent again by its sender, a newer one's is kept
 
 
 class Data(msgspec.Struct, array_like=True, tag=81):
-    """Coordinator to all: the run's origin sent it, its place in this stream is its place in the order."""
+    """Coordinator to all: a run of another origin, or its own.  Its place in the coordinator's stream is its place in
+    the order."""
 
 
 class Again(msgspec.Struct, array_like=True, tag=82):
-    """Coordinator to member: I could not keep all that you forwarded before I had this view; send your table again."""
+    """Coordinator to member: I could not keep all runs that you forwarded before I had this view; send your table
+    again."""
 
     view: ViewId
 
 
 class Early:
-    """Forwards of views that are not installed here yet, bounded in all, and per sender to a quarter of that; what is
-    refused is asked for again."""
+    """Forwards of views that are not installed here yet.  They are bounded in all, and to a quarter of that per sender.
+    A sender whose Forwards are refused is asked for them again."""
 
     __slots__ = ("bytes", "bytes_max", "count", "refused", "runs", "runs_max", "sizes")
 
@@ -53,7 +55,7 @@ class Early:
         self.refused: dict[Address, None] = {}  # senders of whom something was refused, and so all that came later
 
     def keep(self, run: Run) -> bool:
-        """Keep it, or refuse it and all that its sender sends after it."""
+        """Keep `run` and return True, or refuse it and all later runs of its sender."""
         sender, size = run.src, len(run.body)
         kept, share = self.runs.get(sender, []), self.sizes.get(sender, 0) + size
         full = self.count >= self.runs_max or self.bytes + size > self.bytes_max
@@ -67,7 +69,7 @@ class Early:
         return True
 
     def refuse(self, sender: Address) -> None:
-        """A Forward of `sender` was not taken."""
+        """A Forward of `sender` was dropped: ask for it again when the view is installed."""
         if len(self.refused) < MEMBERS_MAX:
             self.refused[sender] = None
 
@@ -108,7 +110,8 @@ class Sequencer(Layer):
             self.below.append(run.readdressed(me, view.coordinator).push(Forward(view.id)))
 
     def on_again(self, again: Again, src: Address) -> None:
-        """What follows a refused Forward was ordered before it, and dropped by all: all of it comes again, in order."""
+        """The runs behind a refused Forward were ordered before it, and all members dropped them: forward the whole
+        table again, in order."""
         view = self.view
         if view is None or again.view != view.id or src != view.coordinator or self.blocked:
             self.env.drop("forwards wanted for another view")
@@ -130,7 +133,7 @@ class Sequencer(Layer):
         queue.append(run)
 
     def end_turn(self) -> None:
-        """Order what came in this turn, a run of each origin in turn, our own like everybody's."""
+        """Order what came in this turn, one run of each origin in turn; own runs wait in the same queues."""
         if not self.queues or self.blocked:
             return
         me, waiting = self.env.me, list(self.queues.values())

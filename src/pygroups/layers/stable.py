@@ -1,8 +1,10 @@
-"""STABLE: finds out what every member of a view has delivered, so that it may be forgotten, and what some member has,
-so that a lost last message is found; and tells each origin how far its messages were delivered and consumed.
+"""STABLE: finds out which messages every member of a view has delivered, so that they can be forgotten, and which some
+member has, so that a lost last message is found.  It tells each origin how far its messages were delivered and
+consumed.
 
-Members vote (_voter.py), the coordinator combines the votes.  Votes only ever grow and belong to one view, so any two
-of a view may be combined, and a lost one costs a period.  Note: docs/layers/stable.md; seed 002.
+Each member votes (_voter.py; when a vote leaves: _vote_clock.py), and the coordinator combines the votes.  A vote
+belongs to one view, and a later vote never says less than an earlier one.  So any votes of a view can be combined, and
+a lost vote costs one period.  Note: docs/layers/stable.md; seed 002.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from ._votes import StabilityMsg, Vote, Votes, Wanted, vectors
 
 
 class Stable(Voter):
-    """See the module.  `suspend` and `resume` are the seed's; no profile with a flush uses them."""
+    """The coordinator's side, and what every member does with the result.  `suspend` and `resume` are the seed's; no
+    profile with a flush uses them."""
 
     __slots__ = (
         "combine_at",
@@ -144,8 +147,8 @@ class Stable(Voter):
             self.env.drop("too many votes of a later view")
 
     def _combine(self, again: bool) -> None:
-        """Tell all how far all are, if that is news; if this member says `again` what it said, tell them also what is
-        known to exist, and once more what somebody may not have heard."""
+        """Tell all members how far all of them are, if that is news.  With `again`, when the own vote repeats an
+        earlier one, also tell which runs are known to exist, and tell again what some member may not have received."""
         if self.view is None or not self.votes.all_set():
             return
         last, now, config = self.last, self.env.now, self.env.config
@@ -168,7 +171,7 @@ class Stable(Voter):
             self._to_vote(SEEN)
 
     def _ends_a_wait(self) -> bool:
-        """Whether a sender waits for what is to be told now."""
+        """Whether a sender waits for the message that would leave now."""
         return any(self.votes.all_have(self.members.index(sender), mark) for sender, mark in self.awaited.items())
 
     # -- what the coordinator found
@@ -222,7 +225,7 @@ class Stable(Voter):
         self.wake_at(self.suspended_until)
 
     def resume(self) -> None:
-        """Go on; what was missed meanwhile comes with the next vote."""
+        """End the suspension; the next vote says what was not said meanwhile."""
         self.suspended_until = 0
         self._to_vote(RESUMED)
 
@@ -243,7 +246,7 @@ class Stable(Voter):
             self.delivered, self.last, self.early, self.fetched = {}, None, {}, []
 
     def _stop(self) -> None:
-        """What is delivered from here on is delivered with the next view, by all who come along."""
+        """Count no delivery until the next view: all members that go on to it deliver these runs before it."""
         self.stopped = True
         self.clock.stop()
         self.to_combine = self.hurry = False

@@ -1,8 +1,8 @@
-"""STATE_TRANSFER: a joiner gets the state of the start of a view, from a member that was there before.
+"""STATE_TRANSFER: a joiner gets the application's state, as it was at the start of a view, from an older member.
 
-Everybody keeps account of who has no state yet and who provides it (_providers.py).  If a provider is lost, or fails to
-give its state, the next view has another one, and the state is that of the start of this view.  Taking and setting the
-state, and holding events back until it is set, is the channel's part.  Note: docs/layers/state_transfer.md.
+Every member knows which members have no state yet and which members provide it (_providers.py).  If a provider is lost,
+or fails to give its state, the next view names another provider, and the state is that of the start of this view.  The
+channel takes and sets the state, and holds events back until it is set.  Note: docs/layers/state_transfer.md.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class StateAck(msgspec.Struct, array_like=True, tag=91):
 
 
 class StateDone(msgspec.Struct, array_like=True, tag=92):
-    """Joiner to all: I have a state now."""
+    """Joiner to all: I have the state now."""
 
 
 class StateBegin(msgspec.Struct, array_like=True, tag=93):
-    """Joiner to provider: `view` is installed here, the parts may come."""
+    """Joiner to provider: I have installed `view`; send the parts."""
 
     view: ViewId
 
@@ -71,7 +71,7 @@ class StateRefused(msgspec.Struct, array_like=True, tag=94):
 
 
 class StateTransfer(Layer):
-    """State of the start of a view for those who join in it."""
+    """The provider's side and the joiner's side."""
 
     __slots__ = (
         "begun",
@@ -154,11 +154,11 @@ class StateTransfer(Layer):
             self.held.setdefault(key, []).append(part)
 
     def _provides(self, joiner: Address, view: ViewId) -> bool:
-        """Whether this member gives it the state of the start of `view`."""
+        """Whether this member gives `joiner` the state of the start of `view`."""
         return _which(self.stateless.get(joiner)) == (self.env.me, view)
 
     def _refuse(self, event: StateFailed) -> None:
-        """The application gives no state: tell the joiner, as soon as it has the view."""
+        """The application gives no state: tell the joiner as soon as the joiner has the view."""
         if self._provides(event.joiner, event.view):
             self.env.count("state not given")
             refusal = Run(self.env.me, event.joiner, (StateRefused(event.view),))
@@ -175,7 +175,7 @@ class StateTransfer(Layer):
         self.below += self.held.pop((joiner, head.view), [])
 
     def _ends(self, joiner: Address, view: ViewId) -> None:
-        """No more of this state for this joiner."""
+        """Send `joiner` no further part of the state of the start of `view`."""
         self.given.pop((joiner, view), None)
         self.held.pop((joiner, view), None)
         self.above.append(StateTaken(view, joiner, None))
@@ -209,7 +209,7 @@ class StateTransfer(Layer):
         self.wake = self.env.now + self.env.config.state_timeout
 
     def timer(self) -> None:
-        """Nothing came for so long."""
+        """No part, and no view, came for `state_timeout`: ask for another provider."""
         self.wake = NEVER
         waits = self.stateless.get(self.env.me)
         if waits is None:
@@ -227,8 +227,8 @@ class StateTransfer(Layer):
             self.env.drop("refusal of a state that nobody waits for")
 
     def _turn_away(self, provider: Address) -> None:
-        """`provider` does not give its state: the next view names another one.  If it comes before that, it is taken
-        all the same."""
+        """`provider` does not give its state: the next view names another provider.  If the state comes before that
+        view, it is taken all the same."""
         self.failed[provider] = None
         waits = Waits(provider, self.stateless[self.env.me].view, tuple(self.failed))
         self.stateless[self.env.me] = waits
@@ -236,12 +236,12 @@ class StateTransfer(Layer):
         self._want_another_view()
 
     def _want_another_view(self) -> None:
-        """It names another provider, or shows who has a state."""
+        """Ask for a view: it names another provider, or shows which member has a state."""
         self.below.append(ViewWanted())
         self._wait_for_provider()  # for that view
 
     def _done(self, others: tuple[Address, ...], *, keeps: bool) -> None:
-        """This member waits for no state any more; it has one to give if `keeps`."""
+        """This member no longer waits for a state; if `keeps`, it has a state that it can give."""
         self._has_state(self.env.me)
         self._stands(keeps)
         self.wake = NEVER
@@ -309,14 +309,14 @@ class StateTransfer(Layer):
             self.tell(waits.provider, StateBegin(waits.view))  # not sooner: parts would come before the view
 
     def _begin_to_wait_for_a_view(self, event: NewView, is_new: bool) -> None:
-        """Some may have a state, though nobody had one when asked."""
+        """No member had a state when it was asked; the next view shows whether one has it by now."""
         if is_new:
             self.env.count("state in doubt")
         if is_new or any(isinstance(event.standings.get(member), Waits) for member in self.done):
             self._want_another_view()
 
     def _provide(self, event: NewView) -> Providers:
-        """Who gives a state to whom from this view on."""
+        """Find out which member gives a state to which joiner from this view on."""
         me, members = self.env.me, event.view.members
         if event.is_new and members == (me,):
             self._stands(self.env.keeps_state)  # it founded the group
@@ -344,5 +344,5 @@ class StateTransfer(Layer):
 
 
 def _which(waits: Waits | None) -> tuple[Address | None, ViewId] | None:
-    """Whose state of which view it is; nobody's, if that is not known."""
+    """The provider, and the view whose state it gives; None if there is neither."""
     return None if waits is None else (waits.provider, waits.view)

@@ -1,7 +1,7 @@
-"""VERIFY_SUSPECT: nobody is suspected who is only quiet, and nobody stays suspected who is heard again.
+"""VERIFY_SUSPECT: a silent member is asked before it is suspected, and a member that is heard again is not suspected.
 
-A silent member is asked first; one whose process is proven to have ended is suspected at once.  Either suspicion is
-taken back when the same incarnation is heard again: a refused connection is no proof then.
+A member whose process is proven to have ended is suspected at once.  Either suspicion is taken back when the same
+incarnation is heard again: then the refused connection proved nothing.
 Note: docs/layers/verify_suspect.md.
 """
 
@@ -18,11 +18,11 @@ from pygroups.core.run import Run
 
 
 class AreYouAlive(msgspec.Struct, array_like=True, tag=10):
-    """To a member that was not heard of.  The frame names its incarnation: only that life answers."""
+    """To a silent member: answer if you are alive.  The frame names the member's incarnation: no other one answers."""
 
 
 class IAmAlive(msgspec.Struct, array_like=True, tag=11):
-    """The answer, by whoever is asked."""
+    """The answer of a member that was asked."""
 
 
 class VerifySuspect(Layer):
