@@ -16,6 +16,8 @@ import pytest
 
 import pygroups
 from pygroups import Channel, ChannelClosed, Config, Left, Message, NameTaken, UsageError, View
+from pygroups.core import turn
+from pygroups.core.stack import Output
 from pygroups.journal.reader import find_segments, read_segments
 from pygroups.sim.promises.broken import Broken
 from pygroups.testing import Crashed, Group, Hang, LeftOpen, Unsettled, run
@@ -648,6 +650,24 @@ def test_a_broken_promise_fails_the_test_with_its_witness(monkeypatch: pytest.Mo
     assert raised.value.witness.message.startswith("A@")
     with pytest.raises(Broken):
         group.check()
+
+
+def test_a_turn_in_which_the_application_comes_before_the_journal_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    deal = turn.deal
+
+    def application_first(output: Output, now: int, outside: turn.Outside) -> None:
+        outside.inbox.arrived(output.events)
+        deal(output._replace(events=[]), now, outside)
+
+    async def story() -> None:
+        async with Channel("g", name="A") as a:
+            await a.send(b"x")
+            await payloads(a, 1)
+
+    Group().run(story)
+    monkeypatch.setattr(turn, "deal", application_first)
+    with pytest.raises(Broken, match="journal-first"):
+        Group().run(story)
 
 
 def test_a_member_that_falls_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from typing import Any, Final
 
 from pygroups.core.limits import SECOND
+from pygroups.sim.world.agenda import Agenda
 
 WALL_CLOCK: Final = 1_700_000_000_000_000  # what people's clocks show when a test begins
 
@@ -14,11 +14,9 @@ WALL_CLOCK: Final = 1_700_000_000_000_000  # what people's clocks show when a te
 class Alarm:
     """Something to be done at an instant, unless it is cancelled before."""
 
-    __slots__ = ("args", "cancelled", "do", "number", "when")
+    __slots__ = ("args", "cancelled", "do")
 
-    def __init__(self, when: int, number: int, do: Callable[..., object], args: tuple[Any, ...]) -> None:
-        self.when = when
-        self.number = number
+    def __init__(self, do: Callable[..., object], args: tuple[Any, ...]) -> None:
         self.do = do
         self.args = args
         self.cancelled = False
@@ -27,8 +25,10 @@ class Alarm:
         """It will not be done."""
         self.cancelled = True
 
-    def __lt__(self, other: Alarm) -> bool:
-        return (self.when, self.number) < (other.when, other.number)
+    def ring(self) -> None:
+        """Its time has come."""
+        if not self.cancelled:
+            self.do(*self.args)
 
 
 class Background:
@@ -38,25 +38,27 @@ class Background:
     """
 
     def __init__(self) -> None:
-        self.time = 0
-        self._alarms: list[Alarm] = []
-        self._noted = 0
+        self.agenda = Agenda()  # the world's: frames on their way are entries of it too
 
     # -- clocks
 
+    @property
+    def time(self) -> int:
+        """What the clock shows."""
+        return self.agenda.now
+
     def now(self) -> int:
-        return self.time
+        return self.agenda.now
 
     def wall(self) -> int:
-        return WALL_CLOCK + self.time
+        return WALL_CLOCK + self.agenda.now
 
     # -- alarms
 
     def after(self, delay: int, do: Callable[..., object], *args: Any) -> Alarm:
         """Call `do(*args)` in `delay` microseconds; those of one instant in the order in which they were asked for."""
-        self._noted += 1
-        alarm = Alarm(self.time + delay, self._noted, do, args)
-        heapq.heappush(self._alarms, alarm)
+        alarm = Alarm(do, args)
+        self.agenda.after(delay, alarm.ring)
         return alarm
 
     def call_soon(self, callback: Callable[[], object], /) -> Alarm:
@@ -66,16 +68,9 @@ class Background:
         return self.after(round(delay * SECOND), callback)
 
     def next(self) -> int | None:
-        """When the first alarm is due."""
-        alarms = self._alarms
-        while alarms and alarms[0].cancelled:
-            heapq.heappop(alarms)
-        return alarms[0].when if alarms else None
+        """When the first alarm is due, or would be if it were not cancelled."""
+        return self.agenda.next()
 
     def ring(self, until: int) -> None:
         """Do what is due until then; it may make more due, which is done too."""
-        while (when := self.next()) is not None and when <= until:
-            alarm = heapq.heappop(self._alarms)
-            self.time = max(self.time, alarm.when)
-            alarm.do(*alarm.args)
-        self.time = max(self.time, until)
+        self.agenda.run_until(max(until, self.agenda.now))

@@ -38,7 +38,8 @@ class MemoryPlatform:
         self.failed = failed
         self.clock = self.background = Background()
         self.weather = Network(seed, CALM)
-        self.rooms: dict[tuple[Path, str], tuple[memory.Hub, Judge]] = {}  # by folder of discovery and group
+        self.rooms: dict[tuple[Path, str], tuple[memory.Room, Judge]] = {}  # by folder of discovery and group
+        self.ends: dict[Address, memory.End] = {}  # of all lives there ever were
         self.watches: dict[Address, Watch] = {}  # of all lives there ever were
         self.journals: list[MemoryJournal] = []
         self.disturbed = False
@@ -64,10 +65,11 @@ class MemoryPlatform:
         return self.background
 
     def network(self, me: Address, options: Options) -> Connections:
-        return memory.End(self._room(options)[0], me)
+        end = self.ends[me] = memory.End(self._room(options)[0], me)
+        return end
 
     def meeting(self, me: Address, options: Options) -> Meeting:
-        return memory.Meeting(self._room(options)[0], me)
+        return memory.Meeting(self._room(options)[0], self.ends[me])
 
     def journal(self, me: Address, options: Options) -> Journal:
         copy = MemoryJournal(options.group, *me, options.profile, host=HOST, boot_id=HOST, version=__version__)
@@ -89,13 +91,15 @@ class MemoryPlatform:
         session.sending.top = WatchedTop(session.sending.top, watch)
         session.states.recorder = WatchedRecorder(session.states.recorder, watch)
 
-    def _room(self, options: Options) -> tuple[memory.Hub, Judge]:
+    def _room(self, options: Options) -> tuple[memory.Room, Judge]:
         key = (options.place.root, options.group)
         if key not in self.rooms:
             judge = Judge(checks_of(options.profile))
+            judge.around.journals = True
             if self.disturbed:
                 judge.disturbed()
-            self.rooms[key] = memory.Hub(self.background, self.weather, self._ended), judge
+            chance = stream(self.seed, "world", options.group)
+            self.rooms[key] = memory.Room(self.background.agenda, self.weather, chance, self._ended), judge
         return self.rooms[key]
 
     def _ended(self, member: Address) -> None:

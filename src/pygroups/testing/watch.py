@@ -84,6 +84,7 @@ class Watch:
 
     def recorded(self, records: Sequence[PlainRecord]) -> None:
         """The member has written this down, and told nobody yet what it was given in the turn."""
+        self._tell(self.judge.written, self.me, records)
         self.records += [record for record in records if record[0] in JUDGED]
 
     def _tell(self, fact: Callable[..., None], *args: object) -> None:

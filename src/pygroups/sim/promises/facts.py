@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks, Positions
-from pygroups.core.layer import Record
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.view import ViewId
 
 from .broken import Broken, Witness
 
 Link = tuple[str, str]  # from one host to another
+Written = tuple[str, object, Mapping[str, Any]]  # a record: its kind, the view it happened in, the kind's fields
 
 
 class Viewed(msgspec.Struct, frozen=True):
@@ -168,7 +169,7 @@ class Check:
     def on_connection(self, passed: OnConnection) -> None:
         """Unicasts left or came on a connection."""
 
-    def written(self, member: Address, records: Sequence[Record]) -> None:
+    def written(self, member: Address, records: Sequence[Written]) -> None:
         """`member` has written this into its journal: no crash loses it any more."""
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:

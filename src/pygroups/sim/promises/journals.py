@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
-from pygroups.core.layer import Record
 
-from .facts import Check, Delivery
+from .facts import Check, Delivery, Written
 
 
 class JournalFirst(Check):
@@ -25,7 +24,7 @@ class JournalFirst(Check):
     def facts(self) -> dict[str, int]:
         return {"journal-first": self.judged}
 
-    def written(self, member: Address, records: Sequence[Record]) -> None:
+    def written(self, member: Address, records: Sequence[Written]) -> None:
         for kind, _, fields in records:
             if kind == "send":
                 self.sent[member] = fields["first"] + fields["count"]

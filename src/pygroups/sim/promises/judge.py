@@ -17,7 +17,7 @@ from .broken import Witness
 from .causal import FOLLOWS_FROM, Causal
 from .changes import Changes
 from .duties import Leaves, Repairs, Windows
-from .facts import Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed
+from .facts import Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed, Written
 from .joins import Joins
 from .journals import JournalFirst
 from .messages import Messages
@@ -186,7 +186,7 @@ class Judge:
         for check in self._on_connection:
             check(passed)
 
-    def written(self, member: Address, records: Sequence[Record]) -> None:
+    def written(self, member: Address, records: Sequence[Written]) -> None:
         """`member` has written this into its journal, and has told nobody yet what else it did in the turn."""
         for check in self._written:
             check(member, records)

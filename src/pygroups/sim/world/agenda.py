@@ -34,6 +34,10 @@ class Agenda:
         """Call `do(*args)` in `delay` microseconds."""
         self.at(self.now + delay, do, *args)
 
+    def next(self) -> int | None:
+        """When the next entry is due; None if there is none."""
+        return self._heap[0][0] if self._heap else None
+
     def plan(self, entries: Iterable[tuple[int, Callable[..., None], tuple[Any, ...]]]) -> None:
         """Call what is known from the beginning, in place of `at` for each: when it is due, before all that is noted
         later.  Only the next one lies among the other entries, which makes those cheaper."""

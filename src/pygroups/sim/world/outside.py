@@ -50,7 +50,11 @@ class Finder(Generic[P]):
 
     def find(self) -> None:
         """Look in a moment: what is found is what is there then."""
-        self.world.agenda.after(self.world.rng.randint(200, 2 * MILLISECOND), self._looks)
+        self.world.agenda.after(self.delay(), self._looks)
+
+    def delay(self) -> int:
+        """How long it takes to look there, in microseconds."""
+        return self.world.rng.randint(200, 2 * MILLISECOND)
 
     def _looks(self) -> None:
         """The answer may be late, and is as old then."""
