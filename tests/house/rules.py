@@ -147,29 +147,13 @@ def cycles(root: Path) -> list[str]:
     return []
 
 
-KNOWN_CIRCLES: tuple[str, ...] = ()
-"""Rooms in which files import each other still: each is to be mended, and its name removed here."""
-
-
 def circles(root: Path) -> list[str]:
-    """Files that import each other, directly or round about, except in `KNOWN_CIRCLES`.
+    """Files that import each other, directly or round about.
 
     Every import statement counts, also in a function or under TYPE_CHECKING: somebody who reads one of these files has
     to read them all.  That importing a module runs its package's `__init__` does not count.
     """
-    found = [circle for circle in _circles(root) if not any(_all_within(circle, room) for room in KNOWN_CIRCLES)]
-    return ["files import each other in a circle: " + " -> ".join([*circle, circle[0]]) for circle in found]
-
-
-def mended_circles(root: Path) -> list[str]:
-    """Rooms of `KNOWN_CIRCLES` in which no files import each other any more."""
-    circles = list(_circles(root))
-    mended = [room for room in KNOWN_CIRCLES if not any(_all_within(circle, room) for circle in circles)]
-    return [f"KNOWN_CIRCLES: {room} has no circle any more; remove its name" for room in mended]
-
-
-def _all_within(circle: list[str], room: str) -> bool:
-    return all(within(module, room) for module in circle)
+    return ["files import each other in a circle: " + " -> ".join([*one, one[0]]) for one in _circles(root)]
 
 
 def _circles(root: Path) -> Iterator[list[str]]:

@@ -15,7 +15,6 @@ RULES = (
     rules.import_directions,
     rules.cycles,
     rules.circles,
-    rules.mended_circles,
     rules.maps,
     rules.the_world,
     rules.unsafe,
@@ -155,14 +154,6 @@ def test_files_that_import_each_other_are_named(tree: Path, back: str) -> None:
     plant(tree, WIRE, back)
     circle = "pygroups.wire.frame -> pygroups.wire.runs -> pygroups.wire.heads -> pygroups.wire.frame"
     assert rules.circles(tree) == [f"files import each other in a circle: {circle}"]
-
-
-def test_a_circle_in_a_known_room_passes_until_it_is_mended(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "KNOWN_CIRCLES", ("pygroups.wire",))
-    plant(tree, "src/pygroups/wire/runs.py", "from .frame import Frame")
-    assert rules.mended_circles(tree) == ["KNOWN_CIRCLES: pygroups.wire has no circle any more; remove its name"]
-    plant(tree, WIRE, "from .runs import Runs")
-    assert rules.circles(tree) == rules.mended_circles(tree) == []
 
 
 def test_a_map_that_differs_from_the_folders_is_named(tree: Path) -> None:
