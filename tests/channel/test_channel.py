@@ -26,7 +26,7 @@ from pygroups import (
     View,
 )
 from pygroups.core import events as core
-from tests.channel.world import Group, Reader, group_in, in_a_group, until
+from tests.channel.socket_group import Group, Reader, group_in, in_a_group, until
 
 
 def test_a_group_of_one_hears_itself_and_ends(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pygroups.core.errors import WouldDeadlock
 from pygroups.core.turn import Source
 from pygroups.testing import Group as Memory
 from pygroups.testing import run as in_memory
-from tests.channel.world import Group, Reader, in_a_group, until
+from tests.channel.socket_group import Group, Reader, in_a_group, until
 
 
 class State:

@@ -13,7 +13,7 @@ import pytest
 
 from pygroups import Excluded, Left
 from pygroups.core import events as core
-from tests.channel.world import Group, in_a_group
+from tests.channel.socket_group import Group, in_a_group
 
 
 def test_iteration_raises_after_an_exclusion_and_again_whenever_it_is_tried(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Event, StateFailed, StateWanted
 from pygroups.core.limits import Config
 from pygroups.core.view import ViewId
-from tests.channel.world import Group, in_a_group, until
+from tests.channel.socket_group import Group, in_a_group, until
 
 A, B, C = Address("A", "00"), Address("B", "01"), Address("C", "02")
 VIEW = ViewId(3, A)

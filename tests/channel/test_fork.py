@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pygroups import Message
-from tests.channel.world import Group, in_a_group, until
+from tests.channel.socket_group import Group, in_a_group, until
 
 MEMBER = """
 import asyncio, json, multiprocessing, os, socket, sys, time

@@ -9,7 +9,7 @@ import pytest
 
 from pygroups import Channel, Config, NotBuilt, NotSent, Refused, Timeout, Unknown, UsageError, View, ViewId
 from pygroups.core.address import Address
-from tests.channel.world import Group, in_a_group, until
+from tests.channel.socket_group import Group, in_a_group, until
 
 A, B = Address("A", "3f2c91d0"), Address("B", "77aa01be")
 SMALL = Config(window=64 << 10, run_bytes=16 << 10)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pygroups import UsageError
-from tests.channel.world import Group, in_a_group, until
+from tests.channel.socket_group import Group, in_a_group, until
 
 WAITS_FOR_TWO = """
 import asyncio, sys

@@ -13,7 +13,7 @@ import pytest
 
 from pygroups import Address, Channel, ChannelClosed, Message, NotSent, Timeout, UsageError, View, WouldBlock
 from pygroups.core.limits import Config
-from tests.channel.world import Group, Reader, in_a_group, until
+from tests.channel.socket_group import Group, Reader, in_a_group, until
 
 SMALL = Config(window=256 << 10, run_bytes=16 << 10, stable_bytes=16 << 10, queue_max=1 << 20, receive_bytes=256 << 10)
 PART = bytes(8 << 10)

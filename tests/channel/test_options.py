@@ -14,8 +14,8 @@ import pygroups
 from pygroups import Channel, Config, Message, NotBuilt, UsageError
 from pygroups.channel.options import default_name
 from pygroups.drivers import places
+from tests.channel.socket_group import Group, in_a_group, until
 from tests.channel.test_state import records
-from tests.channel.world import Group, in_a_group, until
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
 from pygroups.core.view import ViewId
-from tests.channel.world import until
+from tests.channel.socket_group import until
 
 A = Address("A", "00")
 

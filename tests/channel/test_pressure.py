@@ -9,7 +9,7 @@ import pytest
 
 from pygroups import Channel, Message, NotSent, Timeout, UsageError, View, WouldBlock, WouldDeadlock
 from pygroups.core.limits import Config
-from tests.channel.world import Group, Reader, in_a_group, until
+from tests.channel.socket_group import Group, Reader, in_a_group, until
 
 SMALL = Config(window=256 << 10, run_bytes=16 << 10, stable_bytes=16 << 10)
 PART = bytes(8 << 10)

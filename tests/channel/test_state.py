@@ -13,7 +13,7 @@ from pygroups import Channel, Message, StateLost, UsageError, View
 from pygroups.core.limits import Config
 from pygroups.journal.frames import Frame, walk
 from pygroups.journal.schema import FIELDS, PREFIX
-from tests.channel.world import Group, in_a_group, until
+from tests.channel.socket_group import Group, in_a_group, until
 
 
 class Ledger:

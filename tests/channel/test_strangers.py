@@ -11,7 +11,7 @@ from pygroups import Channel, View
 from pygroups.core.address import Address
 from pygroups.drivers.hello import LENGTH, Hello, said
 from pygroups.wire.frame import VERSION
-from tests.channel.world import Group, in_a_group, until
+from tests.channel.socket_group import Group, in_a_group, until
 
 NOBODY_THERE = "127.0.0.1:9"
 

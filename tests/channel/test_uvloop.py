@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from tests.channel.socket_group import Group, in_a_group, until
 from tests.channel.test_channel import (
     test_a_group_of_one_hears_itself_and_ends,
     test_all_members_see_the_same_in_the_same_order,
     test_whoever_waits_for_stable_knows_that_all_have_it,
 )
-from tests.channel.world import Group, in_a_group, until
-from tests.loops import on_uvloop
+from tests.event_loops import on_uvloop
 
 __all__ = [
     "on_uvloop",

@@ -17,8 +17,8 @@ from pygroups.channel.watchdog import Watchdog
 from pygroups.core.address import Address
 from pygroups.core.limits import SECOND
 from pygroups.testing import Group, run
-from tests.channel.world import Group as Sockets
-from tests.channel.world import in_a_group
+from tests.channel.socket_group import Group as Sockets
+from tests.channel.socket_group import in_a_group
 
 SMALL = Config(window=256 << 10, run_bytes=16 << 10)
 PART = bytes(8 << 10)

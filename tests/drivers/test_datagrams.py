@@ -25,7 +25,7 @@ from pygroups.drivers.datagrams import (
     split,
 )
 from pygroups.wire.frame import HEADER, VERSION, Checksum
-from tests.drivers.tiny import A, B
+from tests.drivers.tiny_stack import A, B
 
 SEAL = Checksum("g")
 SIZE = DATAGRAM_LEAST

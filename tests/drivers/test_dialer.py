@@ -10,8 +10,8 @@ from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.turn import Source
 from pygroups.drivers.hello import LENGTH, Welcome, said
 from pygroups.wire.frame import VERSION
-from tests.drivers.nodes import Node, greeted, nodes, run, until
-from tests.drivers.tiny import A, B, C
+from tests.drivers.networks import Node, greeted, nodes, run, until
+from tests.drivers.tiny_stack import A, B, C
 
 
 async def shut(node: Node) -> int:

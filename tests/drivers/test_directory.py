@@ -24,7 +24,7 @@ from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.limits import Config
 from pygroups.drivers.directory import Directory
 from pygroups.drivers.places import Place, default_place, parse_discovery
-from tests.drivers.tiny import A, B, C
+from tests.drivers.tiny_stack import A, B, C
 
 ONE_PROCESS = """
 import asyncio, sys

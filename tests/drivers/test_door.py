@@ -19,8 +19,8 @@ from pygroups.core.driver_events import Ended
 from pygroups.drivers.door import READ_BYTES
 from pygroups.drivers.hello import LENGTH, Hello, said
 from pygroups.wire.frame import VERSION
-from tests.drivers.nodes import dialed, greeted, nodes, run, until
-from tests.drivers.tiny import A, B, C
+from tests.drivers.networks import dialed, greeted, nodes, run, until
+from tests.drivers.tiny_stack import A, B, C
 
 HUGE = 15 << 20
 

@@ -11,7 +11,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
 from pygroups.drivers.hello import LENGTH, Hello, Welcome, heard, said, welcome
 from pygroups.wire.frame import VERSION
-from tests.drivers.tiny import A, B, C
+from tests.drivers.tiny_stack import A, B, C
 
 HELLO = Hello(VERSION, "g", A, "127.0.0.1:1", B)
 

@@ -18,7 +18,7 @@ from pygroups.core.top import Delivered, Top
 from pygroups.core.turn import Source
 from pygroups.drivers.member import CLOCK, Member
 from pygroups.journal.writer import JournalError, JournalWriter
-from tests.drivers.tiny import A, B, Tiny, tiny_stack
+from tests.drivers.tiny_stack import A, B, Tiny, tiny_stack
 
 
 class World:

@@ -22,8 +22,8 @@ from pygroups.core.turn import Source
 from pygroups.drivers.hello import FAREWELL, LENGTH, Hello, Welcome, said
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION
-from tests.drivers.nodes import A_LISTENER, dialed, nodes, run, until
-from tests.drivers.tiny import A, B, C
+from tests.drivers.networks import A_LISTENER, dialed, nodes, run, until
+from tests.drivers.tiny_stack import A, B, C
 
 
 def test_frames_arrive_whole_once_and_in_order() -> None:

@@ -23,8 +23,8 @@ from pygroups.core.turn import Source
 from pygroups.drivers.contacts import Contact, parse_contact
 from pygroups.drivers.udp import UdpNetwork
 from pygroups.wire.frame import Checksum
-from tests.drivers.nodes import until
-from tests.drivers.tiny import A, B, C
+from tests.drivers.networks import until
+from tests.drivers.tiny_stack import A, B, C
 
 SEAL = Checksum("g")
 

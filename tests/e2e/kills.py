@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from tests.e2e.group import Group, Worker, audit, broken
+from tests.e2e.kill_points import STEPS
 from tests.e2e.logs import Life, Sent, all_faults, complete
-from tests.e2e.steps import STEPS
 
 NAMES: Final = ("A", "B", "C", "D")
 LOAD: Final = {"count": 1 << 40, "size": 200, "burst": 20, "pause": 0.02}  # of each, for as long as it lives

@@ -8,8 +8,8 @@ import pytest
 
 from pygroups.pipeline.audit import audit as judged
 from tests.e2e.group import Group, audit
+from tests.e2e.kill_points import STEPS
 from tests.e2e.kills import Kills, send
-from tests.e2e.steps import STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PROMISED = {

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pygroups import Channel, ChannelClosed, Excluded, Left, Message, NotSent, Suspected, View
 from pygroups.cli.streams import lines_of
 from pygroups.core.limits import Config
-from tests.e2e.steps import NetworkFirst, Steps
+from tests.e2e.kill_points import NetworkFirst, Steps
 
 PROGRESS_SECONDS: Final = 0.1
 ORDER_BYTES: Final = 1 << 16

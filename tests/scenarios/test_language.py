@@ -36,7 +36,7 @@ from pygroups.sim import (
     write_schedule,
 )
 from pygroups.sim.schedules.steps import Crash, Send, Start
-from tests.sim.toy import ToyGroup
+from tests.sim.toy_group import ToyGroup
 
 TOTAL = PROFILES["total"]
 

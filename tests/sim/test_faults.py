@@ -41,7 +41,7 @@ from pygroups.sim.schedules.steps import (
 from pygroups.sim.world.loop import local_time, true_time
 from pygroups.sim.world.network import Network
 from pygroups.sim.world.virtual import Held
-from tests.sim.toy import toy_schedule
+from tests.sim.toy_group import toy_schedule
 
 TIME, MONO = PREFIX.index("time_us"), PREFIX.index("mono_us")
 QUICK = {

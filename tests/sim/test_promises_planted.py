@@ -7,7 +7,7 @@ import pytest
 from pygroups.sim.promises.judge import Judge, checks_of
 from tests.pipeline.catalog import all_planted
 from tests.pipeline.planted import Planted
-from tests.sim.told import judged, lines
+from tests.sim.judged_history import judged, lines
 
 NOT_BUILT = {
     "clean-total1999": "the profile total1999 is not built",

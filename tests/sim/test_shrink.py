@@ -19,7 +19,7 @@ from pygroups.sim.schedules.draw import Wish, draw
 from pygroups.sim.schedules.schedule import Habits, Schedule, from_json, to_json
 from pygroups.sim.schedules.steps import Clog, Crash, Cut, Flap, Pause, Ring, Slow
 from pygroups.sim.world.network import CALM
-from tests.sim.toy import toy_schedule
+from tests.sim.toy_group import toy_schedule
 
 
 def small(schedule: Schedule, matters: Callable[[Schedule], bool]) -> Schedule:

@@ -17,7 +17,7 @@ from pygroups.sim.schedules.schedule import Schedule
 from pygroups.sim.schedules.steps import Crash, Pause, Start
 from pygroups.sim.world.spacetime import SIGNS, SpaceTime
 from pygroups.sim.world.story import Sent
-from tests.sim.toy import toy_builder, toy_schedule
+from tests.sim.toy_group import toy_builder, toy_schedule
 
 GOLDEN = Path(__file__).with_name("spacetime.txt")
 A, B, C, C2 = (Address(name, f"{number:016x}") for number, name in enumerate("ABCC", 1))

@@ -12,7 +12,7 @@ from pygroups.sim.promises.facts import Check, Delivery
 from pygroups.sim.promises.judge import Judge
 from pygroups.sim.schedules.schedule import Schedule, Weather
 from pygroups.sim.schedules.steps import Action, Crash, Cut, Pause, Start
-from tests.sim.toy import ToyGroup, toy_builder, toy_schedule
+from tests.sim.toy_group import ToyGroup, toy_builder, toy_schedule
 
 
 def with_actions(*actions: Action, size: int = 3) -> Schedule:

@@ -23,7 +23,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
 from pygroups.core.limits import MILLISECOND, SECOND
 from tests.wire.group import Group, Process, warm
-from tests.wire.made import B, a_codec, packet_of, sealed
+from tests.wire.samples import B, a_codec, packet_of, sealed
 
 BYTES: Final = bytes.fromhex("00017f80818f90919fa0a1bfc0c1c2c3c4c6caccCfd3d4d9dcdfff")
 NUMBERS: Final = (-1, 0, 1, 2, 255, 256, 4_096, 65_535, 1 << 31, (1 << 62) - 1, 1 << 62, (1 << 62) + 1, (1 << 64) - 1)

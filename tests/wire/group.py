@@ -15,7 +15,7 @@ from pygroups.core.records import plain_records
 from pygroups.core.top import Delivered, Top
 from pygroups.layers.profiles import PROFILES, build_stack
 from pygroups.wire.codec import Codec
-from tests.wire.made import GROUP
+from tests.wire.samples import GROUP
 
 Tap = Callable[[Address, "Process", bytes], list[bytes]]
 

@@ -25,7 +25,7 @@ from pygroups.core.limits import (
 )
 from pygroups.core.run import Run, pack
 from pygroups.core.view import Ballot
-from tests.wire.made import A, B, a_codec, packed, packet_of, sealed, wire_run
+from tests.wire.samples import A, B, a_codec, packed, packet_of, sealed, wire_run
 
 ALIVE = [11]
 BALLOT = [3, ["A", "0"]]

@@ -20,7 +20,7 @@ from pygroups.layers.nakack import Data
 from pygroups.layers.verify_suspect import AreYouAlive, IAmAlive
 from pygroups.wire.codec import Codec
 from pygroups.wire.frame import HEADER
-from tests.wire.made import GROUP, HEADS, A, B, C, a_codec, packed, packet_of, runs, same, sealed, seen, wire_run
+from tests.wire.samples import GROUP, HEADS, A, B, C, a_codec, packed, packet_of, runs, same, sealed, seen, wire_run
 
 VIEW = ViewId(3, A)
 ALIVE = [11]  # IAmAlive on the wire

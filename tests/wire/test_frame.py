@@ -12,7 +12,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
 from pygroups.core.limits import FRAME_MAX
 from pygroups.wire.frame import HEADER, VERSION, Checksum
-from tests.wire.made import GROUP, A, incarnations, sealed
+from tests.wire.samples import GROUP, A, incarnations, sealed
 
 
 def opened(frame: bytes, group: str = GROUP) -> tuple[str, bytes]:

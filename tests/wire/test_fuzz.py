@@ -21,7 +21,7 @@ from pygroups.layers.sequencer import Data
 from pygroups.layers.stable import Stable
 from tests.wire import fuzz
 from tests.wire.group import Group, Process, warm
-from tests.wire.made import A, B, C, a_codec, packet_of, sealed
+from tests.wire.samples import A, B, C, a_codec, packet_of, sealed
 
 Damage = Callable[[random.Random, bytes, bytes], bytes]
 
