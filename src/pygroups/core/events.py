@@ -104,14 +104,14 @@ class NewView(Event):
 
     view: AgreedView
     previous: ViewId | None  # the view this member comes from; None: it is new, by joining or founding
-    transitional: tuple[Address, ...]  # who comes with this member from the same view, itself included
+    transitional: tuple[Address, ...]  # those that come from the same view as this member, with this member
     joined: tuple[Address, ...]
     left: tuple[Address, ...]
     primary: bool
-    starts: Marks | None  # where each origin starts here, in place of what this member knew; None: it knows
-    standings: dict[Address, Standing] = {}  # of those who go on, as all who install the view know them
-    cut: Positions = {}  # where the streams of the view before end, for those who come from it
-    with_state: bool = False  # this member begins the view with a state that another member gives
+    starts: Marks | None  # the first number of each origin here; None: go on from the numbers known
+    standings: dict[Address, Standing] = {}  # of the members that go on, the same at all members
+    cut: Positions = {}  # where the streams of the old view end, for members that come from it
+    with_state: bool = False  # another member gives this member a state, of the start of the view
 
     @property
     def is_new(self) -> bool:
