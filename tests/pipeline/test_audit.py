@@ -95,8 +95,8 @@ def test_a_clean_history_ends_with_0_and_a_table(
     ("arguments", "sentence"),
     [
         ([], "say where the journals are"),
-        (["{tmp}/nothing"], "is no folder"),
-        (["{tmp}"], "holds no journal"),
+        (["{tmp}/nothing"], "is not a folder"),
+        (["{tmp}"], "has no journal"),
         (["{tmp}", "--remote", "sc://x"], "--remote is not built yet"),
         (
             ["{tmp}", "--master", "spark://x:7077"],

@@ -134,7 +134,7 @@ def test_the_command_appends_and_says_what_it_did(tmp_path: Path, capsys: pytest
     [
         (["--out", "t"], "say where the journals are"),
         (["j"], "say where the table is"),
-        (["nothing", "--out", "t"], "is no folder"),
+        (["nothing", "--out", "t"], "is not a folder"),
         (["j", "--out", "file"], "is no table of journals"),
         (["j", "--out", "t", "--jobs", "0"], "at least one process"),
         (["j", "--out", "file/t"], "file"),

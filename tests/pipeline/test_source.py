@@ -351,10 +351,10 @@ def refused(call: Callable[[], Any]) -> str:
 REFUSALS = [
     ({"table": "feelings"}, None, "there is no table 'feelings': use records, messages,"),
     ({"partitions": "many"}, None, "option 'partitions' is a number of tasks, not 'many'"),
-    ({"path": "{tmp}/nothing"}, None, "/nothing is no folder: give a journal folder"),
+    ({"path": "{tmp}/nothing"}, None, "/nothing is not a folder: give a folder of journals"),
     ({"path": "{tmp}/nothing*"}, None, "no folder fits the pattern {tmp}/nothing*"),
     ({"path": "s3://there/here"}, None, "s3://there/here is no folder of this machine"),
-    ({"path": "{tmp}"}, None, "{tmp} holds no journal"),
+    ({"path": "{tmp}"}, None, "{tmp} has no journal"),
     ({}, "a int", "table 'records' has no column 'a'; it has group, member, incarnation"),
     ({}, "kind int", "column 'kind' of table 'records' is string, not int"),
     ({}, "kind string NOT NULL", "column 'kind' can be null: leave NOT NULL out"),
@@ -404,7 +404,7 @@ def test_a_stream_is_refused_in_a_sentence(spark: SparkSession, journals: Path) 
 def test_read_refuses_in_its_sentence_alone(
     spark: SparkSession, journals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert refused(lambda: read(spark, tmp_path)).startswith(f"{tmp_path} holds no journal: ")
+    assert refused(lambda: read(spark, tmp_path)).startswith(f"{tmp_path} has no journal: ")
     assert refused(lambda: read(spark)).startswith("say where the journals are")
     assert refused(lambda: read(spark, journals, table="feelings")).startswith("there is no table 'feelings'")
     assert refused(lambda: read(spark, journals / "one", columns=["a"])).startswith("table 'records' has no column 'a'")

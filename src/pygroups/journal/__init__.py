@@ -1,1 +1,1 @@
-"""The journal: what a member writes down of everything it saw. `docs/journal.md` describes the format."""
+"""The journal: the log of its own events that a member writes for the audit. `docs/journal.md` has the format."""

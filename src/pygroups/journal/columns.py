@@ -1,7 +1,7 @@
-"""Journals by columns: all records of the frequent kinds at once, with numpy. It belongs to the extra `spark`.
+"""Journals by columns: decodes all records of the frequent kinds at once, with numpy. It belongs to the extra `spark`.
 
-Rows and damage are those of `reader.py`. A frame is decoded here if all its records are of the kinds in RUN_KINDS and
-VOTE_KINDS and of the usual shape; every other frame is decoded record by record.
+Rows and damage are the same as those of `reader.py`. A frame is decoded here if all its records have kinds in RUN_KINDS
+and VOTE_KINDS and the usual shape. Every other frame is decoded record by record.
 """
 
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ _decode: Final = msgspec.msgpack.Decoder().decode
 
 @dataclass
 class Decoded:
-    """What one window of a segment holds.
+    """The contents of one window of a segment.
 
-    `histories`: from which place on which history holds. `damage`: what could not be read, with offsets in the file.
-    `last`: the records of the last frame that could be decoded, None if none could.
+    `histories`: the history ids, each with the place at which it begins. `damage`: the places that could not be read,
+    with offsets in the file. `last`: the records of the last frame that could be decoded, or None.
     """
 
     runs: Rows
@@ -43,7 +43,8 @@ class Decoded:
 
 
 def read_columns(path: str, begin: int, end: int) -> Iterator[Decoded | Damage]:
-    """Bytes [begin, end) of a segment; a frame begins at `begin`, behind the header. Raises OSError."""
+    """The records in bytes [begin, end) of a segment. A frame must begin at `begin`, behind the header. Raises
+    OSError."""
     for part in scan(path, begin, end):
         yield part if isinstance(part, Damage) else decode(part)
 
@@ -66,7 +67,7 @@ def _without(rows: Rows, frames: NDArray[np.int64]) -> Rows:
 
 
 class _Frequent:
-    """Turns cursors into columns; `strange` are the records of which some value has another type than its column."""
+    """Turns cursors into columns. `strange` marks the records with a value of another type than its column."""
 
     def __init__(self, window: Window, records: Records) -> None:
         self.data = window.data
@@ -141,7 +142,7 @@ class _Frequent:
         return Named(codes, names)
 
     def _field(self, name: str, kind: NDArray[np.int8], rows: NDArray[np.int64]) -> Numbers:
-        """A field that some of the kinds have, each at its own place."""
+        """A field that some of the kinds have, each at another place."""
         found = Numbers(np.zeros(len(rows), np.int64), np.ones(len(rows), np.bool_))
         for at, kinds in _PLACES[name].items():
             chosen = np.flatnonzero(np.isin(kind, kinds))
@@ -161,7 +162,7 @@ class _Frequent:
 
 
 def _places(name: str) -> dict[int, list[int]]:
-    """Where the run kinds have a field: row of the cursors, and numbers of the kinds."""
+    """The place of each field in the run kinds: the row of the cursors, and the numbers of the kinds."""
     places: dict[int, list[int]] = {}
     for number, kind in enumerate(RUN_KINDS):
         if name in FIELDS[kind]:
@@ -173,14 +174,14 @@ _PLACES: Final = {name: _places(name) for name in (*RUN_NUMBERS, *ADDRESSES)}
 
 
 class _Strange:
-    """Stands for a value that is not of its column's type."""
+    """Stands for a value with another type than its column."""
 
 
 _STRANGE: Final = _Strange()
 
 
 def _view(value: list[Any] | None) -> object:
-    """(number, creator); None where there is no view."""
+    """(number, creator); None without a view."""
     match value:
         case [None]:
             return None
@@ -207,7 +208,7 @@ def _text(value: list[Any] | None) -> object:
 
 
 class _OneByOne:
-    """Decodes frames record by record, as `reader.py` does, and puts the rows where they belong."""
+    """Decodes frames record by record, as `reader.py` does, and adds their rows to the columns."""
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -252,7 +253,8 @@ class _OneByOne:
                 found.damage.append(Damage(self._offset(frame), reason))
 
     def _typed(self, kind: str, rows: list[tuple[int, list[Any]]], found: Decoded) -> None:
-        """The rows of one kind as columns; a row with a field of another type is damage, and the others are kept."""
+        """The rows of one kind as columns. A row with a field of another type counts as damage; the other rows are
+        kept."""
         try:
             columns = columns_of(kind, [record for _, record in rows], TYPES)
         except MISFITS:

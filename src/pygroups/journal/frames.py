@@ -1,6 +1,6 @@
-"""Frames and segments as bytes: how records become a frame, and how frames are found again in a damaged segment.
+"""Frames and segments as bytes: the encoding of records, and the search for frames in a damaged segment.
 
-No files here: the writer, the reader and the simulator share these functions.
+This module uses no files. The writer, the reader and the simulator share its functions.
 """
 
 import re
@@ -30,7 +30,7 @@ _BODY_BEGINS: Final = re.compile(
 
 @dataclass(frozen=True)
 class Header:
-    """Whose segment it is; `in_force` are the records that a `uniform` member repeats at a rotation."""
+    """The owner of a segment. `in_force`: the records that a `uniform` member repeats in each new segment."""
 
     group: str
     member: str
@@ -43,7 +43,7 @@ class Header:
 
 
 class Frame(NamedTuple):
-    """The decoded records of one frame, which begins at `offset`; nobody has looked at their shape yet."""
+    """The decoded records of one frame, which begins at `offset`. Their shape is not checked yet."""
 
     offset: int
     records: list[list[Any]]
@@ -51,7 +51,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Damage:
-    """A place that could not be read. `torn` says that the segment may simply have ended within a write."""
+    """A place that could not be read. `torn`: the segment may have ended during a write."""
 
     offset: int
     reason: str
@@ -59,9 +59,9 @@ class Damage:
 
 
 def rows_of(records: Sequence[Record], index: int, time_us: int, mono_us: int) -> list[list[Any]]:
-    """The arrays that stand for `records` in a frame, the first of them with number `index`.
+    """The arrays for `records` in a frame. The first record has the number `index`.
 
-    Raises ValueError for an unknown kind or a field that its kind does not have.
+    Raises ValueError for an unknown kind, or for a field that the kind does not have.
     """
     rows = []
     for at, (kind, view, fields) in enumerate(records, index):
@@ -79,7 +79,7 @@ def _misfit(kind: str, fields: Mapping[str, object]) -> str:
 
 
 def frame_of(rows: Sequence[object]) -> bytes:
-    """One frame over arrays that `rows_of` made."""
+    """One frame with the arrays that `rows_of` made."""
     body = _encode(rows)
     return FRAME_HEAD.pack(len(body), xxh32_intdigest(body)) + body
 
@@ -95,9 +95,9 @@ def segment_beginning(header: Header) -> bytes:
 
 
 def walk(data: bytes, asked: re.Pattern[bytes] | None = None) -> Iterator[Header | Frame | Damage]:
-    """What a segment holds, in order: its header first, then frames; damage where it lies. It never raises.
+    """The contents of a segment, in order: its header, then frames and damaged places. Never raises an exception.
 
-    A whole frame whose body `asked` does not match is passed over without being decoded.
+    A complete frame whose body `asked` does not match is skipped without decoding.
     """
     trouble = preamble_trouble(data)
     if trouble is not None:
@@ -113,22 +113,22 @@ def walk(data: bytes, asked: re.Pattern[bytes] | None = None) -> Iterator[Header
 
 
 def frames_of(data: bytes, asked: re.Pattern[bytes] | None = None) -> Iterator[Frame | Damage]:
-    """The frames in a piece of a segment that begins and ends with a frame; offsets count from the piece.
+    """The frames in a piece of a segment that begins and ends with a frame. Offsets count from the start of the piece.
 
-    A whole frame whose body `asked` does not match is passed over without being decoded.
+    A complete frame whose body `asked` does not match is skipped without decoding.
     """
     return _frames(data, 0, asked)
 
 
 def frame_end(data: bytes, offset: int) -> int | None:
-    """Where the frame at `offset` ends if it is whole and its checksum right; else None."""
+    """The end of the frame at `offset` if the frame is complete and its checksum right; otherwise None."""
     if offset >= len(data) or not checks(data, offset):
         return None
     return offset + FRAME_HEAD_BYTES + int.from_bytes(data[offset : offset + 4], "little")
 
 
 def naming(kinds: Iterable[str]) -> re.Pattern[bytes]:
-    """What matches the body of every frame that holds a record of one of `kinds` (and of some others)."""
+    """A pattern that matches the body of every frame with a record of one of `kinds`, and of some other frames."""
     return re.compile(b"|".join(re.escape(_encode(kind)) for kind in kinds) or rb"(?!)")
 
 
@@ -153,7 +153,7 @@ def header_in(first: Frame | Damage) -> Header | Damage:
 
 
 def _frames(data: bytes, offset: int, asked: re.Pattern[bytes] | None = None) -> Iterator[Frame | Damage]:
-    """Frames from `offset` on; after a damaged one goes on with the next that can be trusted."""
+    """The frames from `offset` on. After a damaged frame it continues with the next frame that can be trusted."""
     view, end = memoryview(data), len(data)
     while offset < end:
         body, trouble = frame_at(view, offset)
@@ -176,7 +176,7 @@ def _frames(data: bytes, offset: int, asked: re.Pattern[bytes] | None = None) ->
 
 
 def frame_at(data: memoryview, offset: int) -> tuple[memoryview, Damage | None]:
-    """The body of the frame at `offset`, and what is wrong with it if anything is."""
+    """The body of the frame at `offset`, and its damage, if there is any."""
     begin = offset + FRAME_HEAD_BYTES
     if begin > len(data):
         return data[:0], Damage(offset, "the segment ends within a frame", torn=True)
@@ -192,7 +192,8 @@ def frame_at(data: memoryview, offset: int) -> tuple[memoryview, Damage | None]:
 
 
 def next_frame(data: bytes, offset: int) -> int:
-    """Where to go on after a damaged frame: behind its length if a frame begins there, else the next that checks."""
+    """The offset after a damaged frame: behind its length if a frame begins there, otherwise the next frame with a
+    right checksum."""
     if len(data) - offset < FRAME_HEAD_BYTES:
         return len(data)
     behind = offset + FRAME_HEAD_BYTES + int.from_bytes(data[offset : offset + 4], "little")

@@ -1,7 +1,7 @@
-"""msgpack read by columns: one value of many records at once, with numpy. It belongs to the extra `spark`.
+"""Decodes msgpack by columns: one value of many records at once, with numpy. It belongs to the extra `spark`.
 
-A *cursor* is where a value begins in a buffer. Behind its last byte a buffer has PADDING bytes more, so that a cursor
-that went astray in bytes of another shape stays inside of it until somebody notices.
+A *cursor* is the start of a value in a buffer. Behind its last byte a buffer has PADDING more bytes. A cursor that is
+wrong, because the bytes have another shape, therefore stays inside the buffer until the error is noticed.
 """
 
 from typing import Any, Final
@@ -56,12 +56,12 @@ _KEPT: Final = _table(
 
 
 def windows(data: Bytes) -> NDArray[np.uint64]:
-    """The 8 bytes that begin at each place of `data`, as big-endian numbers; a view, nothing is copied."""
+    """The 8 bytes at each place of `data`, as big-endian numbers. The result is a view, without a copy."""
     return np.ndarray((len(data) - 7,), ">u8", buffer=data, strides=(1,))
 
 
 def skip(data: Bytes, cursors: Cursors, wrong: Mask) -> Cursors:
-    """Where the scalars at `cursors` end; marks in `wrong` where there is none."""
+    """The ends of the scalars at `cursors`. Marks in `wrong` the cursors without a scalar."""
     first = data.take(cursors)
     sizes = _SIZE[first]
     wrong |= sizes == 0
@@ -73,13 +73,13 @@ def skip(data: Bytes, cursors: Cursors, wrong: Mask) -> Cursors:
 
 
 def are_strings(data: Bytes, cursors: Cursors) -> Mask:
-    """Where the value is a string of less than 256 bytes."""
+    """Whether the value at each cursor is a string of less than 256 bytes."""
     strings: Mask = _IS_STRING[data.take(cursors)]
     return strings
 
 
 def array_sizes(data: Bytes, cursors: Cursors, wrong: Mask) -> tuple[NDArray[np.int64], Cursors]:
-    """How many values the arrays at `cursors` hold, and where the first of them begins; large ones are `wrong`."""
+    """The sizes of the arrays at `cursors`, and the starts of their first values. Marks large arrays in `wrong`."""
     first = data.take(cursors).astype(np.int64)
     wide = first == 0xDC
     wrong |= ((first & 0xF0) != 0x90) & ~wide
@@ -90,7 +90,7 @@ def array_sizes(data: Bytes, cursors: Cursors, wrong: Mask) -> tuple[NDArray[np.
 
 
 def map_sizes(data: Bytes, cursors: Cursors, wrong: Mask) -> tuple[NDArray[np.int64], Cursors]:
-    """The same of maps; nil has size -1."""
+    """The sizes of the maps at `cursors`, and the starts of their first keys. Nil has the size -1."""
     first = data.take(cursors).astype(np.int64)
     wide, nil = first == 0xDE, first == NIL
     wrong |= ((first & 0xF0) != 0x80) & ~wide & ~nil
@@ -99,7 +99,8 @@ def map_sizes(data: Bytes, cursors: Cursors, wrong: Mask) -> tuple[NDArray[np.in
 
 
 def integers(data: Bytes, at: NDArray[np.uint64], cursors: Cursors, wrong: Mask) -> tuple[NDArray[np.int64], Mask]:
-    """The integers at `cursors` and where they are nil; marks in `wrong` what is neither, or over 64 bits signed."""
+    """The integers at `cursors`, and the places of nil. Marks in `wrong` all other values, and integers over 64 bits
+    signed."""
     if not len(cursors):
         return np.zeros(0, np.int64), np.zeros(0, np.bool_)
     first = data.take(cursors)
@@ -114,7 +115,7 @@ def integers(data: Bytes, at: NDArray[np.uint64], cursors: Cursors, wrong: Mask)
 
 
 def _alike(first: int, at: NDArray[np.uint64], cursors: Cursors, wrong: Mask) -> tuple[NDArray[np.int64], Mask]:
-    """The same where all values begin with the same byte."""
+    """The integers of cursors whose values all begin with the same byte."""
     if first < 0x80 or first >= 0xE0 or first == NIL or not _IS_INT[first]:
         wrong |= not _IS_INT[first]
         value = 0 if first == NIL else first - 256 * (first >= 0xE0)
@@ -128,10 +129,10 @@ def _alike(first: int, at: NDArray[np.uint64], cursors: Cursors, wrong: Mask) ->
 
 
 def distinct(data: Bytes, begin: Cursors, end: Cursors, count: int) -> tuple[NDArray[np.int32], list[list[Any] | None]]:
-    """Stretches of a buffer that each hold `count` values, every distinct one decoded once.
+    """The values in parts of a buffer, each with `count` values. Each distinct part is decoded once.
 
-    The stretches stand in ascending order. Returns for each the place of its values in the list; there None stands for
-    what is no msgpack.
+    The parts must be in ascending order. Returns for each part the index of its values in the list. None in the list
+    stands for bytes that are not msgpack.
     """
     if not len(begin):
         return np.zeros(0, np.int32), []

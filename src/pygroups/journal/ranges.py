@@ -1,7 +1,7 @@
-"""Large segments as ranges that can be read apart: borders lie between frames, found by their lengths alone.
+"""Divides large segments into ranges that can be read separately. Borders are between frames, found by their lengths.
 
-A range carries what a reader cannot see from it: the header, and the history that was told before it. Reading all
-ranges of a segment gives the rows and the damage that reading the segment gives.
+A range has two facts that a reader cannot find in it: the header, and the history id before it. All ranges of a segment
+together give the same rows and damage as the segment.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _LENGTH_BYTES: Final = 4
 
 
 def header_of(segment: Segment) -> Header | None:
-    """The header of a segment, without what was in force at its beginning; None if it cannot be read."""
+    """The header of a segment, without its records in force; None if the header cannot be read."""
     try:
         with Path(segment.path).open("rb") as file:
             data = file.read(len(PREAMBLE) + FRAME_HEAD_BYTES)
@@ -31,9 +31,9 @@ def header_of(segment: Segment) -> Header | None:
 
 
 def split(segment: Segment, most: int) -> list[Range]:
-    """The segment as ranges of about `most` bytes, in order; what lies behind a damaged length stays one range.
+    """The segment as ranges of about `most` bytes, in order. All bytes behind a damaged length stay in one range.
 
-    One range, without a look into the file, if it is not larger. Raises OSError if the file cannot be read.
+    A segment that is not larger gives one range, without reading the file. Raises OSError if the file cannot be read.
     """
     whole = Range(segment, 0, segment.size)
     if segment.size <= most:
@@ -51,9 +51,9 @@ def split(segment: Segment, most: int) -> list[Range]:
 
 
 def _borders(data: bytes, at: int, most: int, history: str | None) -> Iterator[tuple[int, str | None]]:
-    """Ends of frames, each at least `most` bytes behind the one before, and the history told before each.
+    """Ends of frames, each at least `most` bytes behind the previous one, with the history id before each.
 
-    A frame with a right checksum follows each; where none does, a damaged length has led astray, and the search ends.
+    A frame with a right checksum follows each border. If none does, a length is damaged, and the search ends.
     """
     goal, end, view = most, len(data), data.find(_VIEW, at)
     while at < end:
@@ -71,7 +71,7 @@ def _borders(data: bytes, at: int, most: int, history: str | None) -> Iterator[t
 
 
 def _history_in(records: Sequence[Any], history: str | None) -> str | None:
-    """The history that the last view among `records` tells; without one it stays `history`."""
+    """The history id of the last view among `records`; `history` if there is none."""
     for record in records:
         if isinstance(record, list) and len(record) > HISTORY_AT and record[0] == "view":
             history = record[HISTORY_AT]

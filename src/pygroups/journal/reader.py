@@ -1,4 +1,4 @@
-"""Reads journals into Arrow record batches, tolerant of damage: what cannot be read is told, the rest goes on."""
+"""Reads journals as Arrow record batches. Damaged places are reported, and all other records are read."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from .frames import Damage, Frame, Header, frames_of, naming, walk
 from .schema import COLUMNS, FIELDS, KINDS, PREFIX, SEGMENT_SUFFIX
 
 BATCH_ROWS: Final = 1 << 16
-_CHUNK_ROWS: Final = 1 << 12  # rows that are turned into columns at once: so few stay in the processor's cache
+_CHUNK_ROWS: Final = 1 << 12  # rows converted to columns at once; so few rows stay in the processor's cache
 _ARROW: Final[dict[str, pa.DataType]] = {
     "string": pa.string(),
     "bigint": pa.int64(),
@@ -37,12 +37,13 @@ Row = list[Any]
 
 
 class NotAJournal(ValueError):
-    """A path is neither a folder of journals nor a group's nor a life's; the text is one sentence for people."""
+    """The path is not a folder of journals, of a group or of a life. The message is one sentence."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One file of a life's journal, and the one that follows it, if any; whose it is by the names of its folders."""
+    """One file of a life's journal. The names of its folders give its owner. `following`: the next file, if there is
+    one."""
 
     path: str
     group: str
@@ -54,9 +55,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Range:
-    """Bytes [begin, end) of a segment, from the beginning of a frame to the end of one.
+    """Bytes [begin, end) of a segment, from the start of a frame to the end of a frame.
 
-    `header` and `history` are what holds at `begin`; None and unused for a range that begins with the segment.
+    `header` and `history`: the header of the segment, and the history id at `begin`. They are None and unused for a
+    range at the start of the segment.
     """
 
     segment: Segment
@@ -68,9 +70,9 @@ class Range:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a reader wants of the records: `columns` and `kinds`; None is all of them.
+    """The `columns` and `kinds` that a reader wants; None means all.
 
-    With `kinds`, damage is not told completely: frames without such a record are not decoded.
+    With `kinds` some damage is not reported, because frames without such a record are not decoded.
     """
 
     columns: frozenset[str] | None = None
@@ -92,7 +94,7 @@ class Quarantine:
 def find_segments(paths: Iterable[str | Path]) -> list[Segment]:
     """All segments in folders of journals, groups or lives, each once.
 
-    Raises NotAJournal for a path without any, OSError for a folder that cannot be read.
+    Raises NotAJournal for a path without a journal, and OSError for a folder that cannot be read.
     """
     lives: dict[Path, None] = {}
     for path in paths:
@@ -102,7 +104,9 @@ def find_segments(paths: Iterable[str | Path]) -> list[Segment]:
 
 def _lives_in(path: Path) -> list[Path]:
     if not path.is_dir():
-        raise NotAJournal(f"{path} is no folder: give a journal folder, a group's folder in it, or one life's folder")
+        raise NotAJournal(
+            f"{path} is not a folder: give a folder of journals, the folder of a group, or the folder of one life"
+        )
     level = [path]
     for depth in range(3):
         if depth:
@@ -110,11 +114,14 @@ def _lives_in(path: Path) -> list[Path]:
         lives = [folder for folder in level if _LIFE.fullmatch(folder.resolve().name) and _has_segment(folder)]
         if lives:
             return sorted(lives)
-    raise NotAJournal(f"{path} holds no journal: give a journal folder, a group's folder in it, or one life's folder")
+    raise NotAJournal(
+        f"{path} has no journal: give a folder of journals, the folder of a group, or the folder of one life"
+    )
 
 
 def _folders_in(path: Path) -> list[Path]:
-    """Raises OSError for a folder that may hold journals and cannot be read: they would be missed silently."""
+    """The folders in `path`. Raises OSError if `path` may have journals and cannot be read, because they would be
+    missed."""
     try:
         with os.scandir(path) as entries:
             return [Path(entry.path) for entry in entries if entry.is_dir()]
@@ -143,10 +150,10 @@ def _segments_of(folder: Path) -> list[Segment]:
 def read_segments(
     parts: Iterable[Segment | Range], batch_rows: int = BATCH_ROWS, asked: Asked = EVERYTHING
 ) -> Iterator[pa.RecordBatch | Quarantine]:
-    """Every readable record of segments, or of ranges of them, in batches of about `batch_rows`, and every damage.
+    """All readable records of segments or ranges, in batches of about `batch_rows`, and all damage.
 
-    Within a batch rows are not sorted; `index` tells their order. Times are those of the writer's clocks. Batches have
-    the columns of SCHEMA that are asked for, in its order.
+    Rows are not sorted within a batch; `index` has their order. Times are those of the writer's clocks. Batches have
+    the wanted columns, in the order of SCHEMA.
     """
     chunks: list[pa.RecordBatch] = []
     held = 0
@@ -227,7 +234,7 @@ class _RangeReader:
         self.last = frame
 
     def _continued(self) -> bool:
-        """True if what a torn write lost was never acknowledged: the next segment goes on with its number."""
+        """Whether the next segment continues the index, so that a torn write lost no acknowledged record."""
         if self.range.end < self.segment.size:
             return False
         if self.segment.following is None:
@@ -250,7 +257,7 @@ class _RangeReader:
             yield from self._one_by_one(self.header, rows)
 
     def _one_by_one(self, header: Header, rows: dict[str, list[Row]]) -> Iterator[pa.RecordBatch | Quarantine]:
-        """A field of a wrong type spoils a batch; find whose it is and keep the others."""
+        """Read the rows of a batch one by one, because a field with a wrong type makes the whole batch fail."""
         for kind, group in rows.items():
             good = []
             for row in group:
@@ -263,14 +270,14 @@ class _RangeReader:
                 yield batch_of(header, self.history, {kind: good}, self.columns)
 
     def _misfit(self, row: Row) -> Quarantine:
-        """Rows do not know their place, and damage is rare: look for it once more."""
+        """Find the place of a row with a wrong type. Damage is rare, so rows do not store their place."""
         parts = walk(Path(self.segment.path).read_bytes())
         offset = next((part.offset for part in parts if isinstance(part, Frame) and row in part.records), 0)
         return Quarantine(self.segment, offset, f"record {str(row[:2])[:60]} has fields that are not of its kind")
 
 
 def first_index(path: str) -> int | None:
-    """The number of the first record in a segment; None if it has none that can be read."""
+    """The index of the first record in a segment; None if the segment has no readable record."""
     for part in walk(Path(path).read_bytes()):
         if isinstance(part, Frame) and part.records:
             return index_of(part.records[0])
@@ -278,7 +285,7 @@ def first_index(path: str) -> int | None:
 
 
 def index_of(record: Any) -> int | None:
-    """The number of a record; None for what is none, such as a header in the middle of a segment."""
+    """The index of a record; None for an array without an index, such as a header in the middle of a segment."""
     index = record[INDEX_AT] if isinstance(record, list) and len(record) > INDEX_AT else None
     return index if isinstance(index, int) else None
 
@@ -308,9 +315,9 @@ def batch_of(
 
 
 def columns_of(kind: str, rows: Sequence[Row], wanted: Collection[str]) -> dict[str, pa.Array]:
-    """The `wanted` columns that rows of one kind fill. Raises if a value does not have its column's type.
+    """The `wanted` columns of rows of one kind. Raises an error if a value does not have its column's type.
 
-    What a later version appended to a record is left out.
+    Fields that a later version appended to a record are left out.
     """
     names = (*PREFIX, *FIELDS[kind])
     if max(map(len, rows)) > len(names):

@@ -1,8 +1,8 @@
-"""Where the records of many frames, and the fields of each, begin: one step in all records at once.
+"""Finds the starts of the records and fields of many frames, in all records at once.
 
-A record is looked for where the name of a frequent kind stands behind the head of an array. A frame counts only if what
-was found is the whole of it: each record ends where the next one begins, and the last one where the frame ends. Every
-other frame is given back as `slow`. It belongs to the extra `spark`.
+A record is searched where the name of a frequent kind follows the head of an array. A frame counts only if the found
+records fill it completely: each record ends where the next one begins, and the last one at the end of the frame. All
+other frames are returned as `slow`. It belongs to the extra `spark`.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _KNOWN: Final = np.array([len(FIELDS[kind]) for kind in (*RUN_KINDS, *VOTE_KINDS
 
 @dataclass
 class Entries:
-    """The entries of digests: of the record in `row`, the entry `number`, with the cursors of key and value."""
+    """The entries of digests: entry `number` of the record in `row`, with the cursors of key and value."""
 
     row: NDArray[np.int64]
     number: NDArray[np.int64]
@@ -42,8 +42,9 @@ class Entries:
 class Records:
     """Frequent records in the order of the file.
 
-    `kind` counts in RUN_KINDS + VOTE_KINDS; `place` is the frame's number and the record's number in it. `digests`:
-    how many entries the digest of a vote has, -1 if it is nil. `slow`: numbers of the frames that are not in here.
+    `kind`: the number in RUN_KINDS + VOTE_KINDS. `place`: the number of the frame, and of the record in its frame.
+    `digests`: the number of entries in the digest of a vote; -1 for nil. `slow`: the numbers of the frames that are
+    left out.
     """
 
     kind: NDArray[np.int8]
@@ -56,7 +57,7 @@ class Records:
 
 
 def records_in(data: Bytes, begins: Cursors, stops: Cursors) -> Records:
-    """The records of the frames with bodies `data[begins[i]:stops[i]]`, which stand in ascending order."""
+    """The records of the frames with bodies `data[begins[i]:stops[i]]`, which must be in ascending order."""
     walk = _Walk(data)
     slow = np.zeros(len(begins), np.bool_)
     counts, firsts = array_sizes(data, begins, slow)
@@ -79,14 +80,14 @@ def records_in(data: Bytes, begins: Cursors, stops: Cursors) -> Records:
 
 
 def _places(frame: NDArray[np.int64], heads: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The frame's number, and the record's in its frame."""
+    """The numbers of the frames, and of the records in their frames."""
     number = np.arange(len(frame), dtype=np.int64)
     number -= np.repeat(heads, np.diff(np.append(heads, len(frame))))
     return (frame << PLACE_BITS) | number
 
 
 def _only(found: Records, slow: Mask) -> Records:
-    """Without the records of slow frames."""
+    """The records without those of slow frames."""
     if not len(found.slow):
         return found
     good = ~slow[found.frame]
@@ -110,14 +111,15 @@ def _joined(parts: list[Entries]) -> Entries:
 
 
 class _Walk:
-    """Goes through many records at once."""
+    """Moves through many records at once."""
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
         self.windows = windows(data)
 
     def candidates(self, end: int) -> tuple[Cursors, NDArray[np.int8], Cursors]:
-        """Where an array may begin whose first value is the name of a frequent kind; the kind; what follows it."""
+        """The possible starts of arrays whose first value is the name of a frequent kind, their kinds, and the next
+        cursors."""
         at = np.flatnonzero((self.data[:end] - np.uint8(_LEAST)) <= _MOST - _LEAST)
         first = self.windows[at].astype(np.uint64)
         kind, size = np.full(len(at), -1, np.int8), np.zeros(len(at), np.int64)
@@ -138,9 +140,9 @@ class _Walk:
     def fields(
         self, starts: Cursors, kind: NDArray[np.int8], at: Cursors, wrong: Mask
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], Entries, Cursors]:
-        """Cursors of the records, the sizes and entries of digests, and where the records end.
+        """The cursors of the records, the sizes and entries of digests, and the ends of the records.
 
-        Marks in `wrong` what is not of the usual shape.
+        Marks in `wrong` the records without the usual shape.
         """
         data = self.data
         sizes, _ = array_sizes(data, starts, wrong)
@@ -164,7 +166,7 @@ class _Walk:
         return cursors, digests, entries, ends
 
     def _begins(self, first: NDArray[np.uint64], text: bytes) -> Mask:
-        """Where the 8 bytes begin with `text`."""
+        """The places at which the 8 bytes begin with `text`."""
         same: Mask = first >> np.uint64(8 * (8 - len(text))) == int.from_bytes(text, "big")
         return same
 
@@ -183,7 +185,7 @@ class _Walk:
     def _fields(
         self, cursors: NDArray[np.int64], at: Cursors, more: NDArray[np.int64], known: NDArray[np.int64], wrong: Mask
     ) -> Cursors:
-        """Notes where each known field begins, and passes over `more` of them."""
+        """Store the start of each known field, and skip `more` fields."""
         least = min(int(more.min(initial=_MORE_FIELDS)), int(known.min(initial=_MORE_FIELDS)))
         most = int(more.max(initial=0))
         for number in range(max(most, FIELDS_MOST + 1)):
@@ -203,7 +205,7 @@ class _Walk:
         return at
 
     def _digests(self, rows: NDArray[np.int64], at: Cursors, wrong: Mask) -> tuple[NDArray[np.int64], Entries, Cursors]:
-        """The entries of the maps that stand at `at[rows]`, and where the maps end."""
+        """The entries of the maps at `at[rows]`, and the ends of the maps."""
         digests = np.zeros(len(at), np.int64)
         strange = np.zeros(len(rows), np.bool_)
         sizes, ends = map_sizes(self.data, at[rows], strange)

@@ -1,4 +1,4 @@
-"""Columns of frequent records: the shapes in which the fast decoder and the exact one put their rows together."""
+"""Columns of frequent records: the common format of the fast decoder and the exact one."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,7 +19,7 @@ ADDRESSES: Final = ("stream", "peer")
 
 @dataclass
 class Numbers:
-    """A column of integers; where `nulls`, the value means nothing."""
+    """A column of integers. A value has no meaning where `nulls` is set."""
 
     values: NDArray[np.int64]
     nulls: Mask
@@ -31,7 +31,7 @@ class Numbers:
 
 @dataclass
 class Named:
-    """A column of names: `names[codes[i]]` is the value of row i. A name can stand there twice; None is null."""
+    """A column of names: row i has `names[codes[i]]`. A name can occur twice in `names`; None is null."""
 
     codes: NDArray[np.int32]
     names: list[Any]
@@ -43,7 +43,7 @@ class Named:
 
 @dataclass
 class Rows:
-    """Rows of several kinds, in the order of the file; `place` rises with it over all records of a window.
+    """Rows of several kinds, in the order of the file. `place` increases over all records of a window.
 
     `kind` is the number of the kind in RUN_KINDS + VOTE_KINDS. Names: `view` (number, creator), `origin` (name,
     incarnation), `stream` and `peer` (addresses).
@@ -68,7 +68,7 @@ class Rows:
 
 @dataclass
 class Others:
-    """Rows of one kind that is not frequent, as Arrow columns by name, with `view_number` and `view_creator`."""
+    """Rows of a kind that is not frequent, as Arrow columns by name, with `view_number` and `view_creator`."""
 
     kind: str
     place: NDArray[np.int64]
@@ -76,7 +76,7 @@ class Others:
 
 
 def rows_of(kind: str, places: NDArray[np.int64], columns: dict[str, pa.Array]) -> Rows:
-    """Arrow columns of a frequent kind in the shape of the others."""
+    """Arrow columns of a frequent kind, converted to Rows."""
     found = Rows(np.full(len(places), FREQUENT.index(kind), np.int8), places, {}, {})
     missing = pa.nulls(len(places), pa.int64())
     for name in (*TIMES, *(RUN_NUMBERS if kind in RUN_KINDS else ())):
@@ -105,7 +105,7 @@ def _named(values: list[Any]) -> Named:
 
 
 def merged(one: Rows, other: Rows) -> Rows:
-    """The rows of both in the order of their places."""
+    """The rows of both arguments in the order of their places."""
     place = np.concatenate([one.place, other.place])
     digest = None if one.digest is None else pa.concat_arrays([one.digest, other.digest])
     both = Rows(

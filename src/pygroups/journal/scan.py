@@ -1,6 +1,6 @@
-"""Finds the frames of a segment, window by window, so that a large file never stands in memory as a whole.
+"""Finds the frames of a segment, window by window, so that a large file is never completely in memory.
 
-What is damaged is told as `frames.walk` tells it; only then the rest of the file is read at once.
+Damage is reported as `frames.walk` reports it. Only after damage the rest of the file is read at once.
 """
 
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ WINDOW: Final = 16 << 20
 
 @dataclass(frozen=True)
 class Window:
-    """Whole frames with right checksums: their bodies are `data[begins[i]:stops[i]]`.
+    """Complete frames with right checksums. Their bodies are `data[begins[i]:stops[i]]`.
 
-    `data` begins at byte `offset` of the file, and has PADDING bytes more behind the last frame.
+    `data` begins at byte `offset` of the file, and has PADDING more bytes behind the last frame.
     """
 
     offset: int
@@ -35,7 +35,8 @@ class Window:
 
 
 def header_of(path: str) -> tuple[Header | Damage, int]:
-    """The header of a segment, and where the first frame behind it begins. Raises OSError if it cannot be read."""
+    """The header of a segment, and the start of the first frame behind it. Raises OSError if the header cannot be
+    read."""
     with Path(path).open("rb") as file:
         data = file.read(len(PREAMBLE) + FRAME_HEAD_BYTES)
         if len(data) == len(PREAMBLE) + FRAME_HEAD_BYTES:
@@ -52,14 +53,14 @@ def header_of(path: str) -> tuple[Header | Damage, int]:
 
 
 def stop_at(path: str, offset: int) -> int:
-    """Where the frame at `offset` ends by its own length, right or wrong. Raises OSError."""
+    """The end of the frame at `offset` according to its length field, which may be wrong. Raises OSError."""
     with Path(path).open("rb") as file:
         file.seek(offset)
         return offset + FRAME_HEAD_BYTES + int.from_bytes(file.read(4), "little")
 
 
 def scan(path: str, begin: int, end: int) -> Iterator[Window | Damage]:
-    """The frames in bytes [begin, end) of a segment; a frame begins at `begin`. Raises OSError."""
+    """The frames in bytes [begin, end) of a segment. A frame must begin at `begin`. Raises OSError."""
     with Path(path).open("rb") as file:
         offset, size = begin, WINDOW
         while offset < end:
@@ -81,7 +82,7 @@ def scan(path: str, begin: int, end: int) -> Iterator[Window | Damage]:
 
 
 def _read(file: BufferedReader, offset: int, size: int) -> Bytes:
-    """`size` bytes of the file from `offset` on, fewer at its end, and the padding."""
+    """`size` bytes of the file from `offset` on, or fewer at its end, and the padding."""
     data = np.empty(size + PADDING, np.uint8)
     file.seek(offset)
     read = file.readinto(data.data[:size])
@@ -90,7 +91,7 @@ def _read(file: BufferedReader, offset: int, size: int) -> Bytes:
 
 
 def _whole_frames(data: Bytes, offset: int) -> tuple[Window | None, int]:
-    """The good frames at the beginning of `data`, and where the first that is not good or not whole begins."""
+    """The good frames at the start of `data`, and the start of the first damaged or incomplete frame."""
     view, end, at = data.data, len(data) - PADDING, 0
     head, digest, size = FRAME_HEAD.unpack_from, xxh32_intdigest, FRAME_HEAD_BYTES
     stops: list[int] = []
@@ -109,7 +110,7 @@ def _whole_frames(data: Bytes, offset: int) -> tuple[Window | None, int]:
 
 
 def _needed(data: Bytes, at: int, left: int) -> int:
-    """How many bytes the frame at `at` needs if the file may hold it though the window does not; else 0."""
+    """The size of the frame at `at` if the file may contain the whole frame and the window does not; otherwise 0."""
     there = len(data) - PADDING - at
     if there < FRAME_HEAD_BYTES:
         return FRAME_HEAD_BYTES if left >= FRAME_HEAD_BYTES else 0
@@ -118,7 +119,7 @@ def _needed(data: Bytes, at: int, left: int) -> int:
 
 
 def _damage(file: BufferedReader, offset: int, end: int) -> tuple[Damage, int]:
-    """What is wrong with the frame at `offset`, and where to go on: as `walk` would in the whole file."""
+    """The damage of the frame at `offset`, and the next offset, as `walk` would find them in the whole file."""
     file.seek(offset)
     near = file.read(min(WINDOW, end - offset))
     _, trouble = frame_at(memoryview(near), 0)

@@ -1,4 +1,4 @@
-"""Writes a member's journal: one frame and one unbuffered write per call, so that kill -9 loses nothing written."""
+"""Writes a member's journal: each call writes one frame, unbuffered, so that kill -9 loses no written record."""
 
 import fcntl
 import os
@@ -15,26 +15,26 @@ UNKNOWN_VERSION: Final = "unknown"  # of the software that writes, for people; a
 
 
 class JournalError(OSError):
-    """The journal cannot be opened or written; the text says which file and why."""
+    """The journal cannot be opened or written. The message has the file and the reason."""
 
 
 class JournalEncoder:
-    """Turns records into the bytes of segments and numbers them; the part of a journal that touches no file."""
+    """Encodes records as the bytes of segments, and numbers them. It uses no files."""
 
     def __init__(
         self, group: str, member: str, incarnation: str, profile: str, *, host: str, boot_id: str, version: str
     ) -> None:
         self._identity = (group, member, incarnation, profile, version, host, boot_id)
         self._repeats = profile.startswith("uniform")
-        self._in_force: dict[str, list[Any]] = {}  # view, collect, accepted: what answers for a life after a rotation
+        self._in_force: dict[str, list[Any]] = {}  # view, collect, accepted: the records that a new segment repeats
         self.index = 0  # number of the next record
 
     def beginning(self) -> bytes:
-        """Preamble and header frame of a new segment."""
+        """The preamble and header frame of a new segment."""
         return segment_beginning(Header(*self._identity, in_force=list(self._in_force.values())))
 
     def frame(self, records: Sequence[Record], time_us: int, mono_us: int) -> bytes:
-        """One frame with `records`, which use up their numbers whether or not the frame reaches a disk."""
+        """One frame with `records`. They use up their numbers even if the frame does not reach a disk."""
         rows = rows_of(records, self.index, time_us, mono_us)
         self.index += len(rows)
         if self._repeats:
@@ -42,7 +42,7 @@ class JournalEncoder:
         return frame_of(rows)
 
     def remember(self, rows: Sequence[list[Any]]) -> None:
-        """Keep what is in force: the last view, and the last collect and accepted record since it."""
+        """Store the records in force: the last view, and the last collect and accepted records after it."""
         for row in rows:
             if row[0] == "view":
                 self._in_force = {"view": row}
@@ -51,7 +51,7 @@ class JournalEncoder:
 
 
 class MemoryJournal:
-    """A journal that stays in memory, in one segment, until somebody saves it. The simulator writes many."""
+    """A journal in memory, in one segment, which can be saved. The simulator writes many."""
 
     def __init__(
         self,
@@ -89,9 +89,9 @@ class MemoryJournal:
 class JournalWriter:
     """The journal of one life on a disk, in `root/<group>/<member>@<incarnation>/`, locked against other processes.
 
-    A life whose folder exists is gone on with: a new segment, and the index continues. `segment_bytes` is the size
-    after which a new segment begins. With `fsync` every write reaches the disk before it returns. Raises JournalError
-    if the folder cannot be used or another process holds its lock.
+    An existing journal is continued in a new segment, with the next index. `segment_bytes`: the size after which a new
+    segment begins. With `fsync` every write reaches the disk before the call returns. Raises JournalError if the folder
+    cannot be used, or if another process holds its lock.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class JournalWriter:
 
     @property
     def next_index(self) -> int:
-        """The number that the next record will have."""
+        """The number of the next record."""
         return self._encoder.index
 
     def write(self, records: Sequence[Record], time_us: int, mono_us: int) -> None:
@@ -155,7 +155,7 @@ class JournalWriter:
             self._failing = False
 
     def close(self) -> None:
-        """Give up the file and the lock; calling it again does nothing."""
+        """Close the file and release the lock. A second call has no effect."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -164,7 +164,7 @@ class JournalWriter:
             self._lock = -1
 
     def _begin_segment(self) -> None:
-        """Go over to a new segment; if its beginning cannot be written, everything stays as it was."""
+        """Begin a new segment. If its start cannot be written, the journal stays unchanged."""
         path = segment_path(self.folder, self._segment)
         beginning = self._encoder.beginning()
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
@@ -180,7 +180,7 @@ class JournalWriter:
         self._segment += 1
 
     def _append(self, frame: bytes) -> None:
-        """All of `frame` or nothing: half a frame would be damage in the middle of a segment."""
+        """Write all of `frame` or nothing, because a part of a frame would be damage in the middle of a segment."""
         try:
             _write_all(self._file, frame)
             if self._fsync:
@@ -205,7 +205,7 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 def _locked(path: Path) -> int:
-    """The open lock file; BlockingIOError if a living process has it."""
+    """The open lock file. Raises BlockingIOError if a living process holds the lock."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -222,9 +222,9 @@ def _why(error: OSError) -> str:
 
 
 def _resume(folder: Path, encoder: JournalEncoder) -> int:
-    """Let `encoder` go on after what `folder` holds; the number of the next segment.
+    """Set `encoder` to continue the journal in `folder`. Returns the number of the next segment.
 
-    Only the last segment that can be read matters: it holds the highest index, and its header what was in force.
+    Only the last readable segment matters: it has the highest index, and its header has the records in force.
     """
     segments = sorted(folder.glob(f"*{SEGMENT_SUFFIX}"))
     for path in reversed(segments):
