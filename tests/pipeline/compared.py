@@ -199,7 +199,7 @@ def state_of_later(group: str, giver: str) -> History:
     history.view("ABCDE")
     digest = newcomer.marks | {history["B"].address: history["B"].next_number}
     history[giver].log("state_get", bytes=10, checksum=77, position=0, peer=newcomer.address, digest=digest)
-    history.multicast("B")
+    history.multicast("BE")
     history.settle()
     return history
 
