@@ -16,9 +16,9 @@ from pygroups.core.view import ViewId
 class Providers(NamedTuple):
     """What a view decides for its members without a state."""
 
-    waits: dict[Address, Waits]  # who waits, and for whose state of which view
-    begins: Address | None = None  # nobody has a state: this one begins with none, and gives that to the others
-    without: tuple[Address, ...] = ()  # everybody who has a state failed to give it to them: they begin with none
+    waits: dict[Address, Waits]  # the members that wait for a state, and what each waits for
+    begins: Address | None = None  # no member has a state: this one begins without, and provides for the others
+    without: tuple[Address, ...] = ()  # every member that has a state failed to give it to these: they begin without
 
 
 def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Address, Standing]) -> Providers:

@@ -30,7 +30,7 @@ Ranks = Annotated[list[Number], Meta(max_length=SLOWEST_MAX)]  # of members in t
 class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
     """A member to the coordinator (the seed's STABLE message): how far the member has delivered and consumed."""
 
-    view: ViewId  # a vote of another view says nothing about this one, whoever its members were
+    view: ViewId  # a vote of another view says nothing about this one, even if the members are the same
     round: Number  # of this voter in this view; a later vote repeats or raises what an earlier one said
     delivered: Vector  # per stream, the first seq not delivered
     seen: Vector  # per stream, beyond the highest seq received or heard of
@@ -148,7 +148,7 @@ class Votes:
     def __init__(self, members: Sequence[Address]) -> None:
         self.members = tuple(members)
         self.last: dict[Address, Vote] = {}
-        self.since: dict[Address, None] = {}  # who has voted since all were last told
+        self.since: dict[Address, None] = {}  # the members that have voted since all were last told
 
     def repeats(self, voter: Address, vote: Vote) -> bool:
         """Whether the network brought a vote twice, or after a later one."""

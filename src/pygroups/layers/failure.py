@@ -49,8 +49,8 @@ class Failure(Layer):
         self.heard: dict[Address, int] = {}  # the other members of the view, and when each was heard last
         self.silent: dict[Address, bool] = {}  # those reported and not heard since; True: reported as proven
         self.doubted: dict[Address, Doubt] = {}  # members that were heard after a proof
-        self.asked: dict[Address, None] = {}  # whose life gms wants to know of, and has no answer yet
-        self.leaving: dict[Address, int] = {}  # who left the view, and when its connection may go
+        self.asked: dict[Address, None] = {}  # processes that gms asks about, and that have not answered yet
+        self.leaving: dict[Address, int] = {}  # members that left the view, and when their connections may be closed
         self.beat_at = NEVER
 
     # -- runs

@@ -133,7 +133,7 @@ class Stable(Voter):
         elif self.votes.add(voter, vote):
             self.to_combine, self.hurry = True, self.hurry or vote.urgent
         elif self.last is not None:
-            # It says again what it said: it may not have heard the answer, or its window stays full.
+            # The vote repeats an earlier one: the voter may not have heard the answer, or its window stays full.
             self.tell(voter, msgspec.structs.replace(self.last, slowest=self.votes.slowest()))
 
     def _vote_of_another_view(self, vote: Vote, voter: Address) -> None:

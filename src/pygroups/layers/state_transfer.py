@@ -96,14 +96,14 @@ class StateTransfer(Layer):
         self.marks: Marks = {}  # per origin, the next number not yet handed up: what a state of now would hold
         self.view: ViewId | None = None
         self.members: tuple[Address, ...] = ()
-        self.stateless: dict[Address, Waits] = {}  # who has no state yet, and who gives it which
+        self.stateless: dict[Address, Waits] = {}  # the members without a state, and what each waits for
         self.standing: Standing = False  # of this member
-        self.done: dict[Address, None] = {}  # who said that it has one; perhaps before the view it joined in came here
+        self.done: dict[Address, None] = {}  # members that said they have one, perhaps before their view came here
         self.given: dict[tuple[Address, ViewId], int] = {}  # parts for a joiner so far
-        self.held: dict[tuple[Address, ViewId], list[Run]] = {}  # those of them for which it has no view yet
-        self.begun: dict[Address, ViewId] = {}  # who waits for a part of ours, in which view; maybe not installed here
+        self.held: dict[tuple[Address, ViewId], list[Run]] = {}  # parts for a joiner without the view yet
+        self.begun: dict[Address, ViewId] = {}  # joiners that wait for parts of this member, and in which view
         self.parts = 0  # received of the state that this member waits for
-        self.failed: dict[Address, None] = {}  # who did not give this member its state, though it has one
+        self.failed: dict[Address, None] = {}  # members that have a state and did not give it to this one
 
     # -- runs
 
