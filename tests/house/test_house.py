@@ -77,7 +77,7 @@ ALLOWED: list[tuple[Rule, str, str]] = [
     (rules.import_directions, LAYER, "from pygroups.core.run import Run\nfrom . import stable\nimport msgspec"),
     (rules.import_directions, DRIVER, "from pygroups.journal import writer\nfrom pygroups.journal.schema import KINDS"),
     (rules.import_directions, WORLD, "from ..promises.judge import Judge\nfrom .story import Story"),
-    (rules.import_directions, SIM, "from .world.member import Member"),
+    (rules.import_directions, SIM, "from .world.member import SimulatedMember"),
     (rules.import_directions, TESTING, "from pygroups.sim import world\nfrom .group import read"),
     (
         rules.import_directions,

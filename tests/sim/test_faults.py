@@ -39,7 +39,7 @@ from pygroups.sim.schedules.steps import (
     Unread,
 )
 from pygroups.sim.world.loop import local_time, true_time
-from pygroups.sim.world.network import Network
+from pygroups.sim.world.network import SimulatedNetwork
 from pygroups.sim.world.virtual import Held
 from tests.sim.toy_group import toy_schedule
 
@@ -323,7 +323,7 @@ def test_what_is_far_takes_longer_each_way() -> None:
     far = Far(at=100 * MILLISECOND, who="B", other="A", by=150 * MILLISECOND, lasts=3 * SECOND)
     outcome, _ = held(group(far, size=2))
     assert outcome.counts["far"] == 1
-    network = Network(1, Weather())
+    network = SimulatedNetwork(1, Weather())
     network.move([("A", "B")], 150 * MILLISECOND)
     there, back = (network.arrivals(*link, b"x")[0][0] for link in (("A", "B"), ("B", "A")))
     assert there >= 150 * MILLISECOND > back

@@ -10,7 +10,7 @@ from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 from pygroups.layers.gms.heads import Done
 from pygroups.sim.schedules.schedule import Weather
-from pygroups.sim.world.network import CALM, Network
+from pygroups.sim.world.network import CALM, SimulatedNetwork
 from pygroups.wire.codec import Codec
 
 ME, PEER = Address("A", "a" * 16), Address("B", "b" * 16)
@@ -23,7 +23,7 @@ def frames(codec: Codec, count: int) -> list[bytes]:
 
 
 def test_what_is_corrupted_does_not_hold_up_and_is_counted_by_kind() -> None:
-    codec, network = Codec("simulated", [Done]), Network(1, Weather(corrupt=1.0))
+    codec, network = Codec("simulated", [Done]), SimulatedNetwork(1, Weather(corrupt=1.0))
     reasons: dict[str, int] = {}
     for frame in frames(codec, 300):
         ((_, arrived, _),) = network.arrivals("B", "A", frame)
@@ -37,7 +37,7 @@ def test_what_is_corrupted_does_not_hold_up_and_is_counted_by_kind() -> None:
 
 
 def test_glued_frames_are_one_after_the_other() -> None:
-    network = Network(1, Weather(corrupt=1.0))
+    network = SimulatedNetwork(1, Weather(corrupt=1.0))
     sent = [bytes([n]) * 40 for n in range(50)]
     arrived = [network.arrivals("B", "A", frame)[0][1] for frame in sent]
     glued = [frame for frame in arrived if len(frame) == 80]
@@ -46,7 +46,7 @@ def test_glued_frames_are_one_after_the_other() -> None:
 
 
 def test_a_clogged_link_holds_everything_until_then() -> None:
-    network = Network(1, CALM)
+    network = SimulatedNetwork(1, CALM)
     network.clog([("A", "B")], 1_000_000)
     waits = [network.held("A", "B", now) for now in (0, 999_999)]
     assert waits[0] is not None and 1_000_000 <= waits[0] <= 1_001_000
@@ -59,14 +59,14 @@ def test_a_clogged_link_holds_everything_until_then() -> None:
 
 
 def test_late_copies_may_come_long_after() -> None:
-    network = Network(1, Weather(late=1.0, late_max=30_000_000))
+    network = SimulatedNetwork(1, Weather(late=1.0, late_max=30_000_000))
     copies = [network.arrivals("A", "B", b"frame")[1] for _ in range(100)]
     assert all(frame == b"frame" and outlives for _, frame, outlives in copies)
     assert max(delay for delay, _, _ in copies) > 20_000_000 and min(delay for delay, _, _ in copies) >= 100_000
 
 
 def test_two_cuts_on_a_link_are_mended_one_by_one() -> None:
-    network = Network(1, CALM)
+    network = SimulatedNetwork(1, CALM)
     network.cut([("A", "B")])
     network.cut([("A", "B")])
     network.mend([("A", "B")])

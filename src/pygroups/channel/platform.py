@@ -18,7 +18,7 @@ from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.layer import Random
 from pygroups.drivers.directory import Directory
-from pygroups.drivers.member import CLOCK, Clock, Discovery, Journal, Loop, Network
+from pygroups.drivers.member import CLOCK, Clock, DriverDiscovery, DriverNetwork, Journal, Loop
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.drivers.udp import UdpNetwork
 from pygroups.journal.writer import JournalError, JournalWriter
@@ -29,7 +29,7 @@ SessionType = TypeVar("SessionType", contravariant=True)
 PLATFORM: Final = "pygroups_platform"  # the attribute of an event loop that has a platform
 
 
-class Connections(Network, Protocol):
+class Connections(DriverNetwork, Protocol):
     """A member's network, with the functions that open and drain it; see drivers/tcp.py."""
 
     contact: str
@@ -43,7 +43,7 @@ class Connections(Network, Protocol):
     def waiting_bytes(self) -> int: ...
 
 
-class Meeting(Discovery, Protocol):
+class Meeting(DriverDiscovery, Protocol):
     """The place where members find each other, with the function that opens it; see drivers/directory.py."""
 
     happened: Callable[[Event], None]

@@ -26,13 +26,13 @@ from pygroups.journal.writer import JournalError
 from .forks import watched
 
 
-class Network(turn.Network, Protocol):
+class DriverNetwork(turn.Network, Protocol):
     """The connections of a member, and their end; see tcp.py."""
 
     def close(self) -> None: ...
 
 
-class Discovery(turn.Discovery, Protocol):
+class DriverDiscovery(turn.Discovery, Protocol):
     """How a member finds others, and its entry there; see directory.py."""
 
     def refresh(self) -> None: ...
@@ -106,8 +106,8 @@ class Member:
     def __init__(
         self,
         stack: Stack,
-        network: Network,
-        discovery: Discovery,
+        network: DriverNetwork,
+        discovery: DriverDiscovery,
         journal: Journal | None,
         inbox: Inbox,
         loop: Loop,

@@ -22,7 +22,7 @@ from pygroups.sim.world.network import CALM
 from .errors import Crashed, Unsettled
 from .loop import PROCESS
 from .platform import MemoryPlatform
-from .story import Story
+from .running import RunningTest
 from .watch import Watch
 
 SHARES: Final = ("loss", "repeat", "reorder", "tail", "late", "corrupt")
@@ -46,7 +46,7 @@ class Group:
         self.limit = limit
         self.broken: Broken | None = None  # the first violation of a promise
         self._platform = MemoryPlatform(seed, self._failed)
-        self._story: Story | None = None
+        self._test: RunningTest | None = None
 
     # -- running a test
 
@@ -60,16 +60,16 @@ class Group:
         channels that are open at the end are closed, with a warning for each.
         """
         __tracebackhide__ = True  # pytest shows the lines of the test
-        story = self._prepared()
-        if story.begun:
+        test = self._prepared()
+        if test.begun:
             raise UsageError("this group has run a test already: make a new Group for each test")
         try:
-            result = story.play(program(*args, **kwargs))
+            result = test.play(program(*args, **kwargs))
         except BaseException as error:
             error.add_note(f"pygroups.testing: seed {self.seed}, {self.now:.6f} s of virtual time")
             raise
         finally:
-            for left in story.left_open:
+            for left in test.left_open:
                 warnings.warn(left, stacklevel=2)
         self.check()
         return result
@@ -94,12 +94,12 @@ class Group:
         checked_name(name, "process")
         context = copy_context()
         context.run(PROCESS.set, name)
-        story = self._prepared()
-        if story.begun and not story.running:
+        test = self._prepared()
+        if test.begun and not test.running:
             program.close()
             raise UsageError(f"the test is over: process {name!r} was not started")
-        story.processes.setdefault(name)
-        return story.loop.create_task(program, name=name, context=context)
+        test.processes.setdefault(name)
+        return test.loop.create_task(program, name=name, context=context)
 
     # -- faults
 
@@ -109,18 +109,18 @@ class Group:
         A task outside the process that still reads one of its channels gets Crashed; a task that sends gets
         ChannelClosed. Each name is the name of a process or of a member.
         """
-        story = self._running()
+        test = self._running()
         for name in names:
             victims = [watch for watch in self._platform.living() if name in (watch.me.name, watch.process)]
             processes = dict.fromkeys([watch.process for watch in victims if watch.process])
-            if name in story.processes:
+            if name in test.processes:
                 processes.setdefault(name)
             if not victims and not processes:
                 raise UsageError(f"there is no process and no member {name!r} to crash: {self._who_lives()}")
             for watch in self._platform.living():
                 if watch in victims or watch.process in processes:
                     self._crash(watch)
-            story.cancel_tasks_of(processes)
+            test.cancel_tasks_of(processes)
 
     def _crash(self, watch: Watch) -> None:
         session = watch.session
@@ -225,27 +225,27 @@ class Group:
 
     def _close(self) -> None:
         """End the fixture: drop the queued processes that never ran, with a warning for each."""
-        if self._story is not None:
-            for queued in self._story.forget():
+        if self._test is not None:
+            for queued in self._test.forget():
                 warnings.warn(queued, stacklevel=2)
 
     # -- inside
 
-    def _prepared(self) -> Story:
-        if self._story is None:
-            self._story = Story(self._platform, round(self.limit * SECOND))
-        return self._story
+    def _prepared(self) -> RunningTest:
+        if self._test is None:
+            self._test = RunningTest(self._platform, round(self.limit * SECOND))
+        return self._test
 
-    def _running(self) -> Story:
-        if self._story is None or not self._story.running:
+    def _running(self) -> RunningTest:
+        if self._test is None or not self._test.running:
             raise UsageError("the test does not run now: call this function in the test, and not in a fixture")
-        return self._story
+        return self._test
 
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, Broken) and self.broken is None:
             self.broken = error
-        if self._story is not None:
-            self._story.fail(error)
+        if self._test is not None:
+            self._test.fail(error)
 
     def _mark(self, kind: str, **fields: object) -> None:
         """Write a mark into the journals of all living members."""

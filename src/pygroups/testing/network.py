@@ -12,7 +12,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND
 from pygroups.sim.world.agenda import Agenda
-from pygroups.sim.world.network import Network
+from pygroups.sim.world.network import SimulatedNetwork
 from pygroups.sim.world.outside import Finder, Wires
 from pygroups.sim.world.virtual import VirtualWorld, Waiting
 
@@ -61,7 +61,9 @@ class End(Wires["End"]):
 class Room(VirtualWorld[End]):
     """All members of one group.  `ended` is told of each process that is gone."""
 
-    def __init__(self, agenda: Agenda, network: Network, rng: Random, ended: Callable[[Address], None]) -> None:
+    def __init__(
+        self, agenda: Agenda, network: SimulatedNetwork, rng: Random, ended: Callable[[Address], None]
+    ) -> None:
         super().__init__(agenda, network, rng)
         self.ended = ended
 

@@ -20,7 +20,7 @@ from pygroups.journal.writer import JournalWriter, MemoryJournal
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.judge import Judge, checks_of
 from pygroups.sim.schedules.schedule import stream
-from pygroups.sim.world.network import CALM, Network
+from pygroups.sim.world.network import CALM, SimulatedNetwork
 
 from . import network as memory
 from .background import Background
@@ -37,7 +37,7 @@ class MemoryPlatform:
         self.seed = seed
         self.failed = failed
         self.clock = self.background = Background()
-        self.weather = Network(seed, CALM)
+        self.weather = SimulatedNetwork(seed, CALM)
         self.rooms: dict[tuple[Path, str], tuple[memory.Room, Judge]] = {}  # by folder of discovery and group
         self.ends: dict[Address, memory.End] = {}  # of all lives there ever were
         self.watches: dict[Address, Watch] = {}  # of all lives there ever were

@@ -12,7 +12,7 @@ from pygroups.core.limits import SECOND
 from pygroups.core.run import unpack
 from pygroups.core.top import Delivered
 
-from ..world.member import Member
+from ..world.member import SimulatedMember
 
 if TYPE_CHECKING:
     from .script import ScenarioWorld
@@ -46,7 +46,7 @@ def messages_of(event: Event) -> list[Message]:
 class Acting:
     """What an application may do at its member.  One for each life."""
 
-    def __init__(self, world: ScenarioWorld, member: Member) -> None:
+    def __init__(self, world: ScenarioWorld, member: SimulatedMember) -> None:
         self._world = world
         self._member = member
 

@@ -18,7 +18,7 @@ from ..promises.facts import Check
 from ..promises.judge import PROFILES, Judge, checks_of
 from ..schedules.schedule import Habits, Schedule, Weather
 from ..world.ending import settle
-from ..world.member import Member
+from ..world.member import SimulatedMember
 from ..world.spacetime import Heard, SpaceTime
 from .apps import Acting, Actor, ActorFactory
 from .frames import Heads
@@ -226,7 +226,7 @@ class ScenarioGroup(Verbs):
 
     # -- what listens
 
-    def _begin_acting(self, member: Member, script: Script) -> None:
+    def _begin_acting(self, member: SimulatedMember, script: Script) -> None:
         if self._application is not None:
             acting = Acting(self.world, member)
             self.actors[member.address.name] = self._application(acting)

@@ -14,7 +14,7 @@ from pygroups.core.events import Event, Forget
 from pygroups.core.limits import SECOND
 
 from ..promises.facts import Check, Delivery, UnicastDelivery, Viewed
-from ..world.member import Member
+from ..world.member import SimulatedMember
 from .apps import Message, messages
 from .script import ScenarioWorld, Script
 
@@ -110,7 +110,7 @@ class Player:
         for number, payload in enumerate(payloads):
             world.plan(int(number * every * SECOND), member, payload, to)
 
-    def _payloads(self, member: Member, what: Payloads) -> list[bytes]:
+    def _payloads(self, member: SimulatedMember, what: Payloads) -> list[bytes]:
         if isinstance(what, int):
             script = self._script(member)
             first = script.numbered + 1
@@ -265,7 +265,7 @@ class Player:
         return self.member.address
 
     @property
-    def member(self) -> Member:
+    def member(self) -> SimulatedMember:
         """The simulated process, with `stack`, `env` and what else there is."""
         return self._world.life(self.name)
 
@@ -273,7 +273,7 @@ class Player:
     def _seen(self) -> Seen:
         return self._recorder.of(self.address)
 
-    def _script(self, member: Member) -> Script:
+    def _script(self, member: SimulatedMember) -> Script:
         assert isinstance(member.app, Script)
         return member.app
 

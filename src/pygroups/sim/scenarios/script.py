@@ -15,7 +15,7 @@ from pygroups.wire.codec import Codec
 from ..promises.judge import Judge
 from ..schedules.schedule import Habits, Schedule
 from ..world import faults
-from ..world.member import Member
+from ..world.member import SimulatedMember
 from ..world.stacks import GROUP, builder_of
 from ..world.story import Story
 from ..world.workload import Application, Order
@@ -60,7 +60,7 @@ class ScenarioWorld(World):
             story=story,
         )
         self.rules: list[Rule] = []
-        self.on_start: Callable[[Member, Script], None] | None = None
+        self.on_start: Callable[[SimulatedMember, Script], None] | None = None
         self.planned = 0  # payloads whose time to be sent has not come
 
     def start(self, name: str) -> None:
@@ -74,7 +74,7 @@ class ScenarioWorld(World):
         if self.on_start is not None:
             self.on_start(member, script)
 
-    def life(self, name: str) -> Member:
+    def life(self, name: str) -> SimulatedMember:
         """The life that runs under `name`, or the last one; UsageError if there was none."""
         if name in self.running:
             return self.running[name]
@@ -83,7 +83,7 @@ class ScenarioWorld(World):
             raise UsageError(f"nobody was ever started as {name}")
         return lives[-1]
 
-    def put(self, member: Member, payloads: Sequence[bytes], to: Address | None) -> None:
+    def put(self, member: SimulatedMember, payloads: Sequence[bytes], to: Address | None) -> None:
         """`member`'s application sends these as soon as it may."""
         if member.ended or member.leaving or not payloads:
             return
@@ -91,18 +91,18 @@ class ScenarioWorld(World):
             member.app.orders.append(Parcel(1, len(payload), to, payload))
         member.arrive(_nothing)
 
-    def plan(self, delay: int, member: Member, payload: bytes, to: Address | None) -> None:
+    def plan(self, delay: int, member: SimulatedMember, payload: bytes, to: Address | None) -> None:
         """`member`'s application sends this in so many microseconds."""
         self.planned += 1
         self.agenda.after(delay, self._planned_comes, member, payload, to)
 
-    def _planned_comes(self, member: Member, payload: bytes, to: Address | None) -> None:
+    def _planned_comes(self, member: SimulatedMember, payload: bytes, to: Address | None) -> None:
         self.planned -= 1
         self.put(member, [payload], to)
 
     # -- rules
 
-    def send(self, member: Member, dest: Address, frames: Sequence[bytes]) -> None:
+    def send(self, member: SimulatedMember, dest: Address, frames: Sequence[bytes]) -> None:
         """`member` hands frames for `dest` to its kernel; the rules decide what becomes of each run in them."""
         if dest not in self.lives:  # somebody whom the test made up
             self.count("to nobody", len(frames))
@@ -112,7 +112,7 @@ class ScenarioWorld(World):
             for frame in frames:
                 self._send_judged(member, dest, frame)
 
-    def _send_judged(self, member: Member, dest: Address, frame: bytes) -> None:
+    def _send_judged(self, member: SimulatedMember, dest: Address, frame: bytes) -> None:
         runs = self.codec.decode(frame, dest)
         left = [run for run in runs if not self._taken(member, Hit(self.agenda.now, member.address, dest, run))]
         if len(left) == len(runs):
@@ -120,7 +120,7 @@ class ScenarioWorld(World):
         elif left:
             super().send(member, dest, self.codec.encode(member.address, left[0].dest, left))
 
-    def _taken(self, member: Member, hit: Hit) -> bool:
+    def _taken(self, member: SimulatedMember, hit: Hit) -> bool:
         """Whether a rule takes this run out of its frame."""
         for rule in self.rules:
             if not rule.takes(hit):
@@ -139,7 +139,7 @@ class ScenarioWorld(World):
                     self.send_alone(member, hit)
         return False
 
-    def send_alone(self, member: Member, hit: Hit) -> None:
+    def send_alone(self, member: SimulatedMember, hit: Hit) -> None:
         """Put this run on the wire, in a frame of its own; no rule looks at it again."""
         super().send(member, hit.dest, self.codec.encode(hit.src, hit.run.dest, [hit.run]))
 

@@ -14,7 +14,7 @@ from pygroups.core.limits import MILLISECOND, SECOND
 
 from ..promises.broken import Broken
 from ..schedules.schedule import stream
-from .member import Member
+from .member import SimulatedMember
 from .world import World
 
 POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
@@ -67,7 +67,7 @@ def try_duties(world: World) -> None:
     _leave(world, rng)
 
 
-def _others(world: World) -> list[Member]:
+def _others(world: World) -> list[SimulatedMember]:
     """Those of the largest side, if they are several."""
     side = [member for member in world.largest_side() if not member.leaving]
     return side if len(side) > 1 else []

@@ -40,7 +40,7 @@ from .link_faults import (
     break_connection,
     replay,
 )
-from .member import Member
+from .member import SimulatedMember
 from .moments import due, last_frames
 from .process_faults import begin_pause, begin_slow, begin_unread, gather, jump_clock, leave, send, start
 from .surroundings import begin_beside, begin_misleading, forget_peer
@@ -53,7 +53,7 @@ def apply(world: World, action: Action) -> None:
     _EFFECTS[type(action)](world, action)
 
 
-def at_moments(world: World, member: Member, output: Output) -> Output:
+def at_moments(world: World, member: SimulatedMember, output: Output) -> Output:
     """The layers of `member` left this in a turn: let what waited for it happen.  What of it is dealt out then."""
     frames = output.frames
     for fault in due(member, output):

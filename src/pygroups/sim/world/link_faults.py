@@ -17,7 +17,7 @@ from ..schedules.steps import (
     Ring,
     Way,
 )
-from .member import Member
+from .member import SimulatedMember
 from .moments import arm
 from .victims import after, name_of, named, note, waits
 from .world import World
@@ -92,7 +92,7 @@ class Release(Aimed, frozen=True, kw_only=True):
     links: list[tuple[str, str]]
 
 
-def begin_clog(world: World, clog: Clog, member: Member) -> None:
+def begin_clog(world: World, clog: Clog, member: SimulatedMember) -> None:
     """Nothing gets through to or from `member` for a while; all of it arrives then."""
     note(world, "clog", [member])
     world.judge.disturbed()
@@ -105,7 +105,7 @@ def begin_clog(world: World, clog: Clog, member: Member) -> None:
         arm(world.running.values(), Release(at=over, moment=clog.until, links=links))
 
 
-def _successor(member: Member) -> str | None:
+def _successor(member: SimulatedMember) -> str | None:
     """Who is next in the member's view."""
     if member.view is None:
         return None

@@ -11,7 +11,7 @@ from pygroups.core.top import Delivered
 
 from ..schedules.schedule import stream
 from ..schedules.steps import Aimed, Crash
-from .member import Member
+from .member import SimulatedMember
 from .traps import Armed, Trap
 from .world import Sending, World
 
@@ -23,14 +23,14 @@ _DONE: Final[dict[str, Callable[[Output], bool]]] = {
 }
 
 
-def arm(members: Iterable[Member], fault: Aimed) -> None:
+def arm(members: Iterable[SimulatedMember], fault: Aimed) -> None:
     """`fault` waits until one of `members` has done that, or all of them together, for the nth time from now on."""
     trap = Trap(fault, fault.nth)
     for member in members:
         member.armed.append(Armed(trap, _sent(member, fault.moment)))
 
 
-def due(member: Member, output: Output) -> list[Aimed]:
+def due(member: SimulatedMember, output: Output) -> list[Aimed]:
     """What waited for what `member` did in this turn; it waits for nobody else any more."""
     for armed in member.armed:
         trap, moment = armed.trap, armed.trap.fault.moment
@@ -46,11 +46,11 @@ def due(member: Member, output: Output) -> list[Aimed]:
     return struck
 
 
-def _sent(member: Member, label: str) -> int:
+def _sent(member: SimulatedMember, label: str) -> int:
     return member.watched.count(label) if member.watched is not None else 0
 
 
-def last_frames(world: World, member: Member, crash: Crash, frames: list[Sending]) -> list[Sending]:
+def last_frames(world: World, member: SimulatedMember, crash: Crash, frames: list[Sending]) -> list[Sending]:
     """What of a turn's frames leaves although `member` crashes in it."""
     if crash.leaves == "all":
         return frames

@@ -38,7 +38,7 @@ class Link:
         self.before = b""  # the last frame that was corrupted
 
 
-class Network:
+class SimulatedNetwork:
     """Links between hosts, and which of them are cut or clogged."""
 
     def __init__(self, seed: int, weather: Weather) -> None:

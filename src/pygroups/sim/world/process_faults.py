@@ -16,7 +16,7 @@ from ..schedules.steps import (
     Start,
     Unread,
 )
-from .member import Member
+from .member import SimulatedMember
 from .victims import after, coordinates, named, note
 from .world import World
 
@@ -36,7 +36,7 @@ def start(world: World, start: Start) -> None:
     world.start(name)
 
 
-def begin_pause(world: World, member: Member, pause: Pause) -> None:
+def begin_pause(world: World, member: SimulatedMember, pause: Pause) -> None:
     """`member` does not run for a while."""
     world.judge.disturbed()
     note(world, "pause", [member])

@@ -7,12 +7,12 @@ from typing import Any
 
 from ..schedules.schedule import stream
 from ..schedules.steps import FOLLOWER, WHOEVER, Aimed
-from .member import Member
+from .member import SimulatedMember
 from .moments import arm
 from .world import World
 
 
-def named(world: World, who: str) -> Member | None:
+def named(world: World, who: str) -> SimulatedMember | None:
     """The living process that a schedule means by `who`."""
     if who == WHOEVER:
         chance = stream(world.schedule.seed, WHOEVER, world.agenda.now)
@@ -42,7 +42,7 @@ def after(world: World, delay: int, do: Callable[..., None], *args: Any) -> None
     world.agenda.after(delay, unless_healed)
 
 
-def note(world: World, kind: str, members: Iterable[Member]) -> None:
+def note(world: World, kind: str, members: Iterable[SimulatedMember]) -> None:
     """Count a fault, write it into every journal and the story."""
     whom = list(members)
     world.judge.unsettled()
@@ -54,7 +54,7 @@ def note(world: World, kind: str, members: Iterable[Member]) -> None:
     world.tell(" ".join(member.address.name for member in whom) or "-", f"fault: {kind}")
 
 
-def coordinates(member: Member) -> bool:
+def coordinates(member: SimulatedMember) -> bool:
     """Whether `member` coordinates its view."""
     return member.view is not None and member.view.coordinator == member.address
 

@@ -17,7 +17,7 @@ from pygroups.core.limits import MILLISECOND
 
 from .agenda import Agenda
 from .directory import Directory
-from .network import BURST, Network
+from .network import BURST, SimulatedNetwork
 
 Waiting = tuple[Address, bytes] | Event | Callable[[], None]  # a frame and its sender; an event; what is to be done
 
@@ -55,7 +55,7 @@ class Held:
 class VirtualWorld(Generic[P]):
     """Carries frames, and the news of ends, between processes.  A host is called by the name of its processes."""
 
-    def __init__(self, agenda: Agenda, network: Network, rng: Random) -> None:
+    def __init__(self, agenda: Agenda, network: SimulatedNetwork, rng: Random) -> None:
         self.agenda = agenda
         self.network = network
         self.rng = rng

@@ -21,8 +21,8 @@ from ..schedules.schedule import Schedule, stream
 from ..schedules.steps import COORDINATOR, Crash, Replay
 from .agenda import Agenda
 from .loop import MILLION, local_time
-from .member import Member
-from .network import CALM, Network
+from .member import SimulatedMember
+from .network import CALM, SimulatedNetwork
 from .outside import Finder, Wires
 from .story import Story
 from .virtual import VirtualWorld
@@ -37,7 +37,7 @@ def group_of(schedule: Schedule) -> str:
     return f"seed-{schedule.seed}"
 
 
-class World(VirtualWorld[Member]):
+class World(VirtualWorld[SimulatedMember]):
     """Plays one schedule.  `build` makes the stack of a member from its env; `at_moments` is faults.at_moments, which
     knows this module and is not known by it."""
 
@@ -47,7 +47,7 @@ class World(VirtualWorld[Member]):
         build: Callable[[Env], Stack],
         judge: Judge,
         *,
-        at_moments: Callable[[World, Member, Output], Output],
+        at_moments: Callable[[World, SimulatedMember, Output], Output],
         journals: bool = False,
         story: Story | None = None,
     ) -> None:
@@ -60,7 +60,7 @@ class World(VirtualWorld[Member]):
         self.judges_journals = journals or any(
             isinstance(action, Crash) and action.leaves == "unwritten" for action in schedule.actions
         )
-        super().__init__(Agenda(), Network(schedule.seed, schedule.weather), stream(schedule.seed, "world"))
+        super().__init__(Agenda(), SimulatedNetwork(schedule.seed, schedule.weather), stream(schedule.seed, "world"))
         self.config = Config(**schedule.config)
         self.births: dict[str, int] = {}  # how often each name was started
         self.wall_ahead: dict[str, int] = {}  # by how much the wall clock of a host was set ahead, or back
@@ -96,7 +96,7 @@ class World(VirtualWorld[Member]):
         self.changes += 1
         member.join()
 
-    def start_beside(self, name: str, *, stranger: bool) -> Member:
+    def start_beside(self, name: str, *, stranger: bool) -> SimulatedMember:
         """Another process begins under a name that is taken, or one with another profile."""
         member = self._live(name, beside=True)
         if stranger:
@@ -104,7 +104,7 @@ class World(VirtualWorld[Member]):
         member.join()
         return member
 
-    def _live(self, name: str, *, beside: bool) -> Member:
+    def _live(self, name: str, *, beside: bool) -> SimulatedMember:
         birth = self.births[name] = self.births.get(name, 0) + 1
         seed, now = self.schedule.seed, self.agenda.now
         digits = stream(seed, "life", name, birth).getrandbits(4 * INCARNATION_DIGITS)
@@ -114,7 +114,7 @@ class World(VirtualWorld[Member]):
         env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=True)
         env.contact, env.run_records = name, self.judges_journals  # else for nobody: the judge knows from events
         chance = stream(seed, "process", address.name, address.incarnation)
-        member = Member(self, address, env, self.build(env), habits, chance)
+        member = SimulatedMember(self, address, env, self.build(env), habits, chance)
         member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
         self.begins(member, beside=beside)
         if self.journals:
@@ -124,7 +124,7 @@ class World(VirtualWorld[Member]):
         self.tell(name, f"starts as {address}")
         return member
 
-    def gone(self, member: Member) -> None:
+    def gone(self, member: SimulatedMember) -> None:
         """The process of `member` ends: its kernel closes what it had open."""
         if not self.ends(member):
             return
@@ -137,7 +137,7 @@ class World(VirtualWorld[Member]):
         self.start(name)
         self.changes = changes
 
-    def crash(self, member: Member) -> None:
+    def crash(self, member: SimulatedMember) -> None:
         """The process of `member` ends in the middle of whatever it did."""
         member.ended = "crashed"
         self.changes += 1
@@ -147,7 +147,7 @@ class World(VirtualWorld[Member]):
 
     # -- the network
 
-    def send(self, process: Member, dest: Address, frames: Sequence[bytes]) -> None:
+    def send(self, process: SimulatedMember, dest: Address, frames: Sequence[bytes]) -> None:
         """`process` hands frames for `dest` to its kernel; some are kept for a replay, and one may be lost."""
         if (self._keeps_for or self.to_lose) and dest in process.routes:
             self._keep(process.address, dest, frames)
@@ -171,13 +171,13 @@ class World(VirtualWorld[Member]):
                 self.network.counters["replayed"] += 1
                 self.agenda.after(delay, self.arrives, sender, receiver, frame, True)
 
-    def trapped(self, member: Member, output: Output) -> Output:
+    def trapped(self, member: SimulatedMember, output: Output) -> Output:
         """The layers of `member` have left this in a turn: let the faults happen that waited for it."""
         return self.at_moments(self, member, output)
 
     # -- who is meant
 
-    def named(self, who: str) -> Member | None:
+    def named(self, who: str) -> SimulatedMember | None:
         """The living process that a schedule means by `who`."""
         if who != COORDINATOR:
             return self.running.get(who)
@@ -193,14 +193,14 @@ class World(VirtualWorld[Member]):
 
     # -- journals
 
-    def write(self, member: Member, records: Sequence[Record]) -> None:
+    def write(self, member: SimulatedMember, records: Sequence[Record]) -> None:
         """The records of a turn, or a mark, go to `member`'s journal."""
         if member.journal is not None:
             now, name = self.agenda.now, member.address.name
             wall = WALL_CLOCK + now + now * member.habits.wall_drift // MILLION + self.wall_ahead.get(name, 0)
             member.journal.write(plain_records(records), wall, now)
 
-    def mark(self, member: Member, kind: str, **fields: Any) -> None:
+    def mark(self, member: SimulatedMember, kind: str, **fields: Any) -> None:
         """A line that the world writes into `member`'s journal."""
         self.write(member, [(kind, member.env.view, fields)])
 
@@ -209,7 +209,7 @@ class World(VirtualWorld[Member]):
         for member in self.running.values():
             self.mark(member, kind, **fields)
 
-    def _mark_what_lasts(self, newborn: Member) -> None:
+    def _mark_what_lasts(self, newborn: SimulatedMember) -> None:
         """A life that begins while a fault lasts has not seen its mark: it gets one of its own."""
         lasting = self.network.troubles(self.agenda.now)
         others = self.running.values()
@@ -247,13 +247,13 @@ class World(VirtualWorld[Member]):
         for member in list(self.running.values()):
             member.heal()
 
-    def largest_side(self) -> list[Member]:
+    def largest_side(self) -> list[SimulatedMember]:
         """Those who are in the view that most are in.
 
         Sides that split stay apart, so only one of them can be what is there when all is quiet: the others end in the
         journals without that mark, as if they had been stopped.
         """
-        sides: dict[ViewId, list[Member]] = {}
+        sides: dict[ViewId, list[SimulatedMember]] = {}
         for member in self.running.values():
             if member.view is not None:
                 sides.setdefault(member.view.id, []).append(member)

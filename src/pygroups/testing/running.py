@@ -22,7 +22,7 @@ ENDING: Final = 60.0  # seconds of virtual time for what was canceled to end
 Result = TypeVar("Result")
 
 
-class Story:
+class RunningTest:
     """Plays one coroutine on `platform`."""
 
     def __init__(self, platform: MemoryPlatform, limit: int) -> None:
