@@ -233,20 +233,20 @@ def test_a_join_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_payloads_are_bytes_of_any_kind_and_of_limited_size(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
-        reader = await group.read("A")
+        reader = await group.read("A", config=Config(payload_max=70_000))
         changing = bytearray(b"mutable")
-        for payload in (b"", changing, memoryview(b"seen"), bytes(65_536)):
+        for payload in (b"", changing, memoryview(b"seen"), bytes(70_000)):
             await reader.channel.send(payload)
         changing[:] = b"changed"
         await until(lambda: len(reader.payloads) == 4)
-        assert reader.payloads == [b"", b"mutable", b"seen", bytes(65_536)]
+        assert reader.payloads == [b"", b"mutable", b"seen", bytes(70_000)]
         for wrong in ("text", 5, None, [b"x"]):
             with pytest.raises(UsageError, match="a payload is bytes"):
                 await reader.channel.send(wrong)  # type: ignore[arg-type]
-        with pytest.raises(UsageError, match=r"65,537 bytes; the limit is 65,536"):
-            await reader.channel.send(bytes(65_537))
-        with pytest.raises(UsageError, match="65,537"):
-            reader.channel.send_nowait(bytes(65_537))
+        with pytest.raises(UsageError, match=r"70,001 bytes; the limit is 70,000"):
+            await reader.channel.send(bytes(70_001))
+        with pytest.raises(UsageError, match="70,001"):
+            reader.channel.send_nowait(bytes(70_001))
         await reader.channel.send(b"and on it goes", until="delivered")
 
     in_a_group(tmp_path, story)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pygroups import Channel, Message, NotSent, Timeout, UsageError, View, WouldBlock, WouldDeadlock
+from pygroups import Channel, Message, NotSent, Timeout, View, WouldBlock, WouldDeadlock
 from pygroups.core.limits import Config
 from tests.channel.socket_group import Group, Reader, in_a_group, until
 
@@ -154,15 +154,25 @@ def test_a_reader_that_sends_with_too_much_unread_is_told(tmp_path: Path) -> Non
     in_a_group(tmp_path, story)
 
 
-def test_no_payload_is_larger_than_a_window(tmp_path: Path) -> None:
+def test_a_payload_may_be_larger_than_the_window(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
         config = Config(window=16 << 10, run_bytes=16 << 10)
-        reader = await group.read("A", config=config)
-        for _ in range(3):
-            await reader.channel.send(bytes(16 << 10))
-        await until(lambda: len(reader.payloads) == 3)
-        with pytest.raises(UsageError):
-            await reader.channel.send(bytes((16 << 10) + 1))
+        first, second = await group.read("A", config=config), await group.read("B", config=config)
+        await until(lambda: len(first.channel.view.members) == 2)
+        sizes = (16 << 10, 17 << 10, 3 << 20, 5, 1 << 20)
+        for size in sizes:
+            await first.channel.send(bytes(size))
+        await until(lambda: len(first.payloads) == len(second.payloads) == len(sizes))
+        assert [len(payload) for payload in second.payloads] == list(sizes)
+        await until(lambda: first.channel.stats()["window"]["free"] == 16 << 10)
+        assert first.channel.send_nowait(bytes(3 << 20)) == 6, "an empty window takes any payload"
+        with pytest.raises(WouldBlock):
+            first.channel.send_nowait(b"x")
+        await until(lambda: len(second.payloads) == 6)
+        for size in sizes:
+            await first.channel.send(bytes(size), to=second.channel.address)
+        await until(lambda: len(second.payloads) == 6 + len(sizes))
+        assert [len(payload) for payload in second.payloads[6:]] == list(sizes)
 
     in_a_group(tmp_path, story)
 

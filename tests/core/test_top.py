@@ -129,12 +129,19 @@ def test_where_everybody_counts_a_delivery_here_does_not_end_a_flight() -> None:
     assert [run.first for run in bench.cut()] == [2]
 
 
-def test_the_largest_payload_fits_a_run_and_a_larger_one_is_refused() -> None:
-    bench = Bench(run_bytes=1_000, window=100_000)
-    assert bench.top.accept(bytes(1_000)) == 1
-    with pytest.raises(UsageError, match="the payload has 1,001 bytes; the limit is 1,000"):
-        bench.top.accept(bytes(1_001))
+def test_the_largest_payload_is_accepted_and_a_larger_one_is_refused() -> None:
+    bench = Bench(run_bytes=1_000, payload_max=5_000, window=100_000)
+    assert bench.top.accept(bytes(5_000)) == 1
+    with pytest.raises(UsageError, match="the payload has 5,001 bytes; the limit is 5,000"):
+        bench.top.accept(bytes(5_001))
     assert bench.top.accept(b"x") == 2, "what was refused has used no number"
+
+
+def test_a_payload_that_is_larger_than_a_run_is_alone_in_its_run() -> None:
+    bench = Bench(run_bytes=1_000, window=100_000, runs_in_flight=9)
+    for size in (10, 1_000, 1_001, 5_000, 10, 10):
+        bench.top.accept(bytes(size))
+    assert [(run.first, run.count) for run in bench.cut()] == [(1, 1), (2, 1), (3, 1), (4, 1), (5, 2)]
 
 
 def test_without_a_view_multicasts_wait_and_go_with_the_first_one() -> None:

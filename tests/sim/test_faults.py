@@ -384,7 +384,7 @@ STRANGE_STEPS: tuple[tuple[dict[str, object], str], ...] = (
     ({"type": "cut", "side": ["A", "follower"], "lasts": 5}, "means 'follower'"),
     ({"type": "ring", "order": ["A", "Z"], "lasts": 5}, "means 'Z'"),
     ({"type": "jump", "who": "A", "by": 10**20}, "by"),
-    ({"type": "send", "who": "A", "count": 1, "size": 70_000}, "the limit is 65,536"),
+    ({"type": "send", "who": "A", "count": 1, "size": 70_000_000}, "the limit is 67,108,864"),
     ({"type": "flap", "who": "A", "times": 10**7, "down": 5, "up": 5}, "times"),
     ({"type": "pause", "who": "A", "lasts": 5, "at": 6 * SECOND}, "after heal_at"),
 )

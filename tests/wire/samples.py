@@ -116,6 +116,11 @@ def runs(draw: st.DrawFn) -> Run:
     stack = tuple(draw(st.lists(heads, min_size=1, max_size=3)))
     if draw(st.booleans()):
         return Run(src, dest, stack)
-    payloads = draw(st.lists(st.binary(max_size=80), min_size=1, max_size=5))
     first = draw(st.integers(1, (1 << 62) - RUN_MESSAGES_MAX))
-    return Run(src, dest, stack, draw(addresses), first, draw(st.integers(0, 9)), len(payloads), pack(payloads))
+    index = draw(st.integers(0, 9))
+    if index:  # a piece of a payload
+        return Run(
+            src, dest, stack, draw(addresses), first, index, draw(st.integers(0, 1)), draw(st.binary(min_size=1))
+        )
+    payloads = draw(st.lists(st.binary(max_size=80), min_size=1, max_size=5))
+    return Run(src, dest, stack, draw(addresses), first, 0, len(payloads), pack(payloads))

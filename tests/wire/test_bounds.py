@@ -92,7 +92,7 @@ LENGTHS: dict[str, tuple[int, Callable[[int], object]]] = {
         NUMBER_MAX,
         lambda n: packed(wire_run(ALIVE, origin=["A", "0"], first=n, count=1, body=b"x")),
     ),
-    "a piece's index": (NUMBER_MAX, lambda n: packed([None, 0, n, 0, [ALIVE], b""])),
+    "a piece's index": (NUMBER_MAX, lambda n: packed([["A", "0"], 1, n, 0, [ALIVE], b"x"])),
     "a ballot's number": (NUMBER_MAX, lambda n: packed(wire_run([1, [n, ["A", "0"]]]))),
     "members of a view": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(view=view(n))]))),
     "sides of a proposal": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side()] * n)]))),
@@ -142,7 +142,7 @@ def test_a_limit_is_taken_and_one_above_is_not(what: str) -> None:
 def test_numbers_beyond_all_bounds_are_refused(what: str, number: int) -> None:
     packets: dict[str, Callable[[int], bytes]] = {
         "a number": lambda n: packed(wire_run(ALIVE, origin=["A", "0"], first=n, count=1, body=b"x")),
-        "a piece's index": lambda n: packed([None, 0, n, 0, [ALIVE], b""]),
+        "a piece's index": lambda n: packed([["A", "0"], 1, n, 0, [ALIVE], b"x"]),
         "a ballot's number": lambda n: packed(wire_run([1, [n, ["A", "0"]]])),
         "messages in a run": lambda n: packed(wire_run(ALIVE, origin=["A", "0"], first=1, count=n, body=b"x")),
     }

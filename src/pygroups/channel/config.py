@@ -10,6 +10,7 @@ from pygroups.core.errors import UsageError
 from pygroups.core.limits import SECOND
 from pygroups.core.limits import Config as Limits
 
+SIZES: Final = ("payload_max", "run_bytes", "window", "queue_max", "datagram", "link_bytes")
 TIMES: Final = (
     "heartbeat",
     "heartbeat_timeout",
@@ -31,13 +32,15 @@ def _seconds(name: str) -> float:
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Limits and timeouts of one member.  Sizes are in bytes, times in seconds.
 
-    All members of a group need equal `run_bytes` and `window`; the group refuses a member with other values.
+    All members of a group need equal `payload_max`, `run_bytes` and `window`; the group refuses a member with other
+    values.
     `internal`: the limits of the layers and drivers, with times in microseconds.  They are not part of the public
     interface, and can change with each version.  Raises UsageError for invalid values, and for values that contradict
     each other.
     """
 
-    run_bytes: int = _DEFAULT.run_bytes  # the largest payload
+    payload_max: int = _DEFAULT.payload_max  # the largest payload
+    run_bytes: int = _DEFAULT.run_bytes  # of messages that travel as one; a larger payload travels in pieces
     window: int = _DEFAULT.window  # the most unread own messages; when it is full, `send` waits
     queue_max: int = _DEFAULT.queue_max  # the most unread events while the reading task waits in `send`
     datagram: int = _DEFAULT.datagram  # over UDP: the largest packet, without the headers of IP and UDP
@@ -67,7 +70,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     def limits(self) -> Limits:
         """The same limits for the layers and drivers, with times in whole microseconds."""
-        sizes = {name: getattr(self, name) for name in ("run_bytes", "window", "queue_max", "datagram", "link_bytes")}
+        sizes = {name: getattr(self, name) for name in SIZES}
         times = {name: round(getattr(self, name) * SECOND) for name in TIMES}
         return msgspec.structs.replace(self.internal, **sizes, **times)
 

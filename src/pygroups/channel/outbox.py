@@ -68,7 +68,7 @@ class Outbox:
         self.guard = guard
         self.credit = SHUT
         self.closed: str | None = "the channel has not joined its group: use it inside `async with`"
-        self.limit = top.env.config.run_bytes
+        self.limit = top.env.config.payload_max
         self.window = top.env.config.window
         self.quarter = self.window // 4
         self.ended: str | None = None  # the reason why no message arrives any more
@@ -168,8 +168,8 @@ class Outbox:
 
     def _take(self, size: int, to: Address | None) -> bool:
         if to is not None:
-            return to not in self.lines and size <= self.top.room(to)
-        if size > self.credit:
+            return to not in self.lines and min(size, self.window) <= self.top.room(to)
+        if min(size, self.window) > self.credit:
             return False
         self.credit -= size
         return True

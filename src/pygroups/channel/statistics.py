@@ -47,9 +47,11 @@ def memory_bound(session: Session) -> int:
     multicasts), and once in the queue of each peer's connection.  Each member also has at most one window of unread
     messages to this member alone, and this member has one such window to each of them.  Unread events can grow to
     `queue_max` while the reading task sends or a state is loaded.  Incomplete frames take at most `receive_bytes`.
+    Of each origin a payload in pieces can be collected here, and occupy its size once more while it is joined.
     """
     config = session.options.limits
     members = 1 if session.view is None else len(session.view.members)
     everybody = members * config.window
     links = (members - 1) * min(everybody, config.link_bytes)
-    return 5 * everybody + config.window + links + config.queue_max + config.receive_bytes
+    collected = 2 * (members + 1) * config.payload_max
+    return 5 * everybody + config.window + links + config.queue_max + config.receive_bytes + collected

@@ -50,8 +50,7 @@ class JoinOptions:
     discovery
         dir:/path, another folder in which members find each other.
     transport
-        tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same. Over udp a message has at most
-        1,120 bytes.
+        tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same.
     """
 
     name: str | None = None

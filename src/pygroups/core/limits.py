@@ -36,7 +36,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     # must agree
-    run_bytes: int = 64 << 10  # a run is full at this size; also the largest payload
+    run_bytes: int = 64 << 10  # a run is full at this size; a larger payload travels in pieces of this size
+    payload_max: int = 64 << 20  # the largest payload
     window: int = 1 << 20  # own multicasts that some other member has not consumed; per receiver the same for unicasts
 
     # each member for itself
@@ -100,7 +101,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     def fingerprint(self) -> str:
         """The values that must be equal at all members of a group."""
-        return f"run_bytes={self.run_bytes} window={self.window}"
+        return f"run_bytes={self.run_bytes} payload_max={self.payload_max} window={self.window}"
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -113,5 +114,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"config state_chunk={self.state_chunk} is above the wire's limit of {BODY_MAX // 2}")
         if self.marks_max > MARKS_MAX - MEMBERS_MAX:
             raise UsageError(f"config marks_max={self.marks_max} is above the limit of {MARKS_MAX - MEMBERS_MAX}")
+        if self.payload_max < self.run_bytes:
+            raise UsageError(f"config payload_max={self.payload_max} is below run_bytes={self.run_bytes}")
         if self.window < self.run_bytes:
             raise UsageError(f"config window={self.window} holds no full run (run_bytes={self.run_bytes})")

@@ -49,6 +49,17 @@ class Run(msgspec.Struct, frozen=True, eq=False):
         """The number after the last payload of this run."""
         return self.first + self.count
 
+    def columns(self) -> dict[str, object]:
+        """The journal's columns that identify a run of payloads."""
+        assert self.origin is not None
+        return {
+            "origin": self.origin.name,
+            "origin_incarnation": self.origin.incarnation,
+            "first": self.first,
+            "count": self.count,
+            "bytes": len(self.body),
+        }
+
     @property
     def head(self) -> object:
         """The head that was pushed last, or None."""

@@ -111,16 +111,19 @@ class Top(Layer):
         opened = self.open if to is None else self._to_one(to)
         size = opened.size + entry
         if size > self.run_limit or len(opened.payloads) == RUN_MESSAGES_MAX:
-            if entry > self.run_limit:
-                limit = self.env.config.run_bytes
+            limit = self.env.config.payload_max
+            if len(payload) > limit:
                 raise UsageError(f"the payload has {len(payload):,} bytes; the limit is {limit:,}: send it in parts")
-            if not self.stopped:  # after the end no layer takes a run; Left.unknown or Undelivered reports the payload
+            if opened.payloads and not self.stopped:  # after the end Left.unknown or Undelivered reports them
                 self._cut(opened, to)
                 size = entry
         payloads = opened.payloads
         payloads.append(payload)
         opened.size = size
-        return opened.first + len(payloads) - 1
+        number = opened.first + len(payloads) - 1
+        if entry > self.run_limit and not self.stopped:
+            self._cut(opened, to)  # a payload that travels in pieces is alone in its run
+        return number
 
     def _to_one(self, to: Address) -> ToOne:
         opened = self.unicasts.get(to)
@@ -291,7 +294,7 @@ class Top(Layer):
         self._tell_reached()  # first, so that a `send` that waits for a delivered message does not raise Unknown
         env = self.env
         for run in self.flight:
-            env.record("undelivered", **_who(run))
+            env.record("undelivered", **run.columns())
         env.record_drops()
         env.record("stop", reason=event.reason, detail=event.detail, gauges=env.gauges())
         env.journaling = False  # `stop` is the last record
@@ -332,18 +335,6 @@ class Top(Layer):
         return {"unsent": unsent, "in_flight": len(self.flight)}
 
 
-def _who(run: Run) -> dict[str, object]:
-    """The journal's columns that identify a run."""
-    assert run.origin is not None
-    return {
-        "origin": run.origin.name,
-        "origin_incarnation": run.origin.incarnation,
-        "first": run.first,
-        "count": run.count,
-        "bytes": len(run.body),
-    }
-
-
 def _what(run: Run) -> dict[str, object]:
     """The journal's columns that identify a run, and the checksum of its body."""
-    return {**_who(run), "checksum": checksum(run.body)}
+    return {**run.columns(), "checksum": checksum(run.body)}

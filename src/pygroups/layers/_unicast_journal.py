@@ -16,22 +16,13 @@ TO_SELF: Final = 0  # the connection id, in the journal, of what a member sends 
 
 def is_own(run: Run) -> bool:
     """Whether an application sent the run: it is journaled, and reported when it is given up."""
-    return run.count > 0 and not run.heads
-
-
-def identity(run: Run) -> dict[str, object]:
-    """The journal's columns that say which run it is."""
-    assert run.origin is not None
-    return {
-        "origin": run.origin.name,
-        "origin_incarnation": run.origin.incarnation,
-        "first": run.first,
-        "count": run.count,
-        "bytes": len(run.body),
-    }
+    return run.origin is not None and not run.heads
 
 
 def record(env: Env, kind: str, run: Run, receiver: Address, conn: int) -> None:
-    """Write down that the run was sent or delivered, if an application sent it; both ends write the same columns."""
-    if env.journaling and is_own(run):
-        env.record(kind, **identity(run), checksum=checksum(run.body), peer=receiver, connection=conn)
+    """Write down that the run was sent or delivered, if an application sent it; both ends write the same columns.
+
+    Of the pieces of a message only the last one is written down.
+    """
+    if env.journaling and run.count and is_own(run):
+        env.record(kind, **run.columns(), checksum=checksum(run.body), peer=receiver, connection=conn)

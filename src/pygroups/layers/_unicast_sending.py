@@ -10,7 +10,7 @@ from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run, Tracked
 
 from ._unicast_heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
-from ._unicast_journal import identity, is_own, record
+from ._unicast_journal import is_own, record
 from ._unicast_lanes import Outbox, OutLane
 from ._unicast_peers import Peers
 
@@ -34,7 +34,7 @@ class Sending:
         box = self.outboxes.get(dest) or self._open(dest, run)
         if box is None:
             return
-        which = DATA if run.count else CONTROL
+        which = CONTROL if run.origin is None else DATA
         lane = box.lanes[which]
         seq = lane.next
         if lane.low == seq:
@@ -171,7 +171,8 @@ class Sending:
         other layers."""
         own = [run for run in runs if is_own(run)]
         for run in own:
-            self.env.record("undelivered", **identity(run), peer=peer, connection=conn)
+            if run.count:  # FRAGMENTATION reports a message of which only some pieces were sent
+                self.env.record("undelivered", **run.columns(), peer=peer, connection=conn)
         if own:
             self.layer.above.append(Undelivered(peer, range(own[0].first, own[-1].next)))
         return [run for run in runs if not is_own(run)]

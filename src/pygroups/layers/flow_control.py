@@ -38,16 +38,23 @@ class Read(msgspec.Struct, array_like=True, tag=87):
 class Sent:
     """The own runs in one window, oldest first."""
 
-    __slots__ = ("asked", "freed_bytes", "runs", "unasked_bytes", "window_bytes")
+    __slots__ = ("asked", "freed_bytes", "pieces_bytes", "runs", "unasked_bytes", "window_bytes")
 
     def __init__(self) -> None:
         self.runs: deque[tuple[int, int]] = deque()  # the number after the run's last, and its bytes
         self.window_bytes = 0
         self.freed_bytes = 0  # of all own runs so far, those out of the window
         self.unasked_bytes = 0  # of those in it, those of which the receiver was not asked yet
+        self.pieces_bytes = 0  # of a message of which only some pieces were sent: see FRAGMENTATION
 
     def enter(self, run: Run) -> None:
+        """A run was sent.  A message in pieces enters with its last piece; its first one may come again."""
         size = len(run.body)
+        if run.index:
+            size += 0 if run.index == 1 else self.pieces_bytes
+            self.pieces_bytes = 0 if run.count else size
+            if not run.count:
+                return
         self.runs.append((run.first + run.count, size))
         self.window_bytes += size
         self.unasked_bytes += size
@@ -94,7 +101,7 @@ class FlowControl(Layer):
 
     def down(self, run: Run) -> None:
         self.below.append(run)
-        if not run.count:
+        if run.origin is None:
             return
         if run.dest is None:
             self.multicasts.enter(run)

@@ -132,7 +132,7 @@ class Flush(Layer):
         forget_outside(self.marks, event.view.members, self.env.config.marks_max)
         self.below.append(Installed(event.view.id, dict(self.marks)))
         self.above.append(event)
-        waiting = self.waiting
+        waiting = [run for run in self.waiting if not run.index]  # pieces go again from the first: see FRAGMENTATION
         if waiting:
             self.env.count("runs for the next view", len(waiting))
         self.ballot, self.waiting, self.fetching = None, [], {}

@@ -81,7 +81,7 @@ class Nakack(Layer):
     # -- sending
 
     def down(self, run: Run) -> None:
-        if run.dest is not None or not run.count:
+        if run.dest is not None or run.origin is None:
             self.below.append(run)
             return
         env, streams = self.env, self.streams

@@ -15,6 +15,7 @@ from .discovery import Discovery
 from .failure import Failure
 from .flow_control import FlowControl
 from .flush import Flush
+from .fragmentation import Fragmentation
 from .gms.layer import Gms
 from .nakack import Nakack
 from .sequencer import Sequencer
@@ -48,13 +49,13 @@ PROFILES: Final = {
     for profile in (
         Profile(
             "fifo",
-            (StateTransfer, FlowControl, Flush, Stable, Nakack, *_GROUND),
+            (StateTransfer, Fragmentation, FlowControl, Flush, Stable, Nakack, *_GROUND),
             "everywhere",
             "each sender's messages in order, no loss, no repeat; virtual synchrony",
         ),
         Profile(
             "total",
-            (StateTransfer, FlowControl, Sequencer, Flush, Stable, Nakack, *_GROUND),
+            (StateTransfer, Fragmentation, FlowControl, Sequencer, Flush, Stable, Nakack, *_GROUND),
             "here",
             "one order for all members of a view; virtual synchrony",
         ),

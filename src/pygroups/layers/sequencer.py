@@ -77,7 +77,7 @@ class Early:
 class Sequencer(Layer):
     """One order for all members of a view."""
 
-    __slots__ = ("blocked", "early", "forward_table", "queues", "received", "view")
+    __slots__ = ("blocked", "early", "forward_table", "pieces", "queued", "queues", "received", "view")
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "VIRTUAL_SYNCHRONY"})
     gives: ClassVar[frozenset[str]] = frozenset({"TOTAL"})
@@ -87,18 +87,21 @@ class Sequencer(Layer):
         super().__init__(env)
         self.view: AgreedView | None = None
         self.blocked = False  # the view is on its way out: whatever is ordered now would be lost with it
-        self.forward_table: dict[int, Run] = {}  # own runs not yet delivered here, by first number, oldest first
+        # Own runs not yet delivered here, by first number and index, oldest first.
+        self.forward_table: dict[tuple[int, int], Run] = {}
         self.received: Marks = {}  # per origin, also of former members, the next number not yet delivered
+        self.pieces: dict[Address, int] = {}  # per origin, how many pieces of that message were delivered
+        self.queued: dict[Address, tuple[int, int]] = {}  # at the coordinator: the last piece of each origin in a queue
         self.queues: dict[Address, deque[Run]] = {}  # at the coordinator: what waits to be ordered, by origin
         self.early = self._no_early()
 
     # -- sending
 
     def down(self, run: Run) -> None:
-        if run.dest is not None or not run.count:
+        if run.dest is not None or run.origin is None:
             self.below.append(run)
             return
-        self.forward_table[run.first] = run
+        self.forward_table[run.first, run.index] = run
         if self.view is not None and not self.blocked:
             self._ask(self.view, run)
 
@@ -127,10 +130,20 @@ class Sequencer(Layer):
 
     def _queue(self, run: Run) -> None:
         assert run.origin is not None
+        if run.index and not self._follows(run.origin, run):
+            self.env.drop("forward behind a hole")  # STABLE below would count it; its sender sends all of them again
+            return
         queue = self.queues.get(run.origin)
         if queue is None:
             queue = self.queues[run.origin] = deque()
         queue.append(run)
+
+    def _follows(self, origin: Address, piece: Run) -> bool:
+        """Whether the piece before this one was the last one queued.  The first one may come again."""
+        if piece.index > 1 and self.queued.get(origin) != (piece.first, piece.index - 1):
+            return False
+        self.queued[origin] = (piece.first, piece.index)
+        return True
 
     def end_turn(self) -> None:
         """Order what came in this turn, one run of each origin in turn; own runs wait in the same queues."""
@@ -168,9 +181,14 @@ class Sequencer(Layer):
         if run.first > expected:
             self.env.drop("hole in an origin's order")  # behind a Forward that was refused; everybody drops the same
             return
+        if run.index and run.index != self.pieces.get(run.origin, 0) + 1:
+            self.env.drop("piece ordered twice")  # the coordinator ordered it, and its sender was asked to send again
+            return
         self.received[run.origin] = run.next
+        if run.index:
+            self.pieces[run.origin] = 0 if run.count else run.index
         if run.origin == self.env.me:
-            self.forward_table.pop(run.first, None)
+            self.forward_table.pop((run.first, run.index), None)
         self.above.append(run)
 
     def _on_forward(self, head: Forward, run: Run) -> None:
@@ -210,6 +228,8 @@ class Sequencer(Layer):
 
     def _install(self, event: NewView) -> None:
         self.view, self.blocked, self.queues = event.view, False, {}
+        self.queued, self.pieces = {}, {}
+        self.forward_table = {key: run for key, run in self.forward_table.items() if not run.index}  # see FRAGMENTATION
         if event.starts is not None:
             self.received = dict(event.starts)
         forget_outside(self.received, event.view.members, self.env.config.marks_max)

@@ -112,8 +112,10 @@ class Codec:
         dest = me if packet.dest else None
         runs = []
         for wire in packet.runs:
-            whole = wire.count > 0
-            if whole != (wire.origin is not None) or whole != (wire.first > 0) or whole != bool(wire.body):
+            whole = wire.origin is not None  # it has payloads, or a piece of one
+            if whole != (wire.count > 0 or wire.index > 0) or whole != (wire.first > 0) or whole != bool(wire.body):
+                raise PeerError("malformed run")
+            if wire.index and wire.count > 1:
                 raise PeerError("malformed run")
             if not whole and not wire.heads:
                 raise PeerError("empty run")

@@ -73,11 +73,7 @@ class Answers:
         if env.journaling and stored.origin is not None:
             env.record(
                 "retransmit",
-                origin=stored.origin.name,
-                origin_incarnation=stored.origin.incarnation,
-                first=stored.first,
-                count=stored.count,
-                bytes=len(stored.body),
+                **stored.columns(),
                 peer=asker,
                 stream=name,
                 seq=seq,

@@ -98,7 +98,7 @@ class ViewStreams:
         return None
 
     def _hand_up(self, name: Address, seq: int, run: Run) -> None:
-        if run.count:
+        if run.origin is not None:
             self.layer.above.append(run.placed(name, seq))
         else:
             self.layer.env.count("runs without payload")  # numbered, and nothing for the layers above

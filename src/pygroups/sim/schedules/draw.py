@@ -271,6 +271,9 @@ def _one_of(rng: Random, weights: dict[str, int]) -> str:
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
+PIECES: Final = 0.02  # of the orders to send: one payload that is larger than a run
+
+
 def _sends(
     rng: Random, names: Sequence[str], until: int, heal_at: int, config: dict[str, int], wish: Wish
 ) -> list[Action]:
@@ -284,6 +287,8 @@ def _sends(
     while left > 0:
         count = rng.choice([1, 1, 1, 2, 5, 20])
         size = rng.randint(10, min(200, large)) if rng.random() < 0.97 else rng.randint(min(200, large), large)
+        if rng.random() < PIECES:
+            count, size = 1, rng.randint(large, 6 * large)
         at = rng.randrange(FORMATION // 2, until)
         to = rng.choice(names) if rng.random() < 0.1 else None
         who = to if to is not None and rng.random() < 0.2 else rng.choice(senders)  # also to oneself

@@ -174,8 +174,8 @@ def _check_names(schedule: Schedule) -> None:
 
 
 def _check_steps(schedule: Schedule) -> None:
-    """UsageError for a payload that no run holds, and for a fault after everything has healed: it would never end."""
-    largest = Config(**schedule.config).run_bytes
+    """UsageError for a payload that is too large, and for a fault after everything has healed: it would never end."""
+    largest = Config(**schedule.config).payload_max
     if schedule.for_good and not schedule.stays:
         raise UsageError("in the schedule faults stay for good, and stays is 0: nothing would be judged")
     for number, step in enumerate(schedule.actions, 1):

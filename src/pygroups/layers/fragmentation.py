@@ -1,0 +1,268 @@
+"""FRAGMENTATION: a payload that is larger than a run travels in pieces, each a run of its own, and arrives whole.
+
+All pieces carry the number of their message, and an index from 1.  The last piece counts as one message, the others as
+none.  An origin sends one large payload at a time to each destination, and nothing after it until its last piece has
+arrived here (a multicast) or was handed down (a message to one member).  A view that ends before that drops the pieces
+at every member, and the origin sends all of them again in the next view.  Note: docs/layers/fragmentation.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+from msgspec import Meta
+
+from pygroups.core.address import Address
+from pygroups.core.events import Block, Event, Excluded, Leave, NewView, Undelivered
+from pygroups.core.layer import Env, Layer
+from pygroups.core.limits import ENTRY_BYTES
+from pygroups.core.run import Run
+
+OUTSIDERS_MAX: Final = 16  # messages of origins outside the view that are collected at once
+Number = Annotated[int, Meta(ge=1, le=1 << 62)]
+
+
+class PiecesHere(msgspec.Struct, array_like=True, tag=96):
+    """Receiver to origin: these pieces of your message have arrived, so you may send as many again."""
+
+    message: Number
+    upto: Number  # the index of the last of them
+    alone: bool  # the message is to this receiver alone
+
+
+class Outgoing:
+    """What goes to one destination: a large run, of which pieces are on their way, and the runs behind it."""
+
+    __slots__ = ("arrived", "behind", "pieces", "run", "sent")
+
+    def __init__(self, run: Run, size: int) -> None:
+        self.run = run
+        self.pieces = -(-len(run.body) // size)
+        self.sent = 0  # pieces handed down
+        self.arrived: dict[Address, int] = {}  # at each receiver, as far as it said
+        self.behind: deque[Run] = deque()
+
+    def begin_again(self) -> None:
+        """All pieces were dropped."""
+        self.sent, self.arrived = 0, {}
+
+    def lowest(self, receivers: Iterable[Address]) -> int:
+        """How many pieces have arrived at all of these."""
+        return min([self.arrived.get(receiver, 0) for receiver in receivers], default=self.pieces)
+
+    def piece(self, index: int, size: int) -> Run:
+        """Piece number `index`, from 1, of at most `size` bytes."""
+        run, low = self.run, (index - 1) * size
+        count = 1 if index == self.pieces else 0
+        return Run(run.src, run.dest, (), run.origin, run.first, index, count, run.body[low : low + size])
+
+
+class Incoming:
+    """The pieces of one message that have arrived: a beginning of it."""
+
+    __slots__ = ("bodies", "first", "size")
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.bodies: list[bytes] = []
+        self.size = 0
+
+
+class Fragmentation(Layer):
+    """See the module."""
+
+    __slots__ = ("ahead", "blocked", "incoming", "largest", "leave", "outgoing", "receivers", "size")
+
+    needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "BLOCK_AT_VIEW"})
+    gives: ClassVar[frozenset[str]] = frozenset({"ANY_SIZE"})
+    heads: ClassVar[tuple[type, ...]] = (PiecesHere,)
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        config = env.config
+        self.size = config.run_bytes + 2 * ENTRY_BYTES  # of a piece, and of the largest run that is not cut
+        self.largest = config.payload_max + 2 * ENTRY_BYTES
+        self.ahead = max(2, config.window // self.size)  # pieces on their way that some receiver has not confirmed
+        self.receivers: tuple[Address, ...] = ()  # the other members of the view
+        self.blocked = True  # no view, or one that is about to end
+        self.outgoing: dict[Address | None, Outgoing] = {}  # by destination; None: all members
+        self.incoming: dict[tuple[Address, bool], Incoming] = {}  # by origin, and whether it is to this member alone
+        self.leave: Leave | None = None  # the application leaves: passed on when no piece to one member waits here
+
+    # -- sending
+
+    def down(self, run: Run) -> None:
+        if run.origin is None or run.heads:
+            self.below.append(run)  # another layer's
+            return
+        box = self.outgoing.get(run.dest)
+        if box is not None:
+            box.behind.append(run)
+        elif len(run.body) <= self.size:
+            self.below.append(run)
+        else:
+            self._begin(run)
+
+    def _begin(self, run: Run) -> None:
+        self.env.count("payloads sent in pieces")
+        self.outgoing[run.dest] = Outgoing(run, self.size)
+        self._go_on(run.dest)
+
+    def _go_on(self, dest: Address | None) -> None:
+        """Hand down the pieces that may leave now."""
+        box = self.outgoing[dest]
+        if dest is None and self.blocked:
+            return  # all of them leave again in the next view
+        if dest == self.env.me:
+            upto = box.pieces
+        else:
+            upto = min(box.pieces, self.ahead + box.lowest(self.receivers if dest is None else (dest,)))
+        while box.sent < upto:
+            box.sent += 1
+            self.below.append(box.piece(box.sent, self.size))
+        if dest is not None and box.sent == box.pieces:
+            self._finished(dest)  # UNICAST2 brings them, or reports the message
+
+    def _finished(self, dest: Address | None) -> None:
+        """The large run is through: those behind it leave, up to the next large one."""
+        behind = self.outgoing.pop(dest).behind
+        while behind:
+            run = behind.popleft()
+            self.down(run)
+            box = self.outgoing.get(dest)
+            if box is not None:
+                box.behind.extend(behind)
+                return
+        self._leave_if_all_left()
+
+    def on_pieces_here(self, here: PiecesHere, receiver: Address) -> None:
+        dest = receiver if here.alone else None
+        box = self.outgoing.get(dest)
+        if box is None or box.run.first != here.message:
+            return  # it was the last one, or of a view before
+        if here.upto > box.sent:
+            self.env.drop("pieces that were not sent")
+            return
+        box.arrived[receiver] = max(here.upto, box.arrived.get(receiver, 0))
+        self._go_on(dest)
+
+    # -- receiving
+
+    def up(self, run: Run) -> None:
+        head = run.head
+        if isinstance(head, PiecesHere):
+            self.on_pieces_here(head, run.src)
+        elif run.index and not run.heads:
+            self._collect(run)
+        else:
+            self.above.append(run)
+
+    def _collect(self, run: Run) -> None:
+        assert run.origin is not None
+        key = (run.origin, run.dest is not None and run.stream is None)
+        if run.index == 1:
+            self._make_room(run.origin)
+            self.incoming[key] = Incoming(run.first)
+        message = self.incoming.get(key)
+        if message is None or message.first != run.first or len(message.bodies) + 1 != run.index:
+            self.env.drop("piece out of place")
+            self.incoming.pop(key, None)
+            return
+        message.bodies.append(run.body)
+        message.size += len(run.body)
+        if message.size > self.largest:
+            self.env.drop("payload too large")
+            del self.incoming[key]
+        elif run.count:
+            del self.incoming[key]
+            self._whole(run, b"".join(message.bodies))
+        elif run.origin != self.env.me and run.index % max(1, self.ahead // 4) == 0:
+            self.tell(run.origin, PiecesHere(run.first, run.index, key[1]))
+
+    def _make_room(self, origin: Address) -> None:
+        """A leaver's last message may come from outside the view; of such messages only a few are collected at once."""
+        if origin in self.receivers or origin == self.env.me:
+            return
+        outside = [key for key in self.incoming if key[0] not in self.receivers and key[0] != self.env.me]
+        if len(outside) >= OUTSIDERS_MAX:
+            self.env.drop("pieces of too many outsiders")
+            del self.incoming[outside[0]]
+
+    def _whole(self, last: Run, body: bytes) -> None:
+        """Hand up the message at the place of its last piece."""
+        self.above.append(
+            Run(last.src, last.dest, last.heads, last.origin, last.first, 0, 1, body, last.stream, last.seq)
+        )
+        box = self.outgoing.get(None)
+        if last.origin == self.env.me and last.dest is None and box is not None and box.run.first == last.first:
+            self._finished(None)
+
+    # -- membership
+
+    def down_event(self, event: Event) -> None:
+        if isinstance(event, Leave):
+            self.leave = event
+            self._leave_if_all_left()
+        else:
+            self.below.append(event)
+
+    def _leave_if_all_left(self) -> None:
+        if self.leave is not None and not self.outgoing:
+            self.below.append(self.leave)
+            self.leave = None
+
+    def up_event(self, event: Event) -> None:
+        if isinstance(event, Block):
+            self.blocked = True
+        elif isinstance(event, Excluded):
+            self._end()
+        elif isinstance(event, Undelivered):
+            self._give_up(event.to, event.numbers)
+            return
+        self.above.append(event)
+        if isinstance(event, NewView):
+            self._install(event.view.members)
+
+    def _install(self, members: tuple[Address, ...]) -> None:
+        """No piece of a multicast comes over from the view before."""
+        self.blocked = False
+        self.receivers = tuple(member for member in members if member != self.env.me)
+        self.incoming = {key: message for key, message in self.incoming.items() if key[1]}
+        for dest in [dest for dest in self.outgoing if dest is not None and dest not in members]:
+            self._give_up(dest, range(0))
+        box = self.outgoing.get(None)
+        if box is not None:
+            if box.sent:
+                self.env.count("payloads sent again from their first piece")
+            box.begin_again()
+            self._go_on(None)
+
+    def _give_up(self, dest: Address, numbers: range) -> None:
+        """Report to the application what `dest` will not get: `numbers`, and all that waits here."""
+        box = self.outgoing.pop(dest, None)
+        if box is not None:
+            held = [box.run, *box.behind]
+            for run in held:
+                self.env.record("undelivered", **run.columns(), peer=dest, connection=None)
+            numbers = range(numbers.start if numbers else held[0].first, held[-1].next)
+        if numbers:
+            self.above.append(Undelivered(dest, numbers))
+        self._leave_if_all_left()
+
+    def _end(self) -> None:
+        self.leave = None
+        for dest in list(self.outgoing):
+            if dest is not None:
+                self._give_up(dest, range(0))
+        self.blocked, self.outgoing, self.incoming = True, {}, {}
+
+    def gauges(self) -> dict[str, int]:
+        boxes = self.outgoing.values()
+        return {
+            "pieces_to_send": sum(box.pieces - box.sent for box in boxes),
+            "waiting": sum(len(box.behind) for box in boxes),
+            "collected_bytes": sum(message.size for message in self.incoming.values()),
+        }

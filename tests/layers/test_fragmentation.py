@@ -1,0 +1,217 @@
+"""FRAGMENTATION by hand.  In a whole stack: tests/scenarios/test_fragmentation.py."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from pygroups.core.address import Address
+from pygroups.core.events import Block, Event, Excluded, Leave, NewView, Undelivered
+from pygroups.core.layer import Env
+from pygroups.core.limits import ENTRY_BYTES, Config
+from pygroups.core.run import Run, pack
+from pygroups.core.view import AgreedView, ViewId
+from pygroups.layers.fragmentation import OUTSIDERS_MAX, Fragmentation, PiecesHere
+
+A, B, C = (Address(name, f"{number:016x}") for number, name in enumerate("ABC", 1))
+SIZE = 100 + 2 * ENTRY_BYTES  # of a piece
+AHEAD = 4
+
+
+def layer(me: Address = A, **config: int) -> Fragmentation:
+    config = {"run_bytes": 100, "window": AHEAD * SIZE, "payload_max": 5_000} | config
+    return Fragmentation(Env(me, 0, random.Random(1), Config(**config)))
+
+
+def viewed(*members: Address, me: Address = A, number: int = 1) -> Fragmentation:
+    one = layer(me)
+    view(one, *members, number=number)
+    return one
+
+
+def view(one: Fragmentation, *members: Address, number: int = 1) -> None:
+    agreed = AgreedView(ViewId(number, members[0]), members, ("x:1",) * len(members))
+    one.up_event(NewView(agreed, None, members, (), (), True, None))
+    one.above.clear()
+
+
+def large(first: int, pieces: int, dest: Address | None = None) -> Run:
+    """A run of one payload that takes so many pieces."""
+    body = pack([bytes(random.Random(first).randbytes(pieces * SIZE - 8))])
+    return Run(A, dest, (), A, first, 0, 1, body)
+
+
+def small(first: int, dest: Address | None = None) -> Run:
+    return Run(A, dest, (), A, first, 0, 1, pack([b"x"]))
+
+
+def left(one: Fragmentation) -> list[tuple[int, int, int]]:
+    """First, index and count of what was handed down since the last look."""
+    runs, one.below = one.below, []
+    return [(run.first, run.index, run.count) for run in runs if isinstance(run, Run)]
+
+
+def given(one: Fragmentation) -> list[Run | Event]:
+    items, one.above = one.above, []
+    return items
+
+
+def pieces_of(run: Run, me: Address = A) -> list[Run]:
+    """The pieces that a layer alone in its view makes of a run."""
+    one = viewed(me, me=me)
+    one.down(run)
+    return [item for item in one.below if isinstance(item, Run)]
+
+
+def arrives(one: Fragmentation, pieces: Sequence[Run], stream: Address | None = A) -> None:
+    for seq, piece in enumerate(pieces):
+        one.up(piece if stream is None else piece.push(None).placed(stream, seq))
+
+
+def test_a_run_that_fits_passes_as_it_is() -> None:
+    one = viewed(A, B)
+    run = Run(A, None, (), A, 1, 0, 1, bytes(SIZE))
+    one.down(run)
+    assert one.below == [run]
+    one.up(run.push(None).placed(A, 0))
+    assert [item.body for item in one.above if isinstance(item, Run)] == [run.body]
+
+
+@pytest.mark.parametrize("more", [1, SIZE, SIZE + 1])
+def test_pieces_are_the_body_in_order_and_the_last_one_counts(more: int) -> None:
+    run = Run(A, None, (), A, 7, 0, 1, random.Random(1).randbytes(SIZE + more))
+    pieces = pieces_of(run)
+    assert [piece.index for piece in pieces] == list(range(1, len(pieces) + 1))
+    assert [piece.count for piece in pieces] == [0] * (len(pieces) - 1) + [1]
+    assert {piece.first for piece in pieces} == {7}
+    assert b"".join([piece.body for piece in pieces]) == run.body
+    other = viewed(A, B, me=B)
+    arrives(other, pieces)
+    (whole,) = [item for item in given(other) if isinstance(item, Run)]
+    assert (whole.body, whole.first, whole.index, whole.count, whole.seq) == (run.body, 7, 0, 1, len(pieces) - 1)
+    assert other.gauges()["collected_bytes"] == 0
+
+
+def test_so_many_pieces_are_on_their_way_as_all_receivers_allow() -> None:
+    one = viewed(A, B, C)
+    one.down(large(1, 10))
+    assert left(one) == [(1, index, 0) for index in range(1, AHEAD + 1)]
+    one.up(Run(B, A, (PiecesHere(1, 3, False),)))
+    assert left(one) == [], "C has none yet"
+    one.up(Run(C, A, (PiecesHere(1, 2, False),)))
+    assert left(one) == [(1, 5, 0), (1, 6, 0)]
+    one.up(Run(C, A, (PiecesHere(1, 1, False),)))  # an older one
+    one.up(Run(C, A, (PiecesHere(9, 4, False),)))  # of another message
+    one.up(Run(C, A, (PiecesHere(1, 7, False),)))  # more than was sent
+    assert left(one) == []
+    assert one.env.drops == {"pieces that were not sent": 1}
+
+
+def test_a_receiver_says_how_far_it_is() -> None:
+    one = viewed(A, B, me=B)
+    arrives(one, pieces_of(large(1, 6))[:3])
+    assert [run.head for run in one.below if isinstance(run, Run)] == [
+        PiecesHere(1, index, False) for index in (1, 2, 3)
+    ]
+
+
+def test_what_comes_later_waits_until_the_last_piece_is_here() -> None:
+    one = viewed(A)
+    run = large(1, 3)
+    one.down(run)
+    one.down(small(2))
+    one.down(large(3, 2))
+    one.down(small(4))
+    assert left(one) == [(1, 1, 0), (1, 2, 0), (1, 3, 1)]
+    arrives(one, pieces_of(run))
+    assert left(one) == [(2, 0, 1), (3, 1, 0), (3, 2, 1)]
+    arrives(one, pieces_of(large(3, 2)))
+    assert left(one) == [(4, 0, 1)]
+    assert one.gauges() == {"pieces_to_send": 0, "waiting": 0, "collected_bytes": 0}
+
+
+def test_messages_to_others_do_not_wait() -> None:
+    one = viewed(A, B, C)
+    one.down(large(1, 10))
+    one.down(small(1, B))
+    one.down(large(2, 10, B))
+    one.down(small(1, C))
+    assert [first for first, index, _ in left(one) if index == 0] == [1, 1]
+
+
+def test_a_new_view_drops_pieces_and_begins_again() -> None:
+    one = viewed(A, B)
+    run = large(1, 10)
+    one.down(run)
+    one.down(small(2))
+    arrives(one, pieces_of(run)[:2])
+    one.up_event(Block())
+    one.up(Run(B, A, (PiecesHere(1, 4, False),)))
+    assert left(one) == [(1, index, 0) for index in range(1, AHEAD + 1)], "nothing new before the view"
+    view(one, A, C, number=2)
+    assert left(one) == [(1, index, 0) for index in range(1, AHEAD + 1)]
+    assert one.gauges()["collected_bytes"] == 0
+    one.up(pieces_of(run)[2].push(None).placed(A, 0))
+    assert one.env.drops == {"piece out of place": 1}
+
+
+def test_pieces_to_one_live_on_across_views() -> None:
+    one = viewed(A, B, me=B)
+    pieces = pieces_of(large(1, 4, A), A)
+    to_b = [Run(A, B, (), A, piece.first, piece.index, piece.count, piece.body) for piece in pieces]
+    arrives(one, to_b[:2], stream=None)
+    view(one, A, B, C, number=2)
+    arrives(one, to_b[2:], stream=None)
+    assert [item.body for item in given(one) if isinstance(item, Run)] == [large(1, 4).body]
+
+
+def test_what_a_receiver_will_not_get_is_reported() -> None:
+    one = viewed(A, B, C)
+    for run in (large(2, 10, B), small(3, B)):
+        one.down(run)
+    one.up_event(Undelivered(B, range(1, 2)))
+    assert given(one) == [Undelivered(B, range(1, 4))]
+    one.down(large(4, 10, B))
+    view(one, A, C, number=2)
+    one.down(large(5, 10, C))
+    one.up_event(Excluded("excluded", ""))
+    assert given(one) == [Undelivered(C, range(5, 6)), Excluded("excluded", "")]
+    assert one.gauges() == {"pieces_to_send": 0, "waiting": 0, "collected_bytes": 0}
+
+
+def test_a_report_of_a_view_is_given_with_it() -> None:
+    one = viewed(A, B, C)
+    one.down(large(4, 10, B))
+    agreed = AgreedView(ViewId(2, A), (A, C), ("x:1", "x:1"))
+    event = NewView(agreed, None, (A, C), (), (B,), True, None)
+    one.up_event(event)
+    assert given(one) == [event, Undelivered(B, range(4, 5))]
+
+
+def test_a_leave_waits_for_pieces_to_one() -> None:
+    one = viewed(A, B)
+    one.down(large(1, AHEAD + 1, B))
+    left(one)
+    one.down_event(Leave())
+    assert one.below == []
+    one.up(Run(B, A, (PiecesHere(1, 1, True),)))
+    assert [type(item) for item in one.below] == [Run, Leave]
+
+
+def test_a_payload_over_the_limit_is_dropped_by_its_receivers() -> None:
+    one = viewed(A, B, me=B)
+    arrives(one, pieces_of(large(1, 5_000 // SIZE + 2)))
+    assert not [item for item in given(one) if isinstance(item, Run)]
+    assert one.env.drops["payload too large"] == 1
+    assert one.gauges()["collected_bytes"] == 0
+
+
+def test_of_outsiders_few_messages_are_collected() -> None:
+    one = viewed(A, B, me=B)
+    for number in range(OUTSIDERS_MAX + 1):
+        stranger = Address(f"S{number}", f"{number + 100:016x}")
+        one.up(Run(stranger, B, (), stranger, 1, 1, 0, b"x"))
+    assert one.env.drops == {"pieces of too many outsiders": 1}
+    assert one.gauges()["collected_bytes"] == OUTSIDERS_MAX
