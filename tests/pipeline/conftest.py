@@ -9,9 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pygroups.pipeline.audit import audit
+from pygroups.pipeline.ingest import ingest
 from pygroups.pipeline.verdict import AuditResult
 from tests.pipeline.catalog import save_planted
 from tests.pipeline.drawn import play_drawn
+from tests.pipeline.faulty import save_faulty
 from tests.pipeline.spark_session import spark
 
 __all__ = ["spark"]
@@ -41,9 +43,25 @@ def drawn(drawn_root: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def judged_whole(spark: SparkSession, planted_whole: Path, drawn_root: Path, drawn: object) -> AuditResult:
+def faulty_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The journals of more drawn schedules, each with one fault planted at a place that was drawn too."""
+    return save_faulty(tmp_path_factory.mktemp("faulty"))
+
+
+@pytest.fixture(scope="session")
+def whole_table(
+    planted_whole: Path, drawn_root: Path, drawn: object, faulty_root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The table of all histories in which no journal has a hole: planted, drawn, and drawn with a fault."""
+    table = tmp_path_factory.mktemp("whole")
+    ingest([planted_whole, drawn_root, faulty_root], table)
+    return table
+
+
+@pytest.fixture(scope="session")
+def judged_whole(spark: SparkSession, whole_table: Path) -> AuditResult:
     """Where every journal is whole, the audit looks at a sample of the deliveries."""
-    return audit([planted_whole, drawn_root], master="local[2]")
+    return audit([whole_table], master="local[2]")
 
 
 @pytest.fixture(scope="session")

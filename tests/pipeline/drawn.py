@@ -12,12 +12,12 @@ SCHEDULES: Final = 100  # of each profile
 PROFILES: Final = ("fifo", "total")
 
 
-def play_drawn(root: Path, schedules: int = SCHEDULES) -> list[dict[str, Any]]:
-    """What `pygroups simulate` says of each profile; the journals are in `root`.
+def play_drawn(root: Path, schedules: int = SCHEDULES, first: int = 0) -> list[dict[str, Any]]:
+    """What `pygroups simulate` says of each profile; the journals are in `root`. `first` is the first seed.
 
     A group is named after its seed, so that each profile has seeds of its own.
     """
-    return [_played(root, profile, number * schedules, schedules) for number, profile in enumerate(PROFILES)]
+    return [_played(root, profile, first + number * schedules, schedules) for number, profile in enumerate(PROFILES)]
 
 
 def _played(root: Path, profile: str, first: int, schedules: int) -> dict[str, Any]:

@@ -16,10 +16,25 @@ import msgspec
 import xxhash
 
 from pygroups.journal.schema import FIELDS, PREFIX
+from tests.pipeline.drawn import PROFILES, SCHEDULES, play_drawn
 
 Record = list[Any]  # kind, index, time_us, mono_us, view, and the fields of the kind
 Journal = list[Record]
 KIND, INDEX, VIEW = 0, 1, 4
+EACH: Final = 3
+
+
+def save_faulty(root: Path) -> Path:
+    """Write the journals of drawn schedules, each fault planted into EACH of a profile; gives `root`.
+
+    Their seeds come after those of `drawn.py`, so that one audit can judge both.
+    """
+    first = SCHEDULES * len(PROFILES)
+    play_drawn(root, EACH * len(FAULTS), first)
+    groups = [root / f"seed-{first + number}" for number in range(EACH * len(FAULTS) * len(PROFILES))]
+    for number, group in enumerate(groups):
+        assert plant(group, list(FAULTS)[number % len(FAULTS)], random.Random(number)) is not None
+    return root
 
 
 def plant(group: Path, fault: str, draw: random.Random) -> str | None:

@@ -7,49 +7,38 @@ the difference is looked into, and what was learnt becomes a planted history.
 from __future__ import annotations
 
 import ast
-import random
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from pygroups.pipeline import scan
-from pygroups.pipeline.audit import audit
 from pygroups.pipeline.ingest import ingest
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.verdict import AuditResult
-from tests.pipeline import compared, drawn, second_opinion
+from tests.pipeline import compared, second_opinion
 from tests.pipeline.catalog import all_planted
-from tests.pipeline.faulty import FAULTS, plant
+from tests.pipeline.drawn import PROFILES, SCHEDULES
+from tests.pipeline.faulty import EACH, FAULTS
 from tests.pipeline.planted import Planted
 from tests.pipeline.second_opinion import PROMISES
 from tests.pipeline.second_opinion import second_opinion as opinion_on
 
 Verdicts = dict[tuple[str, str], str]
-SCHEDULES = 3 * len(FAULTS)  # of each profile, each with one fault
 SHOWN = 0.7  # of the faults: some break nothing, as the last delivery of one that dies then
 
 
 @pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Drawn schedules, each with one fault planted at a place that was drawn too."""
-    root = tmp_path_factory.mktemp("faulty")
-    drawn.play_drawn(root, SCHEDULES)
-    groups = sorted(root.iterdir(), key=lambda path: int(path.name.partition("-")[2]))
-    for number, group in enumerate(groups):
-        assert plant(group, list(FAULTS)[number % len(FAULTS)], random.Random(number)) is not None
-    return root
+def opinion(planted_whole: Path, planted_with_holes: Path, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    """On the planted histories alone, so that they are judged without Spark and without drawn schedules too."""
+    table = tmp_path_factory.mktemp("table")
+    ingest([planted_whole, planted_with_holes], table)
+    return opinion_on(table)
 
 
 @pytest.fixture(scope="module")
-def opinion(planted_whole: Path, planted_with_holes: Path, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
-    return opinion_of(tmp_path_factory.mktemp("table"), planted_whole, planted_with_holes)
-
-
-def opinion_of(table: Path, *journals: Path) -> Verdicts:
-    ingest(journals, table)
-    return opinion_on(table)
+def opinion_on_whole(whole_table: Path) -> Verdicts:
+    """On the table that the audit judges."""
+    return opinion_on(whole_table)
 
 
 def test_it_shares_nothing_with_the_audit_but_the_tables() -> None:
@@ -72,13 +61,16 @@ def test_a_planted_fault_breaks_what_it_breaks_and_nothing_else(history: Planted
     assert {promise for (promise, of), word in opinion.items() if of == group and word == "broken"} == breaks
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_fault_in_a_drawn_schedule_is_seen_and_the_rest_is_not_accused(
-    faulty: Path, tmp_path_factory: pytest.TempPathFactory
+    faulty_root: Path, opinion_on_whole: Verdicts
 ) -> None:
-    found = opinion_of(tmp_path_factory.mktemp("table"), faulty)
-    broken = Counter(group for (_, group), word in found.items() if word == "broken")
-    groups = {group for _, group in found}
-    assert len(groups) == SCHEDULES * len(drawn.PROFILES)
+    groups = {path.name for path in faulty_root.iterdir()}
+    seeds = {group for _, group in opinion_on_whole if group.startswith("seed-")}
+    broken = {group for (_, group), word in opinion_on_whole.items() if word == "broken" and group in seeds}
+    assert len(groups) == EACH * len(FAULTS) * len(PROFILES) and len(seeds) == len(groups) + SCHEDULES * len(PROFILES)
+    assert broken <= groups
     assert len(broken) >= SHOWN * len(groups)
 
 
@@ -109,19 +101,9 @@ def test_the_audit_says_the_same_of_planted_histories(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_audit_says_the_same_of_drawn_schedules(
-    judged_whole: AuditResult, drawn_root: Path, tmp_path_factory: pytest.TempPathFactory
+def test_the_audit_says_the_same_of_drawn_schedules_with_a_fault_and_without(
+    judged_whole: AuditResult, opinion_on_whole: Verdicts
 ) -> None:
-    audited = {key: word for key, word in words_of(judged_whole).items() if key[1].startswith("seed-")}
-    found = opinion_of(tmp_path_factory.mktemp("table"), drawn_root)
-    assert differences(audited, found) == {} and audited.keys() == found.keys()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_audit_says_the_same_of_drawn_schedules_with_a_fault(
-    spark: SparkSession, faulty: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    audited = words_of(audit([faulty], master="local[2]"))
-    found = opinion_of(tmp_path_factory.mktemp("table"), faulty)
-    assert differences(audited, found) == {} and audited.keys() == found.keys()
+    """And of planted histories among them: one table, two judges."""
+    audited = words_of(judged_whole)
+    assert differences(audited, opinion_on_whole) == {} and audited.keys() == opinion_on_whole.keys()
