@@ -192,7 +192,7 @@ def test_nothing_to_judge_is_not_all_well(
     (tmp_path / "orders" / "A@3f2c").mkdir(parents=True)
     (tmp_path / "orders" / "A@3f2c" / "000000.journal").write_bytes(b"")  # the member has just begun
     assert main(["audit", str(tmp_path), "--strict", "--master", "local[2]"]) == 2
-    assert capsys.readouterr().err == "pygroups: there is no record yet: nothing can be judged\n"
+    assert capsys.readouterr().err == "pygroups: the journals have no record yet, so nothing can be judged\n"
 
 
 @pytest.mark.timeout(400)

@@ -304,7 +304,7 @@ def test_a_journal_that_is_not_the_same_is_refused(tmp_path: Path) -> None:
     path = grown(tmp_path)
     data = path.read_bytes()
     path.write_bytes(data[:-1])
-    assert "is shorter than it was" in refused(tmp_path, tmp_path / "j")
+    assert "a journal only grows" in refused(tmp_path, tmp_path / "j")
     path.write_bytes(data[:-1] + b"?" + data)
     assert "was replaced: its first" in refused(tmp_path, tmp_path / "j")
     path.write_bytes(data)
@@ -320,10 +320,10 @@ def test_a_segment_out_of_turn_is_refused(tmp_path: Path) -> None:
     second.unlink()
     ingest([tmp_path / "j"], tmp_path / "t")
     second.write_bytes(data)
-    assert "comes after a later segment of its life" in refused(tmp_path, tmp_path / "j")
+    assert "appeared after a later segment of its member" in refused(tmp_path, tmp_path / "j")
     second.unlink()
     first.write_bytes(first.read_bytes() + data[8:])
-    assert "has grown behind a later segment of its life" in refused(tmp_path, tmp_path / "j")
+    assert "has grown after a later segment of its member" in refused(tmp_path, tmp_path / "j")
 
 
 def test_a_copy_of_a_journal_is_the_same_life(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_a_copy_of_a_journal_is_the_same_life(tmp_path: Path) -> None:
     assert ingest([tmp_path / "j", tmp_path / "copy"], tmp_path / "t").rows == 1
     copy.write_bytes(path.read_bytes() + path.read_bytes()[8:])
     path.write_bytes(path.read_bytes() + b"something else")
-    assert "are both segment 0 of A@3f2c in group orders, and differ" in refused(
+    assert "both claim to be segment 0 of A@3f2c in group orders, and differ" in refused(
         tmp_path, tmp_path / "j", tmp_path / "copy"
     )
 
@@ -391,14 +391,14 @@ def test_what_is_no_table_is_refused(tmp_path: Path, name: str) -> None:
         out.write_text("x")
     else:
         put({out / "x": b""})
-    with pytest.raises(NotATable, match="is no table of journals, and not empty"):
+    with pytest.raises(NotATable, match="is neither empty nor a table of journals"):
         ingest([tmp_path / "j"], out)
 
 
 def test_a_table_of_another_format_is_refused(tmp_path: Path) -> None:
     grown(tmp_path)
     (tmp_path / "t" / "table.json").write_text('{"format": 2}')
-    with pytest.raises(NotATable, match="is a table of format 2, and only 1 is known"):
+    with pytest.raises(NotATable, match="is a table of format 2; this version reads format 1 alone"):
         ingest([tmp_path / "j"], tmp_path / "t")
 
 

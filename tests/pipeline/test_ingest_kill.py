@@ -87,7 +87,7 @@ def test_a_second_ingest_at_once_is_refused(tmp_path: Path) -> None:
     ingest([tmp_path / "j"], tmp_path / "t")
     with (tmp_path / "t" / "lock").open("rb") as other:
         fcntl.flock(other, fcntl.LOCK_SH)  # even a reader of the lock is one too many
-        with pytest.raises(NotATable, match="another ingest is writing the table"):
+        with pytest.raises(NotATable, match="another ingest writes to the table"):
             ingest([tmp_path / "j"], tmp_path / "t")
     assert ingest([tmp_path / "j"], tmp_path / "t").skipped == 1
 
@@ -135,7 +135,7 @@ def test_the_command_appends_and_says_what_it_did(tmp_path: Path, capsys: pytest
         (["--out", "t"], "say where the journals are"),
         (["j"], "say where the table is"),
         (["nothing", "--out", "t"], "is not a folder"),
-        (["j", "--out", "file"], "is no table of journals"),
+        (["j", "--out", "file"], "nor a table of journals"),
         (["j", "--out", "t", "--jobs", "0"], "at least one process"),
         (["j", "--out", "file/t"], "file"),
     ],

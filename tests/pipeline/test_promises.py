@@ -113,7 +113,7 @@ def test_a_loss_that_a_missing_journal_may_explain_is_skipped(verdicts: dict[str
 def test_what_stands_behind_a_hole_is_skipped_with_the_reason(verdicts: dict[str, dict[str, Verdict]]) -> None:
     fifo = verdicts["behind-a-hole-C"]["fifo"]
     assert fifo.verdict == "held"
-    assert fifo.skips == {"a journal has a hole or damage before them": 6}
+    assert fifo.skips == {"a journal has a hole or damage before these facts": 6}
 
 
 def test_without_the_origins_journal_integrity_is_skipped(verdicts: dict[str, dict[str, Verdict]]) -> None:

@@ -352,7 +352,7 @@ REFUSALS = [
     ({"table": "feelings"}, None, "there is no table 'feelings': use records, messages,"),
     ({"partitions": "many"}, None, "option 'partitions' is a number of tasks, not 'many'"),
     ({"path": "{tmp}/nothing"}, None, "/nothing is not a folder: give a folder of journals"),
-    ({"path": "{tmp}/nothing*"}, None, "no folder fits the pattern {tmp}/nothing*"),
+    ({"path": "{tmp}/nothing*"}, None, "no folder matches the pattern {tmp}/nothing*"),
     ({"path": "s3://there/here"}, None, "s3://there/here is no folder of this machine"),
     ({"path": "{tmp}"}, None, "{tmp} has no journal"),
     ({}, "a int", "table 'records' has no column 'a'; it has group, member, incarnation"),

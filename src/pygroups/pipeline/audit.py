@@ -69,7 +69,7 @@ def _judged(
     session: SparkSession, recorded: Recorded, manifest: pa.Table, store: Store, steps: Steps, skipped: int
 ) -> AuditResult:
     if not any(manifest["rows"].to_pylist()) and manifest["damage"].null_count == manifest.num_rows:
-        raise NotAJournal("there is no record yet: nothing can be judged")
+        raise NotAJournal("the journals have no record yet, so nothing can be judged")
     rules = with_occasion(recorded, RULES)
     with steps("preparing the tables"):
         tables = prepare(recorded, rules, store)

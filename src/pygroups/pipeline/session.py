@@ -140,7 +140,7 @@ def check_java() -> None:
     java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if java is None:
         raise NoSpark(
-            f"the audit needs Java {JAVA_NEEDED} or newer and finds none: install it "
+            f"the audit needs Java {JAVA_NEEDED} or newer, and there is no Java: install it "
             f"(for instance: apt-get install openjdk-{JAVA_NEEDED}-jre-headless) or set JAVA_HOME"
         )
     text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30).stderr

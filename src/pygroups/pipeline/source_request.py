@@ -67,7 +67,7 @@ class Request:
             if not field.nullable:
                 raise WrongRequest(f"column {field.name!r} can be null: leave NOT NULL out")
         if len(set(schema.names)) < len(schema.names):
-            raise WrongRequest("a column stands twice in the schema")
+            raise WrongRequest("the schema names a column twice")
 
     def _check_name(self, name: str) -> None:
         names = TABLES[self.table].names
@@ -103,5 +103,5 @@ def _folders(path: str) -> list[str]:
         return [place]
     found = sorted(glob.glob(place, recursive=True))
     if not found:
-        raise NotAJournal(f"no folder fits the pattern {path}")
+        raise NotAJournal(f"no folder matches the pattern {path}")
     return found

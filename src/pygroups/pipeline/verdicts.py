@@ -14,7 +14,7 @@ from pygroups.pipeline.findings import NAMED, PLACED, Count, Rule
 from pygroups.pipeline.tables import Tables
 from pygroups.pipeline.verdict import VIOLATIONS_SHOWN, Verdict, Violation, skip_reasons
 
-BEHIND_DAMAGE: Final = "a journal has a hole or damage before them"
+BEHIND_DAMAGE: Final = "a journal has a hole or damage before these facts"
 _LOST: Final = {"messages": "lost_messages", "views": "lost_views", "unicasts": "lost_unicasts"}
 _SHOWN_FIRST: Final = "partition by promise, `group`, history order by view, position, first, member, other, origin"
 

@@ -87,7 +87,7 @@ def _prepared(out: Path) -> Path:
     if not is_table(out):
         ours = {_begun(out / TABLE_FILE), *(out / name for name in AUDITED)}
         if out.exists() and (not out.is_dir() or set(out.iterdir()) - ours):
-            raise NotATable(f"{out} is no table of journals, and not empty: --out names a table, or a new folder")
+            raise NotATable(f"{out} is neither empty nor a table of journals: give --out a table or a new folder")
         out.mkdir(parents=True, exist_ok=True)
         _write_whole(out / TABLE_FILE, lambda path: path.write_text(json.dumps({"format": FORMAT}), encoding="utf-8"))
     for folder in ("manifest", "carried"):
@@ -103,7 +103,7 @@ def _locked(out: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise NotATable(f"another ingest is writing the table {out}: try again when it has ended") from error
+            raise NotATable(f"another ingest writes to the table {out}: try again after it has ended") from error
         yield
     finally:
         os.close(lock)

@@ -105,7 +105,7 @@ def _longer(life: LifeParts, one: Part, other: Part) -> Part:
     size = other.segment.size
     if fingerprint(one.segment.path, size) != fingerprint(other.segment.path, size):
         what = f"segment {one.number} of {life.member}@{life.incarnation} in group {life.group}"
-        raise NotTheSame(f"{one.segment.path} and {other.segment.path} are both {what}, and differ")
+        raise NotTheSame(f"{one.segment.path} and {other.segment.path} both claim to be {what}, and differ")
     return one
 
 
@@ -116,14 +116,18 @@ def _new_of(life: LifeParts, part: Part, state: LifeState) -> Part | None:
     later = max(state.segments, default=-1) > part.number
     if before is None:
         if later:
-            raise NotTheSame(f"{path} comes after a later segment of its life: ingest this life into a new table")
+            raise NotTheSame(
+                f"{path} appeared after a later segment of its member was ingested: ingest this member into a new table"
+            )
         return part
     if size < before.size:
-        raise NotTheSame(f"{path} is shorter than it was ({size} bytes, not {before.size}): a journal only grows")
+        raise NotTheSame(f"{path} has {size} bytes, and had {before.size}: a journal only grows")
     if fingerprint(path, before.end) != before.print:
-        raise NotTheSame(f"{path} was replaced: its first {before.end} bytes are not those that are in the table")
+        raise NotTheSame(f"{path} was replaced: its first {before.end} bytes differ from those in the table")
     if size > before.size and later and not before.unreadable:
-        raise NotTheSame(f"{path} has grown behind a later segment of its life: ingest this life into a new table")
+        raise NotTheSame(
+            f"{path} has grown after a later segment of its member was ingested: ingest this member into a new table"
+        )
     torn = before.end < size and part.segment.following is not None and not before.followed
     if before.unreadable or (size == before.size and not torn):
         return None

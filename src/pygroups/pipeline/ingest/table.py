@@ -32,7 +32,9 @@ class Table:
         if not is_table(self.path):
             raise NotATable(f"{self.path} is no table of journals: it has no {TABLE_FILE}")
         if format_of(self.path) != FORMAT:
-            raise NotATable(f"{self.path} is a table of format {format_of(self.path)}, and only {FORMAT} is known")
+            raise NotATable(
+                f"{self.path} is a table of format {format_of(self.path)}; this version reads format {FORMAT} alone"
+            )
         self.commits = _commits_in(self.path / "manifest")
 
     @property

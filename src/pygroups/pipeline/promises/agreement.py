@@ -1,4 +1,4 @@
-"""agreement: in the last common view, all that reach quiet delivered the same set."""
+"""agreement: the members that reach quiet in a view delivered the same set of messages in it."""
 
 from pyspark.sql import DataFrame
 

@@ -1,4 +1,4 @@
-"""gap-free-prefix: nobody lacks what another delivered before a message that both delivered in a view."""
+"""gap-free-prefix: if two members delivered a message in a view, both delivered all messages before it."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -9,7 +9,8 @@ from pygroups.pipeline.tables import Tables
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one message at one member, compared by blocks. Where most lack it, the member that has it is named."""
+    """A fact is one message at one member, compared by blocks. Where most members lack
+    a message, the finding names the member that has it."""
     lacking = "not delivered, though {other} delivered it before a message that both delivered"
     extra = "delivered before a message that both delivered, though {other} did not deliver it in this view"
     return findings(

@@ -1,4 +1,4 @@
-"""initial-view: nobody sends or delivers a multicast before the first view."""
+"""initial-view: no member sends or delivers a multicast before its first view."""
 
 from pyspark.sql import DataFrame
 

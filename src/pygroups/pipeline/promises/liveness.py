@@ -72,7 +72,7 @@ def _unheard(tables: Tables) -> DataFrame:
     )
     return findings(
         behind.where("heard < sent"),
-        words("at quiet heard up to message ", F.col("heard"), ", and ", F.col("sent"), " were sent"),
+        words("had delivered up to message ", F.col("heard"), " at quiet, and ", F.col("sent"), " were sent"),
         member="life",
         origin="sender",
         first="heard + 1",

@@ -1,4 +1,4 @@
-"""multicast-reported: what a leaving sender had accepted and not delivered is listed to it."""
+"""multicast-reported: a sender that stops gets a list of its accepted messages that it did not deliver."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

@@ -1,4 +1,4 @@
-"""no-duplication: a message is delivered at most once at a member, the state it was given included."""
+"""no-duplication: a member delivers a message at most once; messages in its given state count as delivered."""
 
 from typing import Final
 
@@ -15,8 +15,8 @@ _STREAM: Final = ("life", "epoch", "sender")
 def exact(tables: Tables) -> DataFrame:
     """A fact is one message at one member.
 
-    Only a delivery that begins below the number that comes next can be a repetition. What a member delivered of such a
-    sender is sorted by number: overlaps are repetitions (others came late: that is `fifo`'s matter).
+    Only a delivery that begins below the number that comes next can be a repetition. The step sorts
+    the deliveries from such a sender by number: overlaps are repetitions, the others came late (see `fifo`).
     """
     behind = tables.streams.where("kind = 1 and behind > 0").select("life", "sender").distinct()
     rows = tables.deliveries.join(behind, ["life", "sender"], "left_semi")

@@ -16,7 +16,8 @@ _FIELDS: Final = ("count", "bytes", "checksum")
 def exact(tables: Tables) -> DataFrame:
     """A fact is one message as one member sent or delivered it.
 
-    The origin's first word is right, without its journal what most say; of as many those with the coordinator.
+    The first record of the origin is right. Without its journal the content at most members is right; of as many
+    the content at the coordinator.
     """
     odd = tables.runs.where("low_label <> high_label").select(*RUN)
     ranks = tables.views.groupBy("life", "view").agg(F.min(F.expr(RANK)).alias("rank"))

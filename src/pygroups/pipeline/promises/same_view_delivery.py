@@ -1,6 +1,6 @@
 """same-view-delivery: members that go together from one view to the next deliver a message in the same view.
 
-In `uniform` all who deliver it do, the dead and the isolated included.
+In `uniform` all members that deliver the message do so, the crashed and the isolated members included.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _RUN: Final = ("sender", "first")
 def exact(tables: Tables) -> DataFrame:
     """A fact is one message at one member. Only runs delivered in more than one view are looked at closely.
 
-    Those who delivered it in the view of most are right; of as many, those of the coordinator's.
+    The view in which most members delivered the run is right; of as many, the view with the coordinator.
     """
     several = tables.runs.where("low_view <> high_view").select(*_RUN).distinct()
     ways = tables.views.groupBy("life", "view").agg(

@@ -10,21 +10,21 @@ from pygroups.pipeline.tables import Tables
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one message at its sender. Gaps over own numbers are for merged views only."""
+    """A fact is one message at its sender. Only merged views may have gaps over own messages."""
     gaps = gaps_of(tables).where("sender = life")
     skipped = gaps.where("index < quiet_end").groupBy("life").agg(F.expr("max(first + count - 1)").alias("skipped"))
     senders = own_messages(tables).where("settles").join(skipped, "life", "left")
     behind = senders.selectExpr("group", "history", "life", "sent", "greatest(heard, skipped) as heard")
     undelivered = findings(
         behind.where("heard < sent"),
-        words("sent up to message ", F.col("sent"), ", heard of own messages up to ", F.col("heard")),
+        words("sent own messages up to ", F.col("sent"), ", and delivered them up to ", F.col("heard")),
         member="life",
         origin="life",
         first="heard + 1",
     )
     misplaced = findings(
         gaps.where("merges is null"),
-        "heard a gap over its own messages in a view that is no merge",
+        "got a gap over its own messages in a view that is no merge",
         view="view",
         member="life",
         origin="life",

@@ -1,4 +1,4 @@
-"""stability-safety: what votes let be purged in a view was delivered by every member of it, the dead included."""
+"""stability-safety: a message that votes let be purged was delivered by every member of the view, the dead included."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

@@ -1,4 +1,4 @@
-"""state-cut: the state given is exactly what was delivered before the view it belongs to."""
+"""state-cut: a given state covers exactly the messages that its provider delivered before the view."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

@@ -9,10 +9,10 @@ from pygroups.pipeline.tables import Tables
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one message at one member, compared by blocks; a member may be ahead of others, not across them."""
+    """A fact is one message at one member, compared by blocks. A member may be ahead of others."""
     crossed = findings(
         tables.once("silver/order", compared).where("what = 'crossed'"),
-        words("{other} delivered it at position ", F.col("theirs"), ", before what came before it here"),
+        words("{other} delivered it at position ", F.col("theirs"), ", before messages that precede it here"),
         view="view",
         member="member",
         other="other",

@@ -1,4 +1,4 @@
-"""transitional-set: each names as coming with it exactly those that came from the same view; a joiner comes alone."""
+"""transitional-set: a member names exactly the members that came with it from its view; a joiner names itself."""
 
 from pyspark.sql import DataFrame
 

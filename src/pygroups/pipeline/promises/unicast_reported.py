@@ -45,7 +45,7 @@ RULE = Rule(
     "unicast-reported",
     ALL,
     "unicasts",
-    "no unicast was sent by one that stopped or reached quiet",
+    "no sender of a unicast stopped or reached quiet",
     counts=(
         Count(
             sent,

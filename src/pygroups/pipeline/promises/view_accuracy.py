@@ -1,10 +1,11 @@
-"""view-accuracy: before the first fault a view loses only who began to leave, and only views born apart merge.
+"""view-accuracy: before a fault a view loses only members that began to leave.
 
-At quiet there is one view, with exactly those that reach quiet. Lives that views link with no mark are not judged.
+Before a fault only views merge whose members never shared a view. At quiet there is one view, with exactly the members
+that reach quiet. Without a mark in any journal of the linked members nothing is judged.
 
-Calm ends for all members that views link: a member that starts after a fault has no mark of it, and yet loses whom
-that fault made look dead. So a view is calm if its member has no mark before it, and its number is below those of all
-views that a linked member installed after a mark. No clock is compared.
+Calm ends for all members that views link: a member that starts after a fault has no mark of the fault, and still loses
+the members that crashed in the fault. So a view is calm if its member has no mark before it, and if its number is below
+those of all views that a linked member installed after a mark. No clock is compared.
 """
 
 from pyspark.sql import DataFrame

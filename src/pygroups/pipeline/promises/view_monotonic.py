@@ -17,7 +17,7 @@ def exact(tables: Tables) -> DataFrame:
     before = F.expr("concat(id_before.number, ':', id_before.name, '@', id_before.life)")
     return findings(
         tables.views.where(_FALLS),
-        words("installed it after view ", before, ", which is not below it"),
+        words("installed after view ", before, ", whose id is not lower"),
         view="view",
         member="life",
     )

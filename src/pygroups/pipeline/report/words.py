@@ -1,4 +1,4 @@
-"""The report's sentences: what each promise means to somebody who has never seen a group, and what was found in all."""
+"""The sentences of the report: the meaning of each promise for a newcomer, and a summary of all verdicts."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from collections.abc import Sequence
 from pygroups.pipeline.report.figures.scale import counted
 
 PROMISES = {
-    "self-inclusion": "Whoever is told who is in the group is on that list.",
-    "view-monotonic": "The lists of who is in the group only ever go forward in number.",
-    "view-agreement": "Everybody who is given a list of members is given the same one, in the same order.",
-    "initial-view": "Nobody sends or receives before knowing who is in the group.",
-    "primary-chain": "However the group splits, at most one part goes on, and each step was agreed by a majority.",
+    "self-inclusion": "A member that installs a list of members is on that list.",
+    "view-monotonic": "The numbers of the lists of members only rise.",
+    "view-agreement": "All members get the same list of members, in the same order.",
+    "initial-view": "No member sends or receives before it has a list of members.",
+    "primary-chain": "After a split at most one part goes on, and a majority agreed to each step.",
     "run-identity": "A batch of messages is the same batch everywhere: same number, same size, same content.",
-    "transitional-set": "A member knows exactly who moved on with it from the same place.",
-    "view-accuracy": "Nobody is thrown out without a cause, and in the end exactly those who live are in.",
-    "integrity": "What arrives is what was sent, by the one who is named as its sender.",
-    "no-duplication": "Nobody is given the same message twice.",
-    "self-delivery": "A sender sees its own messages too.",
+    "transitional-set": "A member knows exactly which members came with it from the same list.",
+    "view-accuracy": "No member is excluded without a cause; at the end exactly the living members are in the group.",
+    "integrity": "A message that arrives was sent by the named sender, with the same content.",
+    "no-duplication": "No member gets the same message twice.",
+    "self-delivery": "A sender gets its own messages too.",
     "multicast-reported": "A sender that leaves is told which of its messages have an unknown fate.",
-    "same-view-delivery": "A message is received under the same list of members by everybody who stays together.",
+    "same-view-delivery": "Members that stay together get a message under the same list of members.",
     "virtual-synchrony": "Members that go on together have received exactly the same messages before the change.",
-    "agreement": "In the end all who are left have received the same messages.",
+    "agreement": "At the end all remaining members have received the same messages.",
     "fifo": "Messages of one sender arrive in the order they were sent, without holes.",
     "causal": "An answer never arrives before the question.",
     "total-order": "All members see all messages in one and the same order.",
-    "gap-free-prefix": "Nobody misses a message that somebody else received before one that both have.",
-    "total-order-global": "There is one order over everything, for ever, across crashes and splits.",
-    "uniform-agreement": "What anybody received, even somebody who died at once, everybody who goes on receives.",
-    "stability-safety": "A message is only forgotten once every member has it.",
-    "buffers-drain": "When the group is quiet, nothing is left waiting in any buffer.",
+    "gap-free-prefix": "If two members received a message, no message before it is missing at one of them alone.",
+    "total-order-global": "One order covers all messages, across crashes and splits.",
+    "uniform-agreement": "All members that go on receive each message that any member received, even a crashed one.",
+    "stability-safety": "A message is deleted only after every member has it.",
+    "buffers-drain": "When the group is quiet, all buffers are empty.",
     "unicast-fifo": "Messages from one member to one other arrive in the order they were sent.",
     "unicast-once": "Messages from one member to one other arrive at most once.",
-    "unicast-reported": "A message to one other member arrives, or its sender is told that this is not known.",
+    "unicast-reported": "A message to one other member arrives, or its sender gets a report that its fate is unknown.",
     "merge-agreement": "When parts of a split group meet again, they agree on how they come together.",
-    "merge-announced": "After a split, what a member missed is announced to it, exactly.",
-    "state-cut": "A newcomer is given the state of one exact moment and everything after it.",
-    "gap-announced": "Nobody skips a message in silence.",
+    "merge-announced": "After a split, each member is told exactly which messages it missed.",
+    "state-cut": "A newcomer gets the state of one exact moment and every message after it.",
+    "gap-announced": "No member skips a message without an announcement.",
     "epsilon": "The share of messages that a member misses stays under the promised bound.",
-    "liveness": "Once the trouble is over, the group finds together and delivers everything in time.",
+    "liveness": "After the last fault the group forms one list of members and delivers all messages in time.",
 }
 WORST_FIRST = ("broken", "held", "not judged")
 NAMED_AT_MOST = 3
@@ -50,7 +50,7 @@ def meaning(promise: str) -> str:
 
 
 def headline(names: int, lives: int, messages: int, crashes: int, outcome: str) -> str:
-    """The sentence at the top: who took part, what went through, what went wrong, and what was found."""
+    """The sentence at the top: the members, the messages, the crashes and the verdict."""
     members = counted(names, "member")
     if lives > names:
         members += f" in {lives:,} lives"
@@ -61,7 +61,7 @@ def headline(names: int, lives: int, messages: int, crashes: int, outcome: str) 
 
 
 def outcome(verdicts: Sequence[tuple[str, str]]) -> str:
-    """What was found, of (promise, verdict) with one entry for each promise."""
+    """The verdict in words. `verdicts` has one entry (promise, verdict) for each promise."""
     broken = [promise for promise, verdict in verdicts if verdict == "broken"]
     judged = sum(verdict != "not judged" for _, verdict in verdicts)
     if judged == 0:
@@ -76,6 +76,6 @@ def outcome(verdicts: Sequence[tuple[str, str]]) -> str:
 
 
 def state_of(verdicts: Sequence[tuple[str, str]]) -> str:
-    """The one word for everything: the worst verdict, where `held` needs at least one promise that was judged."""
+    """The worst verdict of all. `held` needs at least one promise that was judged."""
     found = {verdict for _, verdict in verdicts}
     return next((verdict for verdict in WORST_FIRST if verdict in found), "not judged")
