@@ -1,8 +1,8 @@
 """The turn of a member: receive, layers, journal, network, application, always in this order.
 
-Whoever drives a stack (sockets, the simulator, the groups in memory of tests) gives it what came in, and then calls
-`play`.  Another process or the application can see only what the member has written down before: whoever is killed
-between two steps leaves a journal that says enough.
+The world around a stack (sockets, the simulator, the groups in memory of tests) gives the stack its input, and then
+calls `play`.  Another process or the application can see only events that are already in the journal.  A process that
+is killed between two steps therefore leaves a complete journal.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .stack import Output, Stack
 
 
 class Source(Enum):
-    """The origin of a contact: where a peer listens."""
+    """The source of a contact."""
 
     VIEW = "the view"
     DIRECTORY = "the directory"
-    PEER = "whoever says that it is this peer"
+    PEER = "a process that claims to be this peer"
 
 
 class Network(Protocol):
@@ -34,10 +34,10 @@ class Network(Protocol):
         """Give the network these frames, each for its receivers."""
 
     def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
-        """These peers listen there."""
+        """Store the contacts of peers."""
 
     def probe(self, peer: Address) -> None:
-        """Connect anew: an Answered or a Dead comes back, or nothing."""
+        """Make a new connection.  Answered, Dead or nothing follows."""
 
     def disconnect(self, peer: Address) -> None:
         """Close the connection with `peer`; that is no sign that this member has crashed."""
@@ -47,24 +47,24 @@ class Discovery(Protocol):
     """The place where the members of a group find each other, as one member sees it."""
 
     def find(self) -> None:
-        """Look for members: a Found comes back."""
+        """Look for members.  Found follows."""
 
     def announce(self, member: bool, invited: bool = False) -> None:
-        """This process is a member now, or is none (any more); or a group is about to take it in."""
+        """Publish whether this process is a member now, or is about to be admitted."""
 
     def installed(self, members: Collection[Address]) -> None:
-        """The view has these members: any other member there belongs to another group."""
+        """Note the members of the view.  Any other member in the folder belongs to another group."""
 
 
 class Application(Protocol):
-    """The receiver of all that a member has for its application."""
+    """The receiver of the application's events."""
 
     def arrived(self, events: Sequence[Run | Event]) -> None:
-        """These events are for the application, in this order."""
+        """Give the application these events, in this order."""
 
 
 class Outside(Protocol):
-    """Everything that a turn touches beside the stack."""
+    """The parts of the world that a turn uses, beside the stack."""
 
     @property
     def network(self) -> Network: ...

@@ -41,14 +41,14 @@ def split(frame: bytes, size: int) -> list[bytes]:
 
 
 class FrameId(NamedTuple):
-    """What the parts of one frame have in common."""
+    """The fields that are equal in all parts of one frame."""
 
     sender: bytes  # an incarnation
     counter: int
 
 
 class Unfinished:
-    """The parts of one frame that have come."""
+    """The received parts of one frame."""
 
     __slots__ = ("begun_at", "count", "parts", "size")
 

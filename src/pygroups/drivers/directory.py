@@ -257,10 +257,10 @@ class Directory:
         return self._others()[0]
 
     def _others(self) -> tuple[dict[Address, str], bool]:
-        """The other members; and whether nobody may found the group although there is none.
+        """The other members, and whether this process must not found the group although there is no member.
 
-        So it is while a group takes in a process that does not say yet that it is a member, and where a member uses
-        another transport, which this process cannot reach.
+        That is so while a group admits a process that has not announced itself yet, and if a member uses another
+        transport, which this process cannot reach.
         """
         found, invited = {}, False
         self.unreached = None

@@ -27,7 +27,7 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Entry(msgspec.Struct):
-    """What a process says of itself."""
+    """The entry of a process: the facts that it publishes."""
 
     member: bool
     contact: Annotated[str, Meta(max_length=TEXT_MAX)]

@@ -33,14 +33,14 @@ class DriverNetwork(turn.Network, Protocol):
 
 
 class DriverDiscovery(turn.Discovery, Protocol):
-    """How a member finds others, and its entry there; see directory.py."""
+    """The discovery of a member: it finds others and writes the member's entry; see directory.py."""
 
     def refresh(self) -> None: ...
     def close(self) -> None: ...
 
 
 class Journal(Protocol):
-    """Where a member writes down what it sees; see journal/writer.py."""
+    """The journal of a member; see journal/writer.py."""
 
     @property
     def lost(self) -> int: ...
@@ -58,17 +58,17 @@ class Clock(Protocol):
         """The time of stacks, which never goes back."""
 
     def wall(self) -> int:
-        """What people call the time."""
+        """The wall clock."""
 
 
 class Timer(Protocol):
-    """What is to be called later."""
+    """A timer of the loop."""
 
     def cancel(self) -> None: ...
 
 
 class Loop(Protocol):
-    """What a member needs of its event loop."""
+    """The part of an event loop that a member uses."""
 
     def call_soon(self, callback: Callable[[], object], /) -> object: ...
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer: ...

@@ -1,4 +1,4 @@
-"""How frames travel: "tcp", "udp" (a datagram to each receiver), or "udp:239.x.y.z:port" (IP multicast)."""
+"""Transports: "tcp", "udp" (a datagram to each receiver), or "udp:239.x.y.z:port" (IP multicast)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES: Final = "'tcp', 'udp', or 'udp:239.1.2.3:7000' for IP multicast"
 
 
 class Transport(NamedTuple):
-    """What frames travel over."""
+    """The transport of a member's frames."""
 
     kind: str  # "tcp" or "udp"
     to_all: Contact | None = None  # the multicast address that all members listen to
@@ -40,7 +40,7 @@ class Transport(NamedTuple):
         )
 
     def frame_bytes(self, config: Config) -> int | None:
-        """What a frame of several runs has at most; None for as much as the wire allows."""
+        """The largest size of a frame with several runs; None for the limit of the wire."""
         return None if self.kind == "tcp" else config.datagram
 
 
@@ -48,7 +48,7 @@ TCP: Final = Transport("tcp")
 
 
 def parse_transport(text: str | None) -> Transport:
-    """The transport that `text` names; UsageError when there is none such."""
+    """The transport with the name `text`.  Raises UsageError for an unknown one."""
     if text in (None, "tcp"):
         return TCP
     if text == "udp":

@@ -1,7 +1,7 @@
 """Frames over UDP: a datagram to each receiver, or one to a multicast address that all members listen to.
 
-Nothing is repaired here: what the network or a full buffer drops is sent again by the layers above.  The end of a
-process is proven by refusals (way.py).  A datagram is a frame, a part of one (datagrams.py), a question or an answer.
+This module repairs no losses: the layers retransmit data that the network or a full buffer drops.  Refusals prove the
+end of a process (way.py).  A datagram is a frame, a part of a frame (datagrams.py), a question or an answer.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ ANSWER: Final = b"A"
 
 
 class UdpNetwork:
-    """One member's datagrams.  `receive` is called with each frame, `happened` with Ended, Answered and Dead.
+    """The datagrams of one member.  `receive` is called with each frame, `happened` with Ended, Answered and Dead.
 
-    `to_all`, if given, is an IP multicast address and port: a frame for more than one member goes there, once.
+    `to_all`: an IP multicast address and port, or None.  A frame for more than one member goes there, once.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class UdpNetwork:
     # -- beginning and end
 
     async def open(self) -> None:
-        """Bind the sockets; UsageError when that place cannot be had."""
+        """Bind the sockets.  Raises UsageError if that fails."""
         self.loop = asyncio.get_running_loop()
         try:
             family, place = await resolved(self.bind, self.loop)
@@ -94,7 +94,7 @@ class UdpNetwork:
         self.contact = str(advertised(Contact(*bound), self.advertise))
 
     def close(self) -> None:
-        """Close the sockets; peers see it as they would see the end of the process."""
+        """Close the sockets.  Peers see the same as at the end of the process."""
         for way in self.ways.values():
             way.stop()
         for lookup in self.lookups.values():
@@ -103,13 +103,13 @@ class UdpNetwork:
         self.ways, self.lives = {}, {}
 
     async def drain(self, seconds: float) -> None:
-        """Wait until everything was given to the kernel, at most so long."""
+        """Wait until the kernel has accepted all datagrams, at most `seconds`."""
         end = self.loop.time() + seconds
         while self.waiting_bytes() and self.loop.time() < end:
             await asyncio.sleep(0.001)
 
     def waiting_bytes(self) -> int:
-        """What the kernel has not taken yet, for all peers."""
+        """The bytes that the kernel has not accepted yet, for all peers."""
         return self.datagrams.waiting_bytes
 
     # -- sending
@@ -137,7 +137,7 @@ class UdpNetwork:
     # -- peers
 
     def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
-        """These listen there, says `source`; those of the view are its members from now on."""
+        """Store contacts from `source`.  The contacts of the view name its members."""
         self.book.learn(contacts, source, self.ways)
         for peer in contacts:
             if peer in self.ways:
@@ -146,14 +146,14 @@ class UdpNetwork:
             self.members = dict.fromkeys(contacts)
 
     def probe(self, peer: Address) -> None:
-        """Ask `peer` whether it lives; Answered, Dead or nothing follows."""
+        """Ask `peer` for a sign of life.  Answered, Dead or nothing follows."""
         if peer == self.me:
             self.happened(Answered(peer))  # a newcomer wants this member's own name
         else:
             self._way(peer).probe()
 
     def disconnect(self, peer: Address) -> None:
-        """Nobody here needs `peer` any more."""
+        """Forget `peer`, which is not needed any more."""
         way = self.ways.pop(peer, None)
         if way is not None:
             way.stop()
@@ -169,7 +169,7 @@ class UdpNetwork:
         return way
 
     def _forget_a_guest(self) -> None:
-        """Nobody says when a peer that never came into a view is needed no more."""
+        """Forget a peer outside the view.  No event says when a refused or ended joiner is not needed."""
         guest = next((peer for peer, way in self.ways.items() if peer not in self.members and not way.asking), None)
         if guest is not None:
             self.disconnect(guest)
@@ -177,11 +177,12 @@ class UdpNetwork:
     # -- what ways ask for
 
     def reaches(self, peer: Address) -> list[Reach]:
-        """Where `peer` may listen."""
+        """The contacts at which `peer` may listen."""
         return self.book.reaches(peer)
 
     def place_of(self, contact: Contact) -> Place | None:
-        """The numbers of a contact; a name is looked up beside, and what is sent meanwhile is lost."""
+        """The numeric address of a contact.  A name is looked up in a task; datagrams are lost until the lookup is
+        done."""
         try:
             ipaddress.ip_address(contact.host)
         except ValueError:

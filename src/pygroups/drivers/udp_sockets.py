@@ -1,4 +1,4 @@
-"""The sockets of a member that speaks UDP: large buffers, what waits for the kernel, and what hosts refuse."""
+"""The sockets of a member that uses UDP: large buffers, a queue for the kernel, and the refusals of hosts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ERROR: Final = struct.Struct("=I")  # the number at the beginning of an extende
 
 
 class Home(Protocol):
-    """What the sockets need of the network that they belong to."""
+    """The part of the network that the sockets use."""
 
     config: Config
     loop: asyncio.AbstractEventLoop
@@ -46,7 +46,7 @@ class Home(Protocol):
 
 
 class Datagrams:
-    """One socket for what a member sends and is sent, and one for what is sent to all, if there is such an address."""
+    """One socket for a member's datagrams, and a second one for the multicast address, if there is one."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -59,7 +59,7 @@ class Datagrams:
     # -- beginning and end
 
     def open(self, family: int, place: Place) -> Place:
-        """Bind to `place`; OSError when it cannot be had.  The place in the kernel's words, with the port it chose."""
+        """Bind to `place`.  Returns the bound address, with the port that the kernel chose.  Raises OSError."""
         sock = self._bound(family, place, shared=False)
         if sys.platform == "linux":
             six = family == socket.AF_INET6
@@ -69,7 +69,7 @@ class Datagrams:
         return str(host), int(port)
 
     def listen_to_all(self, to_all: Contact, host: str) -> None:
-        """Take part in the multicast address, over the network interface that has `host`; OSError when that fails."""
+        """Join the multicast address, on the network interface that has `host`.  Raises OSError if that fails."""
         assert self.sock is not None
         here = socket.inet_aton("0.0.0.0" if ipaddress.ip_address(host).is_unspecified else host)
         sock = self._bound(socket.AF_INET, (to_all.host, to_all.port), shared=True)
@@ -91,7 +91,7 @@ class Datagrams:
         return sock
 
     def _enlarge(self, sock: socket.socket) -> None:
-        """Ask for buffers of `socket_bytes`, and say so where the system gives less."""
+        """Ask for buffers of `socket_bytes`, and log a warning if the system gives less."""
         wanted = self.home.config.socket_bytes
         for forced, asked in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
             try:
@@ -121,7 +121,7 @@ class Datagrams:
         self.home.loop.add_reader(poll or sock, self._readable, sock)
 
     def close(self) -> None:
-        """Close all; what waits is dropped."""
+        """Close the sockets, and drop the queued datagrams."""
         if self.waiting and self.sock is not None:
             self.home.loop.remove_writer(self.sock)
         for sock, poll in self.opened:
@@ -136,7 +136,8 @@ class Datagrams:
     # -- sending
 
     def give(self, datagrams: Sequence[bytes], place: Place) -> None:
-        """Give the kernel these; what it does not take now waits, up to `link_bytes` for all peers."""
+        """Give datagrams to the kernel.  Those that it does not accept now are queued, up to `link_bytes` for all
+        peers."""
         sock = self.sock
         if sock is None:
             return
@@ -191,7 +192,7 @@ class Datagrams:
             self.home.crashed(error)
 
     def _read(self, sock: socket.socket) -> None:
-        """Datagrams first: what a peer sent before its end still counts, and speaks against a refusal."""
+        """Read datagrams before errors, because a datagram that a peer sent before its end speaks against a refusal."""
         area = self.area
         for _ in range(READS_AT_ONCE):
             if self.sock is None:
@@ -207,7 +208,7 @@ class Datagrams:
         self._read_errors(sock)
 
     def _read_errors(self, sock: socket.socket) -> None:
-        """What hosts and routers had to say about datagrams that this member sent."""
+        """Read the reports of hosts and routers about datagrams that this member sent."""
         with contextlib.suppress(BlockingIOError, InterruptedError):
             while self.sock is not None:
                 _, extended, _, place = sock.recvmsg(0, 512, socket.MSG_ERRQUEUE)

@@ -1,8 +1,9 @@
-"""What one member knows of a peer that it sends datagrams to: its place, signs of its life, and the asking after it.
+"""The state that one member keeps of a peer over UDP: the peer's place, its signs of life, and the questions to it.
 
-Datagrams have no connection that could end.  Three refusals in a row by the place where the view or the directory says
-that the peer listens, with nothing heard of the peer in between, prove that its process has ended; so does an answer of
-another process there.  An answer takes a proof back; a frame does not, which may have been on its way before the end.
+Datagrams have no connection that could end.  The end of a process is proven by three refusals in a row, without a frame
+of the peer in between, from the place that the view or the directory names.  It is also proven by the answer of another
+process at that place.  An answer of the peer withdraws the proof.  A frame does not, because the peer may have sent it
+before its end.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Place = tuple[str, int]
 
 
 class Home(Protocol):
-    """What a way needs of the network that it belongs to."""
+    """The part of the network that a way uses."""
 
     config: Config
     loop: asyncio.AbstractEventLoop
@@ -39,14 +40,14 @@ class Home(Protocol):
 
     def reaches(self, peer: Address) -> list[Reach]: ...
     def place_of(self, contact: Contact) -> Place | None:
-        """The numbers to send to; None while a name is looked up, and if there are none."""
+        """The numeric address to send to; None while a name is looked up, and if the lookup failed."""
 
     def say_hello(self, peer: Address, place: Place, nonce: bytes) -> None: ...
     def refused(self, peer: Address, why: str) -> None: ...
 
 
 class Way:
-    """The way to one peer."""
+    """The state for one peer."""
 
     def __init__(self, home: Home, peer: Address) -> None:
         self.home = home
@@ -66,7 +67,7 @@ class Way:
     # -- where to
 
     def moved(self) -> None:
-        """The book, or what is known of a host's name, may have changed."""
+        """Note that the book, or the address of a host's name, may have changed."""
         self.current = False
 
     def _look_up(self) -> None:
@@ -81,7 +82,7 @@ class Way:
         self.places = found
 
     def place(self) -> Place | None:
-        """Where its frames go."""
+        """The address for frames to the peer."""
         if not self.current:
             self._look_up()
         if not self.known:
@@ -89,7 +90,7 @@ class Way:
         return next(iter(self.places), None)
 
     def _introduce(self) -> None:
-        """Say who this member is and where it listens, now and then, until the peer has answered."""
+        """Send a hello now and then, until the peer has answered, so that the peer knows this member's contact."""
         now = self.home.loop.time()
         if now - self.introduced_at >= ASK_PAUSE_MAX / SECOND:
             self.introduced_at = now
@@ -106,7 +107,7 @@ class Way:
         return self.ask_until > 0
 
     def probe(self) -> None:
-        """Ask whether the peer lives, for `verify_timeout`, until an answer or three refusals show it."""
+        """Ask the peer for a sign of life, for `verify_timeout`, until an answer or three refusals arrive."""
         self.ask_until = self.home.loop.time() + self.home.config.verify_timeout / SECOND
         if self.timer is None:
             self.nonce = secrets.token_bytes(NONCE_BYTES)
@@ -126,7 +127,7 @@ class Way:
         self.pause = min(2 * self.pause, ASK_PAUSE_MAX)
 
     def stop(self) -> None:
-        """Ask no more."""
+        """End the questions."""
         self.ask_until = 0.0
         if self.timer is not None:
             self.timer.cancel()
@@ -135,14 +136,14 @@ class Way:
     # -- what came
 
     def heard(self) -> None:
-        """A frame of the peer came in."""
+        """A frame of the peer has arrived."""
         self.ended = False
         self.refusals = 0
         if self.dead and not self.asking:
             self.probe()
 
     def answered(self, welcome: Welcome, place: Place) -> None:
-        """A process that listens at `place` answered a question of this way."""
+        """The process that listens at `place` has answered a question to this peer."""
         if welcome.listener == self.peer and not welcome.refusal:
             tell = self.asking or self.dead
             self.known, self.ended, self.dead = True, False, False
@@ -156,7 +157,7 @@ class Way:
             self.home.refused(self.peer, welcome.refusal)
 
     def refused(self, place: Place) -> None:
-        """The host of the peer says that no process listens at `place`."""
+        """The host of the peer reports that no process listens at `place`."""
         if not self.places[place]:
             self.home.count("refusals at a place that only a hello named")
         elif self.asking:
