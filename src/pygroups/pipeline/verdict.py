@@ -127,7 +127,7 @@ class AuditResult:
 
 
 def summarize(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """One verdict per promise in the order of first appearance."""
+    """One verdict per promise in the order of first appearance. `group` names the groups with that verdict."""
     by_promise: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_promise.setdefault(verdict.promise, []).append(verdict)
@@ -144,7 +144,7 @@ def _worst_of(same: Sequence[Verdict]) -> Verdict:
     unskipped = dict.fromkeys(verdict.reason for verdict in relevant if verdict.reason and not verdict.skips)
     return Verdict(
         promise=same[0].promise,
-        group=", ".join(dict.fromkeys(verdict.group for verdict in relevant)),
+        group=", ".join(dict.fromkeys(verdict.group for verdict in relevant if verdict.verdict == worst)),
         verdict=worst,
         judged=sum(verdict.judged for verdict in same),
         skipped=sum(verdict.skipped for verdict in same),
