@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import rules
+from tests.house import language, rules
 
 ROOT = Path(__file__).parents[2]
 RULES = (
@@ -22,6 +22,7 @@ RULES = (
     rules.sizes,
     rules.layer_places,
     rules.machine_traces,
+    language.plain_language,
 )
 Rule = Callable[[Path], list[str]]
 
@@ -72,6 +73,14 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
     (rules.machine_traces, "Makefile", "pip install --index" + "-url x", "says where packages come from"),
     (rules.machine_traces, "a.toml", "u = 'https://" + "mirror.example/simple'", "says where packages come from"),
     (rules.machine_traces, "docs/x.md", "see " + "/ho" + "me/me/x", "is a path of one machine"),
+    (
+        language.plain_language,
+        "docs/guides/x.md",
+        "Messages wait.\nWhat waits is sent later.",
+        "x.md:2: 'What' hides a noun",
+    ),
+    (language.plain_language, "README.md", "A view names whoever\nis in it.", "README.md:1: 'whoever' hides a noun"),
+    (language.plain_language, CLI, 'def f():\n    """Who asks, in order."""', "join.py:2: 'Who' hides a noun"),
 ]
 ALLOWED: list[tuple[Rule, str, str]] = [
     (rules.import_directions, LAYER, "from pygroups.core.run import Run\nfrom . import stable\nimport msgspec"),
@@ -89,6 +98,12 @@ ALLOWED: list[tuple[Rule, str, str]] = [
     (rules.unsafe, PIPELINE, "def f(frame):\n    return frame.eval('a + b')"),
     (rules.sizes, CLI, FULL_FUNCTION + "x = 1\n" * (rules.FILE_LINES - rules.FUNCTION_LINES)),
     (rules.layer_places, "src/pygroups/layers/profiles.py", ""),
+    (
+        language.plain_language,
+        "docs/x.md",
+        'What is a view? A list. It says what happened: `Whoever x`, and "Who does".',
+    ),
+    (language.plain_language, CLI, 'def f():\n    """The members, and who leads them."""'),
     (rules.machine_traces, ".venv/x.cfg", "/ho" + "me/me/x"),
     (rules.machine_traces, "docs/x.md", "in src/work/x, on https://example.org/home/x and in ./home/x"),
 ]

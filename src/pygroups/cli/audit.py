@@ -153,7 +153,8 @@ def _warn_of_damage(result: AuditResult) -> None:
 
 
 def as_object(result: AuditResult) -> dict[str, Any]:
-    """What `--json` prints. `broken` counts violations; `violations` has the first of each group (VIOLATIONS_SHOWN)."""
+    """The object that `--json` prints. `broken` counts violations; `violations` has the first of each group
+    (VIOLATIONS_SHOWN)."""
     promises = [
         {
             "name": verdict.promise,

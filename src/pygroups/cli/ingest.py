@@ -86,12 +86,12 @@ def _warn_of_damage(result: IngestResult) -> None:
 
 
 def as_object(result: IngestResult) -> dict[str, Any]:
-    """What `--json` prints."""
+    """The object that `--json` prints."""
     return {**asdict(result), "damaged": [asdict(place) for place in result.damaged]}
 
 
 def in_words(result: IngestResult, table: Path) -> str:
-    """What was done, on one line."""
+    """The summary of an ingest, on one line."""
     parts = [_count(result.files, "file"), _size(result.bytes), _count(result.rows, "record")]
     if result.skipped:
         parts.append(f"{_count(result.skipped, 'range')} known already")

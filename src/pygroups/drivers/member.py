@@ -78,7 +78,7 @@ class Inbox(turn.Application, Protocol):
     """The receiver of all that a member has for its application, which is asked what was read of it."""
 
     def consumed(self) -> Consumed | None:
-        """What the application has consumed since it was asked last; None if nothing."""
+        """The messages that the application has consumed since the last call; None if there are none."""
 
     def turned(self) -> None:
         """A turn is over: there may be room to send again."""
