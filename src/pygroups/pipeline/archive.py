@@ -1,4 +1,4 @@
-"""The classes of Spark as a JVM loads them fastest: an archive that the JVM itself writes once, for who asks for it.
+"""The classes of Spark as a JVM loads them fastest: an archive that the JVM writes once, for users who ask for it.
 
 A new JVM spends CPU on finding, checking and preparing some 9,000 classes, and an archive saves most of that. To write
 it costs more than one audit does (docs/decisions/0062-rules-count-first.md has the figures), so it is for those who

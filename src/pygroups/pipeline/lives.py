@@ -87,7 +87,7 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
 
 
 def _lost(recorded: "Recorded") -> DataFrame:
-    """What stands in damaged journals behind their end: facts that nobody will judge."""
+    """Counts of the records behind the end of damaged journals: no rule judges them."""
     ended = recorded.lives.where("not whole").select("life", "end")
     runs = recorded.history.runs.select("life", "index", "kind", "count").join(ended, "life").where("index >= end")
     views = (

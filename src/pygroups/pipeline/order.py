@@ -1,4 +1,4 @@
-"""The order of deliveries in a view, where block digests differ: who delivered what elsewhere, or not at all.
+"""The order of deliveries in a view with unlike block digests: runs at another place, and missing runs.
 
 Members with equal digests all through a view form a class, and one of them stands for it. The reference is the class
 that the fewest differ from. Only a class that deviates from it is compared with others, and only in blocks that differ,
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pygroups.pipeline.tables import Tables
 
 RANK: Final = "nullif(array_position(members, address), 0)"
-LAST: Final = "9223372036854775807L"  # the rank of who is not among the members
+LAST: Final = "9223372036854775807L"  # the rank of a process that is not among the members
 _RUN: Final = ("sender", "first")
 _PAIR: Final = ("view", "mine", "their")
 
@@ -24,11 +24,11 @@ _PAIR: Final = ("view", "mine", "their")
 def compared(tables: "Tables") -> DataFrame:
     """Where the order of a view is broken: one row per accused member and run, for total-order and gap-free-prefix.
 
-    Left out is, in a view, who delivered anything there without a position.
+    A member that delivered a run of the view without a position is left out.
 
     Columns: group, history, view; `what`: "crossed" (the member delivered the run behind one that comes after it
     elsewhere), "lacking" (the member lacks it, and another has it before a message that both delivered) or "extra" (the
-    member has it before such a message, and another lacks it); `member`, `other` who proves it; sender, first;
+    member has it before such a message, and another lacks it); `member`, `other` (it proves this); sender, first;
     `position` at the member, or at the other where it is lacking; `theirs`, the position at the other.
     """
     members, classes = tables.once("silver/order_members", _members), tables.once("silver/order_classes", _classes)

@@ -1,7 +1,7 @@
 """A history opened in Spark: a table that `ingest` wrote.
 
-Manifest, names and the members of views come by way of this process, which knows after it whose journals can be
-trusted how far, and which lives belong together: they are few, however many messages a history has.
+This process reads the manifest, the names and the members of the views: they are few, however many messages a history
+has. From them it computes how far each journal can be trusted, and which lives belong together.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What anybody said of each run, told from the senders' journals and from a sample of the deliveries.
+"""The records about each run, added up: all sends, and a sample of the deliveries.
 
 Where the digests of two members are equal in a view, one of them stands for both: equal blocks prove equal bodies.
 """
@@ -36,7 +36,7 @@ def runs_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole: b
     are read at all members, because integrity counts each of them; `whole` says that there is no such journal.
 
     Columns: group, profile, history; sends, deliveries (records that were looked at), delivered (their messages);
-    `low_label` and `high_label`, the least and greatest hash of count, bytes and checksum that anybody gives it;
+    `low_label` and `high_label`, the least and greatest hash of count, bytes and checksum in these records;
     `low_view` and `high_view` of those in which it was delivered; `origin_whole`, null without the sender's journal.
     """
     rows = _sample(records, blocks, None if whole else lives.where("not whole").selectExpr("life as broken"))

@@ -103,11 +103,11 @@ def uneven(
     `unlike_members` makes those of cohorts that are `unlike`, kept under the `name`. `deliveries` has the columns view,
     life, sender, first, position, is joined with them `by` these columns, and counts where `inside` is true. `parts`
     has the digest of what a member had of each sender, with `early_` that of what it had where `until` is given: only
-    of senders with unlike digests are the deliveries looked at, and of one member of those with the same. Those are to
-    blame who are fewer, and of as many those without the coordinator; with `lacking_only` who lacks it.
+    of senders with unlike digests are the deliveries looked at, and of one member of those with the same. The
+    smaller side is to blame, of two equal sides the one without the coordinator; with `lacking_only` the lacking side.
 
     Columns: group, history, purpose, view, next, sender, first, `position` where it was delivered, `member`, `other`
-    who did otherwise, `lacks`.
+    a member of the other side, `lacks`.
     """
     members = tables.once(f"silver/sets_{name}", unlike_members)
     classes = members.groupBy(*COHORT, "digest").agg(

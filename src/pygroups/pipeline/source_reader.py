@@ -44,7 +44,7 @@ class _Overriding:
     """A `pushFilters` of our own that looks inherited.
 
     Spark refuses a reader that overrides the method while its setting `spark.sql.python.filterPushdown.enabled` is off,
-    as it is by default, and asks by comparing `__func__`. With the setting off nobody calls it.
+    as it is by default, and asks by comparing `__func__`. With the setting off Spark does not call it.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)

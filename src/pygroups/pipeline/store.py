@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 class Store:
     """Keeps tables below `folder`.
 
-    `lasting` says that somebody reads the folder later: tables are then partitioned by group and day. With `small` a
+    `lasting` says that the user keeps the folder: tables are then partitioned by group and day. With `small` a
     table that is read again is one partition.
     """
 

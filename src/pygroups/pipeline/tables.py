@@ -41,7 +41,7 @@ class Tables:
     - events, votes, sends, deliveries, unicasts: records as ingested, with the `profile`, `address` and `quiet_end` of
       their life; `unicasts` are sent or delivered, `kind` tells which
     - streams, blocks: what was delivered, of each sender in a view and block by block, as digests (`scan.py`)
-    - runs: what anybody said of each run, from a sample of the deliveries (`runs.py`)
+    - runs: the records about each run, added up from all sends and a sample of the deliveries (`runs.py`)
 
     `once` makes a table of all of these, not only of some groups, and keeps it: exact steps share what they both need.
 

@@ -17,11 +17,11 @@ VIOLATIONS_SHOWN: Final = 100  # of one promise in one group; the verdict counts
 
 @dataclass(frozen=True)
 class Violation:
-    """One witness: where a promise was broken, for somebody who has to find out why.
+    """One witness: the place at which a promise was broken.
 
-    `view` reads "4:A@3f2c", `member` and `other` are addresses `name@incarnation`, `origin` is the address of who sent
-    the run that begins with message `first`; `position` counts the messages delivered before it in its view. What does
-    not apply is None.
+    `view` reads "4:A@3f2c". `member` and `other` are addresses `name@incarnation`. `origin` is the address of the
+    sender of the run that begins with message `first`. `position` counts the messages before the run in its view.
+    A field that does not apply is None.
     """
 
     promise: str

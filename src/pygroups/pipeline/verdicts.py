@@ -53,7 +53,7 @@ class Counted:
 def count(tables: Tables, rules: Sequence[Rule]) -> Counted:
     """The query: per table one aggregation by group, profile and history, all of them in one union.
 
-    Each row brings its sums as one array; which number is whose is known here alone.
+    Each row has its sums as one array. Only this function knows which number belongs to which rule.
     """
     by_table: dict[Any, list[tuple[Rule, Count]]] = defaultdict(list)
     for rule in rules:

@@ -1,4 +1,4 @@
-"""The tables of a history as Arrow schemas: what `ingest` writes and everybody else reads. It needs pyarrow.
+"""The tables of a history as Arrow schemas: `ingest` writes them, and all others read them. This module needs pyarrow.
 
 Partition columns (`group string`, `day date`) stand in the names of folders, not in the files; a reader adds them.
 """

@@ -166,7 +166,7 @@ class _Life:
             found.damage.append(place)
 
     def _expected(self, part: Part, last: list[Any] | None) -> int | None:
-        """The number with which the next segment has to begin; None if nobody knows."""
+        """The number with which the next segment has to begin; None if it is unknown."""
         if last is not None:
             index = index_of(last[-1]) if last else None
             return None if index is None else index + 1

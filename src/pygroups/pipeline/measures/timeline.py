@@ -54,7 +54,7 @@ def _own_story(history: History) -> DataFrame:
 
 
 def _story_of_group(history: History) -> DataFrame:
-    """Per group the members of its last view, and everybody whom a mark calls killed or crashed."""
+    """Per group the members of its last view, and each member that a mark calls killed or crashed."""
     ends = f"kind = 'fault' and reason rlike '{ENDS_A_LIFE}'"
     found = (
         history.events.where(f"kind = 'view' or {ends}")

@@ -68,7 +68,7 @@ WITHOUT_RULE: Final[dict[str, frozenset[str]]] = {
     "gap-announced": frozenset({"gossip"}),
     "epsilon": frozenset({"gossip"}),
 }
-"""Promises that no rule judges yet, and the profiles that make them: an audit names them, so that nobody takes
+"""Promises that no rule judges yet, and the profiles that make them: an audit names them, so that no reader takes
 "all held" for more than it says."""
 
 

@@ -61,7 +61,7 @@ def exact(tables: Tables) -> DataFrame:
 
 
 def _unheard(tables: Tables) -> DataFrame:
-    """The members that had not heard all of an origin, for the origins that somebody had not heard all of."""
+    """The members that lack messages of an origin, for each origin with such a member."""
     late = reached(tables).where("all_heard < members").select("sender")
     sent = origins(tables).withColumnRenamed("life", "sender").join(late, "sender", "left_semi")
     members = tables.lives.where(_SETTLED).select("life", "linked")

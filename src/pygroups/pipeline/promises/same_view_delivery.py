@@ -27,7 +27,7 @@ def exact(tables: Tables) -> DataFrame:
     )
     rows = tables.deliveries.where("view is not null").join(several, list(_RUN), "left_semi")
     rows = rows.select("group", "history", "profile", "life", "view", "position", *_RUN)
-    # Each delivery is seen from every view in which the run was delivered: those who left it together belong together.
+    # Each delivery is seen from every view with a delivery of the run: members that left it together are one set.
     seen = rows.select(*_RUN, F.col("view").alias("seen")).distinct()
     met = rows.join(seen, list(_RUN)).join(ways.withColumnRenamed("view", "seen"), ["life", "seen"], "left")
     everybody = F.col("profile").isin(*sorted(UNIFORM))

@@ -81,7 +81,7 @@ def exact(tables: Tables) -> DataFrame:
 
 
 def _merged(tables: Tables) -> DataFrame:
-    """Merged views before any fault: nobody of another subgroup may have been in an earlier view of this member."""
+    """Merged views before any fault: no member of another subgroup may have been in an earlier view of this member."""
     met = tables.views.where(_CALM).select("life", "index", F.explode("members").alias("name"))
     met = met.groupBy("life", "name").agg(F.min("index").alias("met"))
     merges = tables.views.where(_MERGE).selectExpr(

@@ -1,4 +1,4 @@
-"""The report: one HTML file that works offline, for somebody who has never seen a group.
+"""The report: one HTML file that works offline, for a reader who has never seen a group.
 
 `docs/decisions/0020-figures-without-a-library.md` says why its figures are drawn here.
 """

@@ -197,7 +197,7 @@ def _life_in_words(life: Life, group: GroupFindings) -> str:
 
 
 def _fault_in_words(gap: FailoverGap) -> str:
-    """The reason of a fault, and whom it hit where the reason does not say so itself."""
+    """The reason of a fault, and the affected members if the reason does not name them."""
     reason = gap.reason or "fault"
     said = set(re.findall(r"[\w.-]+", reason))
     unsaid = [address for address in gap.named if address.partition("@")[0] not in said]

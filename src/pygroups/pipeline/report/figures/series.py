@@ -79,7 +79,7 @@ def _joined(points: Sequence[Latency], bucket_us: int) -> list[list[Latency]]:
 def _pointers(
     points: Sequence[Latency], bucket_us: int, axis: Axis, words: Callable[[Latency], str]
 ) -> Iterable[Markup]:
-    """Invisible columns that carry the numbers, for who points at a place in the figure."""
+    """Invisible columns that carry the numbers, for a reader who points at a place in the figure."""
     for point in points:
         start = axis.share(point.bucket)
         column = svg.box(start, TOP, axis.share(point.bucket + bucket_us) - start, HEIGHT, class_="pointer")

@@ -87,7 +87,7 @@ def _close(marks: Sequence[Mark], axis: Axis) -> list[list[tuple[int, Mark]]]:
 
 
 def mark_in_words(mark: Mark) -> str:
-    """What a mark says: its kind, its reason and whom it names."""
+    """The text of a mark: its kind, its reason and the members that it names."""
     kinds = {"fault": "fault", "heal": "the last fault is over", "quiet": "all should have settled"}
     reason = f": {mark.reason}" if mark.reason else ""
     named = f" ({', '.join(mark.named)})" if mark.named else ""
