@@ -419,7 +419,7 @@ def test_a_member_that_hangs_is_found_by_its_silence_and_told_when_it_wakes(tmp_
             while not hang.is_set():
                 await asyncio.sleep(0.01)
             awake.wait(30)
-            with pytest.raises(Excluded, match="heard nothing from it"):
+            with pytest.raises(Excluded, match="received nothing from it"):
                 await reader.task
 
     async def story(group: Group) -> None:

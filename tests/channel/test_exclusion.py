@@ -82,7 +82,9 @@ def test_the_program_of_the_readme_does_not_end_quietly_after_it_was_stopped(tmp
         processes[1].send_signal(signal.SIGCONT)
         _, errors = processes[1].communicate(timeout=30)
         assert processes[1].returncode == 1
-        assert errors.splitlines()[-1].startswith("pygroups.core.errors.Excluded: the other members removed this one")
+        assert errors.splitlines()[-1].startswith(
+            "pygroups.core.errors.Excluded: the other members removed this member"
+        )
         assert "the event loop was blocked for" in errors, "logged too"
     finally:
         for process in processes:

@@ -103,7 +103,7 @@ def test_a_child_keeps_nothing_and_its_parents_death_is_noticed(tmp_path: Path, 
             child = told["child"]
             assert told["kept"] == []
             assert len(told["errors"]) == 9
-            assert {error.partition(":")[0] for error in told["errors"]} == {"this is another process"}
+            assert {error.partition(",")[0] for error in told["errors"]} == {"the channel belongs to another process"}
             await until(lambda: reader.payloads == [b"before", b"after"])  # the parent goes on
             os.kill(parent.pid, signal.SIGKILL)
             killed_at = time.monotonic()

@@ -51,7 +51,7 @@ def test_two_shells_see_each_other_and_a_member_that_was_stopped_is_told(file: P
         second.signal(signal.SIGCONT)
         assert second.ended() == 1
         assert second.said[-1] == "no longer in the group: excluded"
-        assert second.errors.splitlines()[-1].startswith("orders: the other members removed this one")
+        assert second.errors.splitlines()[-1].startswith("orders: the other members removed this member")
         assert "Traceback" not in second.errors
         first.signal(signal.SIGKILL)
     finally:
