@@ -1,1 +1,1 @@
-"""The vocabulary that all other rooms share; imports nothing of ours."""
+"""The vocabulary that all other rooms share; imports no other package of pygroups."""

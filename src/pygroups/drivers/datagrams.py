@@ -62,8 +62,8 @@ class Unfinished:
 class Joiner:
     """Joins the parts of frames.
 
-    Of one sender it keeps UNFINISHED_MAX frames and UNFINISHED_BYTES, of all `limit` bytes, none for longer than
-    UNFINISHED_TIME; the oldest frame makes room.  `count` is told each reason for which a part or a frame is dropped.
+    From one sender it keeps UNFINISHED_MAX frames and UNFINISHED_BYTES, of all `limit` bytes, none for longer than
+    UNFINISHED_TIME; the oldest frame makes room.  `count` gets each reason for which a part or a frame is dropped.
     """
 
     def __init__(self, limit: int, count: Callable[[str], None]) -> None:
