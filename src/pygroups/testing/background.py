@@ -1,4 +1,4 @@
-"""Virtual time, and what members and their network do in it beside the test's own tasks and timers."""
+"""Virtual time, and the timers of members and of their network, apart from the test's own tasks and timers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final
 from pygroups.core.limits import SECOND
 from pygroups.sim.world.agenda import Agenda
 
-WALL_CLOCK: Final = 1_700_000_000_000_000  # what people's clocks show when a test begins
+WALL_CLOCK: Final = 1_700_000_000_000_000  # the wall clock at the beginning of a test, in microseconds since 1970
 
 
 class Alarm:
-    """Something to be done at an instant, unless it is cancelled before."""
+    """A call at an instant, unless the call is cancelled before."""
 
     __slots__ = ("args", "cancelled", "do")
 
@@ -22,29 +22,29 @@ class Alarm:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """It will not be done."""
+        """Prevent the call."""
         self.cancelled = True
 
     def ring(self) -> None:
-        """Its time has come."""
+        """Call `do`, unless the alarm is cancelled."""
         if not self.cancelled:
             self.do(*self.args)
 
 
 class Background:
-    """The clock of a test, in microseconds from 0, and the alarms of its members.  It is their event loop.
+    """The clock of a test, in microseconds from 0, and the alarms of its members: the event loop of the members.
 
-    The test's own timers are asyncio's: so it can be told whether the test still waits for time to pass.
+    The test's own timers are asyncio's.  The loop can therefore see whether the test still waits for time to pass.
     """
 
     def __init__(self) -> None:
-        self.agenda = Agenda()  # the world's: frames on their way are entries of it too
+        self.agenda = Agenda()  # the agenda of the world, which also holds frames under way
 
     # -- clocks
 
     @property
     def time(self) -> int:
-        """What the clock shows."""
+        """The virtual time, in microseconds from the beginning of the test."""
         return self.agenda.now
 
     def now(self) -> int:
@@ -56,7 +56,7 @@ class Background:
     # -- alarms
 
     def after(self, delay: int, do: Callable[..., object], *args: Any) -> Alarm:
-        """Call `do(*args)` in `delay` microseconds; those of one instant in the order in which they were asked for."""
+        """Call `do(*args)` in `delay` microseconds.  Calls at one instant run in the order of the requests."""
         alarm = Alarm(do, args)
         self.agenda.after(delay, alarm.ring)
         return alarm
@@ -68,9 +68,9 @@ class Background:
         return self.after(round(delay * SECOND), callback)
 
     def next(self) -> int | None:
-        """When the first alarm is due, or would be if it were not cancelled."""
+        """The time of the first alarm, cancelled alarms included, or None."""
         return self.agenda.next()
 
     def ring(self, until: int) -> None:
-        """Do what is due until then; it may make more due, which is done too."""
+        """Run every call that is due up to the time `until`, including calls that these calls add."""
         self.agenda.run_until(max(until, self.agenda.now))

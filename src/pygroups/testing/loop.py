@@ -1,7 +1,7 @@
-"""An asyncio event loop whose time is virtual: when nothing is ready, it is at once as late as the next timer.
+"""An asyncio event loop with virtual time: when nothing is ready, the time jumps to the next timer.
 
-It is asyncio's own loop over a selector that does not wait.  While a thread works, time stands still.  There are no
-sockets: what is outside of the test could not answer in time.
+The loop is asyncio's own loop over a selector that does not wait.  While a thread works, time stands still.  Sockets
+are refused, because a process outside the test answers in real time.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pygroups.core.limits import SECOND
 
 from .background import Background
 
-PASS: Final = 10  # microseconds that a pass of the loop takes: so whoever polls sees time go by
+PASS: Final = 10  # microseconds that a pass of the loop takes, so time passes for a task that polls
 NO_OUTSIDE: Final = (
     "a test in virtual time cannot use sockets, pipes or other processes, because they answer in real time: "
     "replace them with objects in memory, or test this code with real channels"
 )
-PROCESS: Final[ContextVar[str]] = ContextVar("pygroups_process", default="")  # whose code runs
+PROCESS: Final[ContextVar[str]] = ContextVar("pygroups_process", default="")  # the process that runs now
 
 
 class NumberedTask(asyncio.Task[Any]):
-    """A task with the same hash in every process: what goes over a set of tasks, as asyncio does, keeps its order."""
+    """A task with the same hash in every run, so asyncio's loops over sets of tasks keep their order."""
 
     def __init__(self, number: int, coro: Any, **options: Any) -> None:
         self.number = number
@@ -37,20 +37,23 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """`stuck` is called when nothing can happen any more: when the test has no timer and the members have done nothing
-    for it in `patience` microseconds, or when it is later than `limit`."""
+    """The event loop of a test.  Calls `stuck` when the test hangs.
+
+    The test hangs if it has no timer and if the members do nothing for the test in `patience` microseconds.  The test
+    also hangs if the virtual time exceeds `limit` microseconds.
+    """
 
     def __init__(self, background: Background, limit: int, stuck: Callable[[str], None]) -> None:
         self.background = background
         self.limit = limit
         self.stuck = stuck
         self.patience: Callable[[], int] = lambda: 0
-        self.tasks: dict[asyncio.Task[Any], str] = {}  # those that are not done, with their process
-        self.failed: list[asyncio.Task[Any]] = []  # those that raised before anybody asked
-        self.made = 0  # tasks
-        self.working = 0  # threads
+        self.tasks: dict[asyncio.Task[Any], str] = {}  # the tasks that are not done, with their process
+        self.failed: list[asyncio.Task[Any]] = []  # the tasks with an error that was not retrieved at once
+        self.made = 0  # number of tasks made
+        self.working = 0  # number of threads at work
         self.closing = False
-        self.woken = False  # something of asyncio's own was noted
+        self.woken = False  # asyncio has a new callback or timer
         self.selector = VirtualSelector(self)
         super().__init__(self.selector)
         self.selector.closed_to_others = True
@@ -61,7 +64,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.background.time / SECOND
 
     def pass_time(self, timeout: float | None) -> None:
-        """The loop has nothing to do for `timeout` seconds, or until something happens in the background."""
+        """Let virtual time pass: `timeout` seconds, or until the background schedules a callback of the loop."""
         background, self.woken = self.background, False
         if timeout is not None and timeout <= 0:
             background.ring(background.time + PASS)
@@ -82,7 +85,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             if due == until:
                 return
 
-    # -- what is noted
+    # -- callbacks, timers and tasks are noted
 
     def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
         self.woken = True
@@ -131,12 +134,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def unseen(task: asyncio.Task[Any]) -> bool:
-    """Whether the task raised something, and nobody has asked for it."""
+    """Whether the task raised an error that no task has retrieved."""
     return bool(getattr(task, "_log_traceback", False))
 
 
 class VirtualSelector(selectors.DefaultSelector):
-    """Looks whether a thread or a signal has something to say, and waits for threads only."""
+    """Polls for wake-ups by threads and signals.  Waits in real time for threads only."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()

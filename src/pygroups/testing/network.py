@@ -1,6 +1,6 @@
-"""The members of one group that meet in memory: the simulator's virtual world, with the interfaces of a channel's.
+"""The members of one group in memory: the simulator's virtual world, with the interfaces that a channel expects.
 
-What may happen to a frame is the simulator's network; what the end of a process proves is as with TCP.
+The simulator's network delays and loses frames.  The end of a process is proven to its peers as over TCP.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pygroups.sim.world.virtual import VirtualWorld, Waiting
 
 
 class End(Wires["End"]):
-    """One member's connections, and its process.  It has the interface of drivers/tcp.py."""
+    """The connections and the process of one member, with the interface of drivers/tcp.py."""
 
     def __init__(self, room: Room, me: Address) -> None:
         super().__init__(room, self)
@@ -33,21 +33,21 @@ class End(Wires["End"]):
         self.crashed: Callable[[BaseException], None]
 
     async def open(self) -> None:
-        """Be there."""
+        """Start the process: frames can reach it."""
         self.room.begins(self, beside=self.address.name in self.room.running)
 
     def close(self) -> None:
-        """Be gone; peers see that the connections end."""
+        """End the process.  Its peers notice that the connections end."""
         self.room.gone(self)
 
     async def drain(self, seconds: float) -> None:
-        """What was sent is on its way already."""
+        """Nothing to do: every frame that was sent is already under way."""
 
     def waiting_bytes(self) -> int:
         return 0
 
     def arrive(self, item: Waiting) -> None:
-        """The loop of a test takes in at once what has come; the turn is in its next pass."""
+        """Take `item` at once.  The turn of the member follows in the next pass of the loop."""
         if isinstance(item, tuple):
             sender, frame = item
             self.routes.setdefault(sender)
@@ -59,7 +59,7 @@ class End(Wires["End"]):
 
 
 class Room(VirtualWorld[End]):
-    """All members of one group.  `ended` is told of each process that is gone."""
+    """All members of one group.  `ended` is called with the address of each process that has ended."""
 
     def __init__(
         self, agenda: Agenda, network: SimulatedNetwork, rng: Random, ended: Callable[[Address], None]
@@ -71,13 +71,13 @@ class Room(VirtualWorld[End]):
         process.count("peers that nobody knows where to dial")
 
     def gone(self, end: End) -> None:
-        """This process ends, if it has not."""
+        """End the process of `end`, if that process still runs."""
         if self.ends(end):
             self.ended(end.address)
 
 
 class Meeting(Finder[End]):
-    """How one member finds the others.  It has the interface of drivers/directory.py."""
+    """The discovery of one member, with the interface of drivers/directory.py."""
 
     def __init__(self, room: Room, end: End) -> None:
         super().__init__(room, end, self._tell)
@@ -85,7 +85,7 @@ class Meeting(Finder[End]):
         self.count: Callable[[str], None]
 
     def delay(self) -> int:
-        """All take as long: so whoever is started first founds the group."""
+        """Every member looks for the same time, so the member that starts first founds the group."""
         return MILLISECOND
 
     def _tell(self, found: Event) -> None:
@@ -98,4 +98,4 @@ class Meeting(Finder[End]):
         self.world.directory.ended(self.process.address)
 
     def refresh(self) -> None:
-        """An entry in memory does not get old."""
+        """Nothing to do: an entry in memory does not expire."""

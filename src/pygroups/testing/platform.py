@@ -1,4 +1,4 @@
-"""The platform of channels in memory: see channel/platform.py for what a platform is."""
+"""The platform of channels in memory.  channel/platform.py defines a platform."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOST: Final = "memory"
 
 
 class MemoryPlatform:
-    """All processes of one test run on it.  What chance says comes from `seed`."""
+    """The platform for all processes of one test.  All random numbers derive from `seed`."""
 
     def __init__(self, seed: int, failed: Callable[[BaseException], None]) -> None:
         self.seed = seed
@@ -39,14 +39,14 @@ class MemoryPlatform:
         self.clock = self.background = Background()
         self.weather = SimulatedNetwork(seed, CALM)
         self.rooms: dict[tuple[Path, str], tuple[memory.Room, Judge]] = {}  # by folder of discovery and group
-        self.ends: dict[Address, memory.End] = {}  # of all lives there ever were
-        self.watches: dict[Address, Watch] = {}  # of all lives there ever were
+        self.ends: dict[Address, memory.End] = {}  # by incarnation, ended ones included
+        self.watches: dict[Address, Watch] = {}  # by incarnation, ended ones included
         self.journals: list[MemoryJournal] = []
         self.disturbed = False
         self._births: dict[str, int] = {}
         self._nameless = 0
 
-    # -- what a session asks for
+    # -- requests of a session
 
     def address(self, options: Options) -> Address:
         name = options.name or PROCESS.get() or self._another_name()
@@ -78,7 +78,7 @@ class MemoryPlatform:
         return Journals(copy, disk, self._lasting(), lambda records: self._wrote(me, records))
 
     def _lasting(self) -> list[PlainRecord]:
-        """Marks for a life that begins while a fault lasts: it has not seen those of the fault itself."""
+        """Marks of the faults that last now, for a new incarnation, which has not recorded the start of the faults."""
         return [("fault", None, {"reason": kind}) for kind in self.weather.troubles(self.background.time)]
 
     def _wrote(self, me: Address, records: Sequence[PlainRecord]) -> None:
@@ -105,16 +105,16 @@ class MemoryPlatform:
     def _ended(self, member: Address) -> None:
         self.watches[member].ended()
 
-    # -- what a test asks for
+    # -- requests of a test
 
     def disturb(self) -> None:
-        """From now on those who live may look dead."""
+        """From now on members that run may be suspected and excluded."""
         self.disturbed = True
         for _, judge in self.rooms.values():
             judge.disturbed()
 
     def living(self) -> list[Watch]:
-        """Those who are in their groups, or on their way."""
+        """The watches of the members that are in their group or are joining it."""
         return [watch for watch in self.watches.values() if watch.lives]
 
     def views(self, group: str | None = None) -> list[View]:
@@ -123,17 +123,17 @@ class MemoryPlatform:
         return _views(watches)
 
     def at_rest(self, *, one: bool = False) -> None:
-        """Raises Broken with the first thing that is missing for all groups to be at rest, with `one` in one view."""
+        """Check that all groups are at rest, with `one` in one view each.  Raises Broken with the first obstacle."""
         for _, judge in self.rooms.values():
             watches = [watch for watch in self.living() if watch.judge is judge]
             self._not_cut_apart(watches)
             if one and len(views := _views(watches)) > 1:
                 raise Broken("view-agreement", f"the group is apart, in {len(views)} views: {_listed(views)}")
-            all_read = not any(watch.has_unread for watch in watches)  # else something is held for who did not
+            all_read = not any(watch.has_unread for watch in watches)  # else layers hold messages for a slow reader
             judge.settled([watch.rest(holds=all_read) for watch in watches])
 
     def _not_cut_apart(self, watches: list[Watch]) -> None:
-        """Those who are cut off from each other and do not know it yet are not at rest."""
+        """Raises Broken if two members in one view are cut off from each other: the group is not at rest yet."""
         for one, other in combinations(watches, 2):
             view = one.session.view
             together = view is not None and other.session.view is not None and view.id == other.session.view.id
@@ -152,7 +152,7 @@ def _listed(views: Sequence[View]) -> str:
 
 
 class Journals:
-    """A member's journal in memory, and the one on the disk that its program asked for, if it did."""
+    """A member's journal in memory, and the journal on disk if the program asked for one."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Journals:
         wrote: Callable[[Sequence[PlainRecord]], None],
     ) -> None:
         self.memory = memory
-        self.marks = marks  # to be written behind the first record
+        self.marks = marks  # the marks to write after the first record
         self.wrote = wrote
         self.disk = disk
         self.next_index = 0

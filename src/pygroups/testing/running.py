@@ -1,4 +1,4 @@
-"""One test from its beginning to its end: the loop it runs on, what fails it, and what it leaves behind."""
+"""One test from beginning to end: the event loop, the errors that fail the test, and the tasks left open."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .loop import VirtualLoop, unseen
 from .platform import MemoryPlatform
 from .waiting import canceled_at, sentence
 
-OURS: Final = "pygroups "  # how the names of our own tasks begin
-ENDING: Final = 60.0  # seconds of virtual time for what was canceled to end
+OURS: Final = "pygroups "  # the prefix of the names of pygroups' own tasks
+ENDING: Final = 60.0  # seconds of virtual time in which a canceled task has to end
 
 Result = TypeVar("Result")
 
@@ -32,12 +32,13 @@ class RunningTest:
         setattr(self.loop, PLATFORM, platform)
         self.begun = False
         self.running = False
-        self.processes: dict[str, None] = {}  # that the test started
+        self.processes: dict[str, None] = {}  # the processes that the test started
         self.left_open: list[LeftOpen] = []
         self._verdict: asyncio.Future[None] = self.loop.create_future()  # has the error that ends the test early
         self._stubborn: Hang | None = None
-        self._fallen: list[BaseException] = []  # raised where nobody could hear it
-        self._before_end: tuple[int | None, int | None] = (None, None)  # of these, and of the tasks that failed
+        self._fallen: list[BaseException] = []  # errors that were raised where no task receives them
+        # how many of those errors, and of failed tasks, there were when the test failed
+        self._before_end: tuple[int | None, int | None] = (None, None)
 
     def play(self, program: Coroutine[Any, Any, Result]) -> Result:
         """The result of `program`, which runs on a loop of its own."""
@@ -67,7 +68,7 @@ class RunningTest:
         return main
 
     def _error(self, main: asyncio.Task[Result]) -> BaseException | None:
-        """Why the test has failed, if it has."""
+        """The error of the test, or None if the test passed."""
         fallen = [*self._fallen[: self._before_end[0]], *self._errors_of_tasks(main)]
         error = self._verdict.exception() if self._verdict.done() else None
         if isinstance(error, Hang | Broken):
@@ -99,7 +100,7 @@ class RunningTest:
     # -- failing
 
     def fail(self, error: BaseException) -> None:
-        """The test has failed, whatever it does."""
+        """End the test with `error`.  The first error counts."""
         if not self._verdict.done():
             self._verdict.set_exception(error)
 
@@ -118,7 +119,7 @@ class RunningTest:
         return "\n  ".join([head, *waiting, *fallen, *channels])
 
     def _patience(self) -> int:
-        """How long to wait for what members do by themselves: they give up whom they wait for."""
+        """How long members may need for an exchange among themselves, timeouts included, in microseconds."""
         configs = [watch.session.options.limits for watch in self.platform.living()]
         longest = [2 * liveness_bound(one) + one.stable_suspend_max + one.state_timeout for one in configs]
         return max(longest, default=SECOND)
@@ -132,7 +133,7 @@ class RunningTest:
             loop.default_exception_handler(context)
 
     def _failures(self) -> Iterable[tuple[asyncio.Task[Any], BaseException]]:
-        """The tasks that raised something nobody has asked for, and what."""
+        """The tasks that raised an error which no task has retrieved, and the error."""
         for task in self.loop.failed[: self._before_end[1]]:
             error = task.exception() if unseen(task) else None
             if error is not None and not isinstance(error, Crashed):
@@ -149,15 +150,18 @@ class RunningTest:
     # -- the end
 
     def cancel_tasks_of(self, processes: Container[str]) -> None:
-        """The tasks of these processes end."""
+        """Cancel the tasks of `processes`."""
         for task, process in list(self.loop.tasks.items()):
             if process and process in processes:
                 task.cancel()
 
     async def _close(self, main: asyncio.Task[Any]) -> None:
-        """End all that is left: first what ends by itself, then what nobody has thought of."""
+        """End what is left over: the tasks of processes, then other tasks, then open channels.
+
+        After a test that passed, a task or a channel that was left open gives a warning.
+        """
         well = main.done() and not self._verdict.done()
-        if self._verdict.done():  # what fails from now on fails because the test is being ended
+        if self._verdict.done():  # later failures are a consequence of this end
             self._before_end = (len(self._fallen), len(self.loop.failed))
         main.cancel()
         self.cancel_tasks_of(self.processes)
@@ -179,13 +183,13 @@ class RunningTest:
         self._insist([task for task in self.loop.tasks if task is not asyncio.current_task()])
 
     def _insist(self, stubborn: list[asyncio.Task[Any]]) -> None:
-        """Nothing waits for those that were canceled, and go on."""
+        """Fail the test with the tasks that go on although they were canceled."""
         if stubborn:
             self._stubborn = Hang("\n  ".join(["tasks go on although they were canceled:", *map(sentence, stubborn)]))
             self.loop.limit = self.platform.background.time
 
     def _others(self, processes: Container[str] | None = None) -> list[asyncio.Task[Any]]:
-        """The tasks of the test that are not done; those of `processes` alone, if these are given."""
+        """The tasks of the test that are not done; with `processes`, only the tasks of these processes."""
         return [
             task
             for task, process in self.loop.tasks.items()
@@ -203,5 +207,5 @@ class RunningTest:
 
 
 def _ours(task: asyncio.Task[Any]) -> bool:
-    """Not the test's: our own, or asyncio's, which closes a generator that nobody holds any more."""
+    """Whether `task` belongs to pygroups, or to asyncio, which closes an abandoned generator in a task."""
     return task.get_name().startswith(OURS) or type(task.get_coro()).__name__ == "async_generator_athrow"

@@ -1,4 +1,4 @@
-"""What a member in memory sees is told to the checks of its group's promises, and then to its channel."""
+"""Passes each event of a member in memory to the checks of its group's promises, and then to the channel."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from pygroups.sim.promises.judge import Judge
 
 from .errors import Crashed
 
-JUDGED: Final = ("purge", "unicast_send", "unicast_deliver")  # records that say what no event says
+JUDGED: Final = ("purge", "unicast_send", "unicast_deliver")  # records of facts that no event reports
 
 
 class Watch:
-    """Stands between a member and its session.  `failed` hears of broken promises, and of members that fell."""
+    """Stands between a member and its session.  `failed` is called with broken promises and with members' errors."""
 
     def __init__(self, session: Session, judge: Judge, process: str, failed: Callable[[BaseException], None]) -> None:
         self.session = session
         self.judge = judge
-        self.process = process  # that opened the channel
+        self.process = process  # the process that opened the channel
         self.failed = failed
         self.me = session.me
-        self.leaving = False  # the judge knows that it wants to leave
-        self.over = False  # the judge knows how it ended
+        self.leaving = False  # the judge knows that the member wants to leave
+        self.over = False  # the judge knows how the member ended
         self.blocked = False
-        self.records: list[PlainRecord] = []  # of this turn, for the judge
+        self.records: list[PlainRecord] = []  # the records of this turn, for the judge
         if session.options.state is None:
             self._tell(judge.keeps_no_state, self.me)
 
     # -- the member's inbox
 
     def consumed(self) -> Consumed | None:
-        if self.session.leaving and not self.leaving and not self.over:  # a turn begins that will ask the others
+        if self.session.leaving and not self.leaving and not self.over:  # in this turn the member asks to leave
             self.leaving = True
             self._tell(self.judge.leaving, self.me)
         consumed = self.session.consumed()
@@ -83,7 +83,7 @@ class Watch:
     # -- to the judge
 
     def recorded(self, records: Sequence[PlainRecord]) -> None:
-        """The member has written this down, and told nobody yet what it was given in the turn."""
+        """The member has journaled `records`, and has not yet passed on the events of the turn."""
         self._tell(self.judge.written, self.me, records)
         self.records += [record for record in records if record[0] in JUDGED]
 
@@ -94,15 +94,15 @@ class Watch:
             self.failed(broken)
 
     def accepted(self, to: Address | None, number: int, payload: bytes) -> None:
-        """The application has sent this."""
+        """The application has sent `payload`."""
         self._tell(self.judge.accepted, self.me, to, number, payload)
 
     def refused(self) -> None:
-        """The application was asked for its state, and has not given it."""
+        """The application was asked for its state and did not give a state."""
         self._tell(self.judge.state_refused, self.me)
 
     def ended(self) -> None:
-        """The process is gone; unless it had left, nobody heard a word of it."""
+        """The process has ended.  A member that had not left counts as crashed."""
         if not self.over:
             self.over = True
             self._tell(self.judge.crashed, self.me)
@@ -121,7 +121,7 @@ class Watch:
         elif isinstance(event, Undelivered):
             judge.undelivered(me, event.to, event.numbers)
         elif isinstance(event, StateWanted) and session.options.state is not None:
-            judge.state_given(me, event.view, event.digest, b"")  # what is in it is the application's own
+            judge.state_given(me, event.view, event.digest, b"")  # the content belongs to the application
         elif isinstance(event, StateArrived):
             self._state_arrived(event)
         elif isinstance(event, Excluded) and not self.over:
@@ -136,20 +136,20 @@ class Watch:
         elif event.last and loading is not None and loading.view == event.view:
             self.judge.state_set(self.me, event.view, event.provider, loading.digest, b"")
 
-    # -- how it stands
+    # -- the state of the member
 
     @property
     def lives(self) -> bool:
-        """Whether it is in the group, or on its way into it."""
+        """Whether the member is in the group or is joining the group."""
         return not self.over and not self.session.member.closed
 
     @property
     def has_unread(self) -> bool:
-        """Whether its application has not asked for all that lies here."""
+        """Whether messages wait that the application has not read yet."""
         return self.session.reading.has_unread
 
     def rest(self, *, holds: bool) -> Rest:
-        """How it stands; `holds`: with what its layers hold."""
+        """The state of the member for the checks of a group at rest.  `holds` adds the gauges of the layers."""
         session = self.session
         gauges = session.member.stack.gauges() if holds else {}
         unsent = session.sending.waiting
@@ -180,7 +180,7 @@ def _parsed(name: str, value: Any) -> object:
 
 
 class WatchedRecorder:
-    """What the states of a channel ask of its member; that its application gives no state is told."""
+    """Passes the requests of a channel's state transfer to the member, and reports a refused state to the watch."""
 
     def __init__(self, recorder: Recorder, watch: Watch) -> None:
         self.recorder = recorder
@@ -194,7 +194,7 @@ class WatchedRecorder:
 
 
 class WatchedTop:
-    """The top of a stack, as a channel sends to it; what it accepts is told."""
+    """The top of a stack as a channel uses it.  Reports each accepted message to the watch."""
 
     def __init__(self, top: Top, watch: Watch) -> None:
         self.env: Env = top.env
