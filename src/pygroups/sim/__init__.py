@@ -1,9 +1,9 @@
 """The deterministic world in which the same layers run, with faults and running checks.
 
-For tests of applications and of own layers: `scenario` plays a situation in a few lines, `simulate` many schedules that
-are drawn from seeds; both judge the promises of the profile all along, and own promises (`Check`) with them.  What a
-schedule can say, step by step, is in `pygroups.sim.schedules.steps`.  Guides: docs/guides/scenarios.md and
-simulator.md.
+This package tests applications and new layers.  `scenario` plays a situation in a few lines, and `simulate` plays many
+schedules that are drawn from seeds.  Both check the promises of the profile during the whole run, together with checks
+of the caller (`Check`).  The steps of a schedule are in `pygroups.sim.schedules.steps`.  Guides:
+docs/guides/scenarios.md and simulator.md.
 """
 
 from __future__ import annotations

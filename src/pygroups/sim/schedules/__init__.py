@@ -1,1 +1,1 @@
-"""What is drawn from a seed: a schedule, which is a list of steps, as data."""
+"""A schedule is a list of steps, as data; the modules of this package draw it from a seed."""

@@ -1,4 +1,4 @@
-"""The faults by name, each with a sentence: what `--faults` takes, and what a seed draws a part of."""
+"""The faults by name, each with a sentence.  `--faults` accepts these names, and a seed draws a part of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "late": "frames come again long after, in other views, over other connections, to other lives",
     "replay": "all that one sent another in the last seconds arrives again",
     "corrupt": "bits are flipped, ends are missing, two frames are glued together",
-    # What lasts while everything else has healed, and what is wrong for a moment and never made good by itself.
+    # Faults that last after all others have healed, and wrong answers that are never corrected.
     "stay-oneway": "one direction of a link, or all that comes to a process or goes out of it, stays cut",
     "stay-pair": "two processes stay unable to reach each other, and others reach both",
     "stay-apart": "one process, or a side, stays cut off from all others",
@@ -58,13 +58,13 @@ SENTENCES: Final[Mapping[str, str]] = {
 }
 FAULTS: Final = tuple(SENTENCES)
 
-# What comes with a protocol that does not exist yet.
+# Faults of protocols that are not built yet.
 COMES_WITH: Final[Mapping[str, str]] = {
     "merge": "merging",
-    "merge-leader": "merging",  # the leader of a merge dies at each of its steps, of several at once too
+    "merge-leader": "merging",  # the leader of a merge crashes at each of its steps, also in several merges at once
 }
 
-# How often each is drawn beside the others, where it is drawn at all.  Nine schedules in ten have one of the grave.
+# The weight of each fault, where it can be drawn.  Nine in ten schedules have a grave fault.
 GRAVE: Final[Mapping[str, int]] = {"crash": 8, "isolate": 9, "pause": 6, "restart": 2}
 STEPS: Final[Mapping[str, int]] = {
     **GRAVE,
@@ -117,9 +117,9 @@ DISTURBING: Final = (
 
 
 def checked_faults(text: str) -> tuple[str, ...]:
-    """The faults of a list with commas, or all for `swarm`: each seed then draws a part of them.
+    """The faults of a comma-separated list.  `swarm` means all faults, of which each seed draws a part.
 
-    UsageError for a name that is none, NotBuilt for a fault of a protocol that does not exist yet.
+    Raises UsageError for an unknown name, and NotBuilt for a fault of a protocol that is not built yet.
     """
     if text == "swarm":
         return FAULTS

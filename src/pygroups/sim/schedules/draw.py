@@ -1,4 +1,4 @@
-"""What a seed means: the schedule that is drawn from it."""
+"""Draw the schedule of a seed."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from .tearing import last_change
 NAMES: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MEMBERS_MIN: Final = 2
 MEMBERS_MAX: Final = len(NAMES)
-MESSAGES: Final = 320  # planned while there are faults; some of their senders will be gone
-LONG: Final = 0.08  # of the schedules with late copies so many last far longer, so that what is late can be very late
+MESSAGES: Final = 320  # multicasts planned while faults last; some of their senders will have ended
+LONG: Final = 0.08  # share of the schedules with late copies that last long, so that copies can be very late
 
 
-STAYS: Final = 0.3  # of the schedules that may have it so many have something that lasts when the rest has healed
+STAYS: Final = 0.3  # share of the schedules that get a lasting fault, among those that may have one
 NOTHING_STAYS: Final = lasting.Stay(0, False)
-DUTIES: Final = 0.5  # of all schedules, in so many the duties of time are tried out when all is quiet
-LAST_CHANGE: Final = 0.2  # of the schedules in which anybody leaves so many end with it
+DUTIES: Final = 0.5  # share of the schedules that test the duties of time at their end
+LAST_CHANGE: Final = 0.2  # share of the schedules that end with a leave of the coordinator, among those with leaves
 
 
 class Wish(NamedTuple):
-    """What the caller wants of all schedules."""
+    """The caller's requirements for all schedules."""
 
     profile: str
-    members: int | None = None  # how many; None: drawn
-    minutes: float | None = None  # of faults; None: some seconds, drawn
+    members: int | None = None  # number of members; None: drawn
+    minutes: float | None = None  # duration of the faults; None: some seconds, drawn
     faults: tuple[str, ...] = FAULTS
 
 
 def draw(seed: int, wish: Wish) -> Schedule:
-    """The schedule of `seed`."""
+    """Draw the schedule of `seed`."""
     rng = stream(seed, "schedule")
     faults = _part(stream(seed, "swarm"), wish)
     count = wish.members or (rng.randint(6, 12) if rng.random() < 0.05 else rng.randint(3, 5))
@@ -81,7 +81,7 @@ def draw(seed: int, wish: Wish) -> Schedule:
 
 
 def _stay(rng: Random, plan: FaultPlan, wish: Wish, heal_at: int, config: dict[str, int]) -> lasting.Stay:
-    """What lasts when everything else has healed; the faults are drawn from the plan's own chance."""
+    """Draw the lasting faults.  Their random numbers come from the stream of the plan."""
     staying = tuple(fault for fault in plan.may if fault in lasting.STAYING)
     if not staying or rng.random() >= (STAYS if wish.faults == FAULTS else 0.9):
         return NOTHING_STAYS
@@ -89,17 +89,17 @@ def _stay(rng: Random, plan: FaultPlan, wish: Wish, heal_at: int, config: dict[s
 
 
 def bound_of(config: dict[str, int], weather: Weather) -> int:
-    """How long after the last fault everything may take.  Copies that come late are answered, and a connection with
-    somebody who is gone is given up only when it is old."""
+    """The time after the last fault within which every promise must be kept, in microseconds.  Late copies are
+    answered, and a member closes a connection to an ended process only after `connection_age`."""
     late = weather.late_max + Config(**config).connection_age if weather.late else 0
     return 30 * SECOND + 20 * _patience(config) + late
 
 
 def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
-    """The faults that this schedule has: a part of those that are wished for.
+    """Draw the faults of this schedule, as a part of the requested faults.
 
-    A schedule that has everything tries little of anything: most do without most of the faults.  In some nobody who
-    lives ever looks dead; then nobody may be taken for dead.
+    A schedule with all faults tests each of them little, so most schedules omit most faults.  Some schedules have no
+    fault that makes a living process look dead; in these no member may be suspected wrongly.
     """
     wished = wish.faults
     if rng.random() < 0.15:
@@ -113,7 +113,8 @@ def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
 
 
 def _config(rng: Random, faults: Sequence[str]) -> dict[str, int]:
-    """Mostly faster than the defaults, so that more happens in a second; sometimes with small limits."""
+    """Draw the configuration: mostly shorter timeouts than the defaults, so that more happens in a second; sometimes
+    small limits."""
     config: dict[str, int] = {}
     if rng.random() < 0.85:
         beat = rng.choice([50, 100, 200]) * MILLISECOND
@@ -134,7 +135,7 @@ def _config(rng: Random, faults: Sequence[str]) -> dict[str, int]:
         config |= {"state_timeout": rng.choice((500, 2_000)) * MILLISECOND}
     if "limits" in faults:
         config |= _small(stream(rng.randrange(1 << 32), "limits"))
-    if rng.random() < 0.9:  # else the end of a schedule may take half a minute of nothing but heartbeats
+    if rng.random() < 0.9:  # otherwise the end of a schedule can be half a minute of heartbeats only
         config |= {"connection_age": rng.choice([1, 3]) * SECOND}
     return config
 
@@ -161,12 +162,12 @@ SMALL: Final[dict[str, Sequence[int]]] = {
 
 
 def _small(rng: Random) -> dict[str, int]:
-    """Some limits and time-outs that a schedule soon comes to; runs are small, and the window holds many.
+    """Draw some limits and timeouts that a schedule reaches soon.  Runs are small, and the window holds many of them.
 
-    `tombstone` is not among them: it has to be longer than a copy of a frame can be late; nor `tombstones_max`, which
-    has to be larger than the number of processes that end within that time.  Nor is `link_bytes`: the
-    queues of connections are the drivers', and no part of this world.  Nor is `marks_max`: a journal does not tell
-    which origins a member has forgotten, so the audit could not judge a state.
+    Four settings are left out.  `tombstone` must be longer than the largest delay of a copied frame.  `tombstones_max`
+    must be larger than the number of processes that end within that time.  `link_bytes` limits the queues of
+    connections, which belong to the drivers and do not exist in this world.  `marks_max` would keep the audit from
+    judging a state, because a journal does not show which origins a member has forgotten.
     """
     small = {name: rng.choice(values) for name, values in SMALL.items() if rng.random() < 0.3}
     if rng.random() < 0.4:
@@ -177,7 +178,7 @@ def _small(rng: Random) -> dict[str, int]:
 
 
 def _patience(config: dict[str, int]) -> int:
-    """How long a silent member is waited for before it is suspected."""
+    """The time from the last sign of life of a member until it is suspected, in microseconds."""
     defaults = Config(**config)
     return defaults.heartbeat_timeout + defaults.verify_timeout
 
@@ -234,8 +235,8 @@ def _weather(rng: Random, faults: Sequence[str]) -> Weather:
 
 
 def _starts(rng: Random, names: Sequence[str], heal_at: int, faults: Sequence[str]) -> list[Action]:
-    """Most start together; at least two of them do, so that there are two senders from the beginning.  In a join storm
-    all others come at one time."""
+    """Draw the starts.  At least two processes start together, so that there are two senders from the beginning.  In
+    a join storm all other processes start at one time."""
     apart = 200 if "together" in faults else FORMATION // 2
     storm = rng.randrange(FORMATION, heal_at) if "join-storm" in faults and rng.random() < 0.5 else None
     starts: list[Action] = []
@@ -251,7 +252,7 @@ def _starts(rng: Random, names: Sequence[str], heal_at: int, faults: Sequence[st
 
 
 def _fill(plan: FaultPlan, wish: Wish) -> int:
-    """Draw the steps of a plan: first one that is grave.  When a long pause among them is over."""
+    """Draw the steps of a plan, first a grave one.  Returns the end of a long pause among them, or 0."""
     rng = plan.rng
     weights = {fault: STEPS[fault] * rng.choice((1, 2, 6)) for fault in plan.may if fault in STEPS}
     grave = {fault: weight for fault, weight in weights.items() if fault in GRAVE}
@@ -271,14 +272,15 @@ def _one_of(rng: Random, weights: dict[str, int]) -> str:
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
-PIECES: Final = 0.02  # of the orders to send: one payload that is larger than a run
+PIECES: Final = 0.02  # share of the send steps with one payload that is larger than a run
 
 
 def _sends(
     rng: Random, names: Sequence[str], until: int, heal_at: int, config: dict[str, int], wish: Wish
 ) -> list[Action]:
-    """Steady senders and bursts.  In half of the schedules a few messages after everything healed, to see that it works
-    again; in the others nothing more is sent, and what was lost last must be found without that."""
+    """Draw steady senders and bursts.  Half of the schedules send a few messages after all faults have healed, to
+    show that the group works again.  The others send nothing, so the members must detect the last losses without new
+    messages."""
     senders = rng.sample(names, rng.randint(2, len(names)))
     large = Config(**config).run_bytes
     whole = max(1, until // (8 * SECOND)) if wish.minutes else 1

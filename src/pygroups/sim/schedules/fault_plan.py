@@ -1,4 +1,4 @@
-"""The faults of one schedule, drawn one after the other; enough members stay, or come back."""
+"""The faults of one schedule, drawn one after the other.  Enough members stay in the group, or come back."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ JOINER: Final = "joiner"
 
 
 class Stage(NamedTuple):
-    """A labeled point: who sends a head of this kind, and when."""
+    """A labeled point: the role of the member that sends a head of this kind, and the event that leads to it."""
 
     label: str
     who: str  # COORDINATOR, FOLLOWER, ANYBODY or JOINER
-    after: str  # what has to begin before: "" for nothing, "change" of the view, "join"
+    after: str  # the event that leads to it: "" for none, "change" of the view, "join"
     often: int = 1
 
 
@@ -67,16 +67,17 @@ STAGES: Final = (
 
 
 class Aim(NamedTuple):
-    """Whom a fault hits, and at which moment."""
+    """The victim of a fault, and the moment of the fault."""
 
     who: str
     moment: str = "now"
     nth: int = 1
-    at: int = 0  # a little later than it was aimed, where its victim has to start first
+    at: int = 0  # slightly later than the planned time, if the victim has to start first
 
 
 class FaultPlan:
-    """Draws faults.  `may` are those that the schedule has; `labels` what its profile's members send."""
+    """Draws faults.  `may` contains the faults of the schedule, and `labels` the labels of the heads that its
+    profile's members send."""
 
     def __init__(
         self, rng: Random, names: Sequence[str], lasts: int, patience: int, may: Sequence[str], labels: Sequence[str]
@@ -87,18 +88,20 @@ class FaultPlan:
         self.patience = patience
         self.may = may
         self.stages = [stage for stage in STAGES if stage.label in labels]
-        self.gone = 0  # names that nobody starts again
+        self.gone = 0  # number of names that are not started again
         self.actions: list[Action] = []
 
     def add_gathers(self) -> None:
-        """Sides that went apart are often brought together again, so that what comes later finds a group."""
+        """After half of the faults that can split the group, gather its sides, so that later faults hit a whole
+        group."""
         for fault in list(self.actions):
             if isinstance(fault, Cut | Pause | Ring | Clog) and self.rng.random() < 0.5:
                 after = fault.at + fault.lasts + self.rng.randrange(0, SECOND)
                 self.actions.append(Gather(at=after))
 
     def add_unicasts(self) -> None:
-        """Some write to each other while they lose sight of each other: connections are given up and made anew."""
+        """Members send each other unicasts around long cuts and clogs, so that connections are closed and opened
+        again."""
         for cut in [step for step in self.actions if isinstance(step, Cut | Clog) and step.lasts > self.patience]:
             if self.rng.random() < 0.5:
                 continue
@@ -109,13 +112,13 @@ class FaultPlan:
                 self.actions.append(Send(at=at, who=one, count=1, size=20, to=other))
 
     def add_long_pause(self) -> int:
-        """Somebody does not run for up to minutes.  When that is over."""
+        """Add a pause of up to minutes, and return its end."""
         at = FORMATION + self.rng.randrange(0, self.lasts)
         lasts = int(min(180, 5 * self.rng.paretovariate(0.7)) * SECOND)
         self.actions.append(Pause(at=at, who=self.who(), lasts=lasts))
         return at + lasts
 
-    # -- whom, when, how long
+    # -- victims, times, durations
 
     def who(self) -> str:
         return COORDINATOR if self.rng.random() < 0.4 else self.rng.choice(self.names)
@@ -124,7 +127,8 @@ class FaultPlan:
         return self.rng.sample(self.names, self.rng.randint(min(low, len(self.names)), len(self.names)))
 
     def span(self) -> int:
-        """Shorter than anybody's patience, or longer, or so that it ends while the others go on without the victim."""
+        """A duration: shorter than the time to suspect a member, or longer, or one that ends during the following
+        view change."""
         if self.rng.random() < 0.3:
             return self.patience + self.rng.randrange(0, 400 * MILLISECOND)
         share = self.rng.uniform(0.1, 1.0) if self.rng.random() < 0.4 else self.rng.uniform(1.0, 3.0)
@@ -134,7 +138,8 @@ class FaultPlan:
         return self.rng.randrange(0, most)
 
     def when(self) -> int:
-        """Some faults hit the group while it forms, some come while what an earlier one began goes on."""
+        """A time for a fault: some faults hit the group while it forms, and some hit while an earlier fault still
+        has effects."""
         kind = self.rng.random()
         if kind < 0.1:
             return self.rng.randrange(1, FORMATION)
@@ -145,7 +150,7 @@ class FaultPlan:
         return FORMATION + self.rng.randrange(0, self.lasts)
 
     def aim(self, at: int) -> Aim:
-        """Some faults wait for what their victim does next; where that takes a view change, something begins one."""
+        """A victim and a moment.  If the moment only occurs in a view change, the plan gets a step that causes one."""
         kind = self.rng.random()
         if kind < 0.45:
             return Aim(self.who(), at=at)
@@ -168,10 +173,10 @@ class FaultPlan:
                 return Aim(joiner, stage.label, nth, at + 1)
         return Aim(who, stage.label, nth, at)
 
-    # -- what begins a view change
+    # -- causes of a view change
 
     def _change(self, at: int) -> None:
-        """Something that changes the view, done to anybody."""
+        """Add a step that changes the view, with any process as its subject."""
         changes: list[Action] = []
         if "leave" in self.may:
             changes.append(Leave(at=at, who=self.who()))
@@ -188,7 +193,8 @@ class FaultPlan:
             self.comes_back(at)
 
     def joins(self, at: int) -> str | None:
-        """Somebody joins at `at`, who ended a while before.  Nobody, if nobody may end."""
+        """A process that ended shortly before joins at `at`.  Returns its name, or None if this schedule lets no
+        process end."""
         joiner, before = self.rng.choice(self.names), max(1, at - self.rng.randrange(200, 600) * MILLISECOND)
         if "crash" in self.may or "restart" in self.may:
             self.actions.append(Crash(at=before, who=joiner))
@@ -200,7 +206,7 @@ class FaultPlan:
         return joiner
 
     def comes_back(self, at: int) -> None:
-        """Whoever may be gone is started again, unless enough others stay."""
+        """Start all ended processes again, unless enough other processes stay."""
         if self.gone < len(self.names) - 2 and self.rng.random() < 0.4:
             self.gone += 1
             return

@@ -1,4 +1,4 @@
-"""The kinds of faults, each drawn by a function: what a plan gets of it."""
+"""The kinds of faults: one function for each kind adds a fault of this kind to a plan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAYS: Final[tuple[Way, ...]] = ("both", "both", "out", "in")
 
 
 def add(plan: FaultPlan, fault: str) -> None:
-    """One more fault of this kind, often with much on its way when it happens."""
+    """Add one fault of this kind to the plan, often with messages sent around the same time."""
     at = plan.when()
     _DRAWN[fault](plan, at)
     if plan.rng.random() < 0.7:
@@ -45,7 +45,8 @@ def add(plan: FaultPlan, fault: str) -> None:
 
 
 def _crash(plan: FaultPlan, at: int) -> None:
-    """Half of those of which nothing leaves have not even written their journal; the time says which ones."""
+    """Add a crash.  Of the crashes that let no frame leave, half happen before the journal is written; the time
+    decides."""
     aim, leaves = plan.aim(at), plan.rng.choice(LEAVINGS)
     if leaves == "nothing" and aim.moment != "now" and at % 2:
         leaves = "unwritten"
@@ -88,12 +89,12 @@ def _leave(plan: FaultPlan, at: int) -> None:
 
 
 def _join(plan: FaultPlan, at: int) -> None:
-    """Somebody who is gone, if anybody is, comes back."""
+    """Start a process under a drawn name; nothing happens if one runs under this name."""
     plan.actions.append(Start(at=at, who=plan.rng.choice(plan.names)))
 
 
 def _join_storm(plan: FaultPlan, at: int) -> None:
-    """Some who ended, or were made to leave, come back at one time."""
+    """Several members crash or leave, and all of them start again at about the same time."""
     back = at + plan.rng.randrange(50, 1_500) * MILLISECOND
     for who in plan.some(2)[: len(plan.names) - 1]:
         plan.actions.append(Crash(at=at, who=who) if "crash" in plan.may else Leave(at=at, who=who))

@@ -1,7 +1,8 @@
-"""Faults that last while everything else is well: what is promised then is judged, not what comes after it.
+"""Faults that last after all others have healed.  Promises are judged while these faults last.
 
-Most begin when all are together and nothing else is wrong, so that it is they that are looked at; something happens
-meanwhile that the group has to agree on; then nothing changes any more for as long as anything may take.
+Most of these faults begin when all members are together and no other fault is active, so that their effects are seen
+alone.  Then a process crashes, leaves or joins, so that the group must agree on a new view.  Afterwards nothing changes
+for as long as the bound of `progress` allows.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from ..promises.progress import bound_of
 from .fault_plan import FaultPlan
 from .steps import COORDINATOR, FOLLOWER, Crash, Cut, Far, Gather, Leave, Send, Start, Way
 
-TOGETHER: Final = 2 * SECOND  # until all that were apart are in one view
-BUSY: Final = 1_500 * MILLISECOND  # so long does anything happen beside what lasts
-FOR_GOOD: Final = 0.3  # of the schedules with what lasts so many never heal
+TOGETHER: Final = 2 * SECOND  # time until all separated processes are in one view
+BUSY: Final = 1_500 * MILLISECOND  # time in which members send, crash, leave and join during the lasting fault
+FOR_GOOD: Final = 0.3  # share of the schedules with a lasting fault that never heals
 
 
 class Stay(NamedTuple):
-    """How long it stays after everything else has healed, and whether it is never mended."""
+    """The duration of the lasting faults after all others have healed, and whether they never heal."""
 
     lasts: int
     for_good: bool
 
 
 def add(plan: FaultPlan, faults: tuple[str, ...], heal_at: int, config: Config) -> Stay:
-    """What lasts, from some time after `heal_at` on or from before it, and what happens meanwhile."""
+    """Add lasting faults that begin after `heal_at`, or before it, and the steps that happen during them."""
     rng = plan.rng
     begins = heal_at + TOGETHER + rng.randrange(0, 200 * MILLISECOND)
     plan.actions.append(Gather(at=heal_at + 1 + plan.soon()))
@@ -44,7 +45,7 @@ def add(plan: FaultPlan, faults: tuple[str, ...], heal_at: int, config: Config) 
 
 
 def _happenings(plan: FaultPlan, begins: int) -> None:
-    """Everybody sends, before and after something that needs a new view."""
+    """All members send, before and after a step that needs a new view."""
     rng, names = plan.rng, plan.names
     for _ in range(rng.randint(5, 25)):
         at = begins + rng.randrange(-300 * MILLISECOND, BUSY)
@@ -95,7 +96,7 @@ def _far(plan: FaultPlan, at: int, config: Config) -> int:
 
 
 def _unreached(plan: FaultPlan, at: int, config: Config) -> int:
-    """And when that has lasted for a while, somebody else joins."""
+    """A process that joins cannot be reached; when that has lasted for a while, another process joins."""
     joiner, later = plan.rng.sample(plan.names, 2)
     patience = plan.patience + config.ready_timeout + config.flush_timeout
     plan.actions += [
@@ -109,7 +110,7 @@ def _unreached(plan: FaultPlan, at: int, config: Config) -> int:
 
 
 def refused(plan: FaultPlan, at: int, lasts: int) -> None:
-    """Somebody's connection to another one is reset, and it is refused a new one for a while."""
+    """The connection of one process to another is reset, and new connections are refused for a while."""
     rng = plan.rng
     one, other = rng.sample(plan.names, 2)
     whom = COORDINATOR if rng.random() < 0.3 else one

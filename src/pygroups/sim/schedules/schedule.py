@@ -1,7 +1,9 @@
-"""What happens in a simulated world, as data: it can be written to a file, read again, repeated and made smaller.
+"""A schedule lists the steps of a simulated run, as data: programs can write it to a file, read it, repeat it and
+minimize it.
 
-A seed means the schedule that `draw.draw` draws from it.  What is left to chance beside it, such as the delay of one
-frame, comes from streams that hang on the seed and a purpose each: one decision more does not change the others.
+A seed stands for the schedule that `draw.draw` draws from it.  The remaining chance, such as the delay of one frame,
+comes from random streams.  Each stream depends on the seed and on one purpose, so one more decision does not change the
+others.
 """
 
 from __future__ import annotations
@@ -41,77 +43,79 @@ Giving = Literal["gives", "raises", "hangs", "keeps none"]
 
 
 class Weather(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the network does to frames until everything heals.  Shares are of frames, on each link by itself."""
+    """The network's treatment of frames until all faults heal.  A share is a share of the frames of each link."""
 
-    delay: Time = 200  # the usual way from one to another; a link has between half and twice of it
+    delay: Time = 200  # usual delay of a link; each link has between half of it and twice as much
     jitter: Time = 100
     loss: Share = 0.0
-    bursts: Share = 0.0  # after this share of frames, a burst of losses begins
+    bursts: Share = 0.0  # so often a burst of losses begins
     burst_frames: Nth = 20
-    repeat: Share = 0.0  # a copy follows soon
+    repeat: Share = 0.0  # a copy follows shortly after the frame
     reorder: Share = 0.0
     reorder_by: Time = 5 * MILLISECOND
-    tail: Share = 0.0  # so many take far longer, a few up to tail_max
+    tail: Share = 0.0  # frames that take far longer, a few of them up to tail_max
     tail_max: Time = 2 * SECOND
-    late: Share = 0.0  # a copy comes again long after: in another view, over another connection, to another life
+    late: Share = 0.0  # a copy arrives much later: in another view, on another connection, at a restarted process
     late_max: Time = 5 * SECOND
-    corrupt: Share = 0.0  # bits are flipped, the end is missing, or two frames are glued together
+    corrupt: Share = 0.0  # bits are flipped, the end is missing, or two frames are joined
 
     @property
     def treats(self) -> bool:
-        """Whether frames have any other fate than to arrive after the usual time."""
+        """Whether the weather does anything to frames other than to delay them by the usual time."""
         return any((self.loss, self.bursts, self.repeat, self.reorder, self.tail, self.late, self.corrupt))
 
     @property
     def lateness(self) -> int:
-        """By how much later than usual a frame can come."""
+        """The longest delay of a frame beyond the usual delay, in microseconds."""
         return max(self.late_max if self.late else 0, self.tail_max if self.tail else 0)
 
 
 class Habits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the process under a name behaves."""
+    """The behavior of the process that runs under a name."""
 
-    loop_delay: Time = 100  # until what has arrived is looked at, at most
-    reads_after: Time = 1 * MILLISECOND  # until the application has consumed what it was given, at most
-    drift: Ppm = 0  # how much faster the clock runs that its layers see
-    wall_drift: Ppm = 0  # and the one that only its journal shows
-    state: Giving = "gives"  # what its get_state() does, when it shall give the state to joiners
-    state_apart: Time = 0  # between two parts of a state that it gives, at most
+    loop_delay: Time = 100  # longest time from an arrival to the turn that handles it
+    reads_after: Time = 1 * MILLISECOND  # longest time from a delivery until the application consumes it
+    drift: Ppm = 0  # how much faster than true time the clock of the layers runs
+    wall_drift: Ppm = 0  # the same for the wall clock, which only the journal shows
+    state: Giving = "gives"  # behavior of get_state(), when the member must give its state to joiners
+    state_apart: Time = 0  # longest time between two parts of a state that the member gives
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One history to play: who takes part, what happens when, and when everything must be well again."""
+    """One run to play: the members, the steps with their times, and the time by which every promise must hold again."""
 
     format: int = FORMAT
     seed: int
     profile: str
     names: tuple[str, ...]
     habits: dict[str, Habits] = {}  # for each of the names
-    config: dict[str, int] = {}  # what differs from the defaults of core.limits.Config
+    config: dict[str, int] = {}  # the values that differ from the defaults of core.limits.Config
     weather: Weather = Weather()
-    rejoin: bool = False  # whether a process that was excluded comes back as a new life
-    duties: bool = False  # whether, when all is quiet, duties of time are tried out (world/ending.py)
+    rejoin: bool = False  # whether an excluded process restarts as a new incarnation
+    duties: bool = False  # whether the duties of time are tested after all faults have healed (world/ending.py)
     actions: tuple[Action, ...]  # by time
-    heal_at: Time  # all faults end but those that stay
-    stays: Time = 0  # so long after it those end too; what happens meanwhile is over by then as well
-    for_good: bool = False  # what stays never ends: what is promised while it lasts is judged, and nothing after it
-    bound: Time  # after heal_at, until everything promised must have happened
+    heal_at: Time  # all faults end, except lasting ones
+    stays: Time = 0  # lasting faults end this long after heal_at; the bound of `progress` is over by then
+    for_good: bool = False  # lasting faults never end: promises are judged while they last, and not afterwards
+    bound: Time  # time after heal_at within which every promise must be kept
 
     @property
     def trip(self) -> int:
-        """The longest way from one process's turn to another's in good weather: what it waits for, the link, and
-        again."""
+        """The longest time from a turn of one process to the turn of another in good weather, in microseconds: the
+        delays of both event loops and of the link."""
         wait = max((habits.loop_delay for habits in self.habits.values()), default=0)
         return 2 * self.weather.delay + self.weather.jitter + 2 * wait
 
 
 def stream(seed: int, *purpose: object) -> random.Random:
-    """Chance for one purpose.  The same in every process: a text seeds it, never a hash."""
+    """A random stream for one purpose.  The stream is the same in every process, because its seed is a text and not
+    a hash."""
     return random.Random("/".join([str(seed), *map(str, purpose)]))
 
 
 def to_json(schedule: Schedule) -> bytes:
-    """The schedule as a file for people and programs: a line for each step, and nothing of what is as usual."""
+    """The schedule as JSON for people and programs: one line for each step, without the fields that have their
+    default."""
     fields: dict[str, Any] = {name: getattr(schedule, name) for name in schedule.__struct_fields__}
     fields["habits"] = {name: _unusual(habits) for name, habits in schedule.habits.items() if habits != Habits()}
     fields["weather"] = _unusual(schedule.weather)
@@ -127,7 +131,7 @@ def _type(step: Action) -> str:
 
 
 def _unusual(of: msgspec.Struct) -> dict[str, Any]:
-    """What of it differs from the defaults."""
+    """The fields of a struct that differ from their defaults."""
     fields = msgspec.structs.fields(of)
     return {field.name: value for field in fields if (value := getattr(of, field.name)) != field.default}
 
@@ -139,7 +143,8 @@ def _text(value: object) -> str:
 
 
 def from_json(text: bytes) -> Schedule:
-    """The schedule that `to_json` wrote; UsageError says what is wrong with it."""
+    """Read a schedule that `to_json` wrote.  Raises UsageError, with the reason, for a text that is not a valid
+    schedule."""
     try:
         schedule = msgspec.json.decode(text, type=Schedule)
     except msgspec.DecodeError as error:
@@ -154,7 +159,7 @@ def from_json(text: bytes) -> Schedule:
 
 
 def _check_names(schedule: Schedule) -> None:
-    """UsageError for a name, or a labeled point, that is none: whatever waited for it would never happen."""
+    """Raise UsageError for an unknown name or labeled point: a fault that waits for one would never happen."""
     names = [checked_name(name, "member") for name in schedule.names]
     if not names or len(set(names)) < len(names) or {*ROLES, SUCCESSOR} & set(names):
         raise UsageError("the schedule needs at least one name, each of them once, and none that is a role")
@@ -174,7 +179,8 @@ def _check_names(schedule: Schedule) -> None:
 
 
 def _check_steps(schedule: Schedule) -> None:
-    """UsageError for a payload that is too large, and for a fault after everything has healed: it would never end."""
+    """Raise UsageError for a payload that is too large, and for a fault after all others have healed, which would
+    never end."""
     largest = Config(**schedule.config).payload_max
     if schedule.for_good and not schedule.stays:
         raise UsageError("in the schedule faults stay for good, and stays is 0: nothing would be judged")
@@ -186,7 +192,7 @@ def _check_steps(schedule: Schedule) -> None:
 
 
 def _meant(step: Action) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names in a step: those in whose place most steps may have a role, and those that are always names."""
+    """The names in a step: first those that most steps may replace by a role, then those that are always names."""
     if isinstance(step, Cut):
         return step.side[:1], (*step.side[1:], *(step.others or ()))
     if isinstance(step, Ring):

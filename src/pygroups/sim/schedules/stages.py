@@ -1,5 +1,6 @@
-"""The labeled points of the protocols: what a member is about to send says where in a view change, an order or a state
-it stands.  A schedule names such a point by the head, and a fault of it waits until its victim's turn sends one."""
+"""The labeled points of the protocols: the head that a member is about to send shows its stage in a view change, an
+ordering or a state transfer.  A schedule names such a point by the head.  A fault with a label waits until its
+victim sends this head in a turn."""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ from pygroups.layers.profiles import PROFILES
 
 
 class Digest:
-    """In place of Install, where it goes to a joiner and says where each origin starts."""
+    """The label of an Install that goes to a joiner and contains the position at which each origin starts."""
 
 
 def _labels() -> dict[type, str]:
-    """A head is called by its name, and where several layers have one of that name, with its layer's before it."""
+    """Each head with its label: its name, with the name of its layer in front where several layers have a head of
+    that name."""
     layers = dict.fromkeys(layer for profile in PROFILES.values() for layer in profile.layers)
     heads = [(layer.__name__, head) for layer in layers for head in layer.heads]
     names = [head.__name__ for _, head in heads]
@@ -33,13 +35,13 @@ KINDS: Final = {label: kind for kind, label in LABELS.items()}
 
 
 def labels_of(heads: Iterable[type]) -> tuple[str, ...]:
-    """What members whose layers have these heads send."""
+    """The labels of the messages that members send whose layers have these heads."""
     labels = [LABELS[head] for head in heads]
     return (*labels, LABELS[Digest]) if LABELS[Install] in labels else tuple(labels)
 
 
 class Watched:
-    """A codec that counts what its member sends, by the head of the highest layer."""
+    """A codec that counts the runs that its member sends, by the head of the highest layer."""
 
     __slots__ = ("_encode", "decode", "sent")
 
@@ -49,7 +51,7 @@ class Watched:
         self.sent: dict[type, int] = {}
 
     def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]:
-        """The codec's frames; the runs in them are counted."""
+        """Encode `runs` with the inner codec, and count them."""
         sent = self.sent
         for run in runs:
             heads = run.heads
@@ -62,10 +64,10 @@ class Watched:
         return self._encode(me, dest, runs)
 
     def count(self, label: str) -> int:
-        """How many heads with this label were sent; 0 for a label that no layer has."""
+        """Return how many heads with this label were sent; 0 for a label that no layer has."""
         kind = KINDS.get(label)
         return self.sent.get(kind, 0) if kind is not None else 0
 
     def counts(self) -> dict[str, int]:
-        """All of them, as `sent <label>`."""
+        """Return the count of every label, as `sent <label>`."""
         return {f"sent {LABELS.get(kind, kind.__name__)}": number for kind, number in self.sent.items()}

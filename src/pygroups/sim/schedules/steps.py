@@ -1,4 +1,4 @@
-"""The steps of a schedule: what happens in a simulated world at an instant, or at a moment of its victim, as data."""
+"""The steps of a schedule, as data: each happens in a simulated world at an instant, or at a moment of its victim."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from msgspec import Meta
 
 from .stages import LABELS
 
-COORDINATOR: Final = "coordinator"  # in place of a name: whoever coordinates when the time comes
-FOLLOWER: Final = "follower"  # in place of a name: somebody in a view who does not coordinate it
-WHOEVER: Final = "whoever"  # with a moment: whoever of those who run is the first to come to it; without one, anybody
-SUCCESSOR: Final = "successor"  # in place of the other end of a clog: who is next in the victim's view, or the first
+COORDINATOR: Final = "coordinator"  # in place of a name: the coordinator at the time of the step
+FOLLOWER: Final = "follower"  # in place of a name: a member of a view that does not coordinate it
+WHOEVER: Final = "whoever"  # with a moment: the first running process that reaches it; without one: any process
+SUCCESSOR: Final = "successor"  # in place of the other end of a clog: the next member in the victim's view
 ROLES: Final = (COORDINATOR, FOLLOWER, WHOEVER)
 
-TIME_MAX: Final = 10**12  # more than eleven days: nobody waits for the end of that
+TIME_MAX: Final = 10**12  # more than eleven days: no schedule needs more
 
 Time = Annotated[int, Meta(ge=0, le=TIME_MAX)]  # microseconds since the world began
 Shift = Annotated[int, Meta(ge=-TIME_MAX, le=TIME_MAX)]  # microseconds, ahead or back
@@ -30,33 +30,34 @@ MOMENTS: Final = ("now", "sends", "delivers", "stops", "installs", *LABELS.value
 Way = Literal["both", "out", "in"]
 Leaving = Literal["all", "some", "first", "nothing", "unwritten"]
 How = Literal["late", "former", "some"]
-# When a fault hits that was aimed at an instant: then, or in a later turn of its victim: the one in which it sends
-# anything, delivers, stops for a view change, installs a view, or sends a head with this name (stages.py).
+# When a fault hits: at its instant, or in a later turn of its victim: the turn in which the victim sends any frame,
+# delivers, stops for a view change, installs a view, or sends a head with this name (stages.py).
 Moment = Annotated[str, Meta(pattern="^(now|sends|delivers|stops|installs|[A-Z][A-Za-z0-9]*([.][A-Z][A-Za-z0-9]*)?)$")]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of what happens at an instant."""
+    """Base of all steps: the time at which a step happens."""
 
     at: Time
 
 
 class Aimed(Step, frozen=True):
-    """Base of what can wait for a moment: the turn in which the victim does that for the `nth` time from then on."""
+    """Base of the steps that can wait for a moment: the turn in which the victim reaches it for the `nth` time from
+    `at` on."""
 
     moment: Moment = "now"
     nth: Nth = 1
 
 
 class Start(Step, frozen=True, tag="start"):
-    """A process starts under this name and joins; nothing happens if one runs under it already."""
+    """A process starts under this name and joins; nothing happens if a process runs under this name already."""
 
     who: str
 
 
 class Send(Step, frozen=True, tag="send"):
-    """The application at `who`, or at the next name that is a member, sends `count` payloads of `size` bytes at once:
-    multicasts, or messages to the member `to`."""
+    """The application at `who` sends `count` payloads of `size` bytes at once: multicasts, or messages to the member
+    `to`.  If `who` is no member, the next name that is one sends."""
 
     who: str
     count: Nth
@@ -65,9 +66,9 @@ class Send(Step, frozen=True, tag="send"):
 
 
 class Crash(Aimed, frozen=True, kw_only=True, tag="crash"):
-    """The process ends without a word: between two turns, or, at a `moment`, after the turn's journal was written and
-    with all, some or nothing of its frames on the wire, or with those to the first `reaches` processes; `unwritten`:
-    right before the turn's journal is written."""
+    """The process crashes: between two turns, or in the turn of a `moment`.  In such a turn the journal is written
+    first, and then all, some, none or those to the first `reaches` processes of the frames leave.  With `unwritten`
+    the process crashes right before the turn's journal is written."""
 
     who: str
     leaves: Leaving = "all"
@@ -75,7 +76,8 @@ class Crash(Aimed, frozen=True, kw_only=True, tag="crash"):
 
 
 class Pause(Aimed, frozen=True, kw_only=True, tag="pause"):
-    """The process does not run for a time; what arrives waits.  At a `moment`: after that turn."""
+    """The process does not run for a time, and arriving frames wait.  With a `moment` the pause begins after that
+    turn."""
 
     who: str
     lasts: Time
@@ -88,20 +90,21 @@ class Leave(Step, frozen=True, tag="leave"):
 
 
 class Cut(Aimed, frozen=True, kw_only=True, tag="cut"):
-    """The network between `side` and `others` (all the rest, if not given) is cut for a time: both ways, or only what
-    goes out of the side, or only what comes in.  A side of one, cut off from all the rest, is isolated.  At a `moment`
-    of the side's first member: before what that turn sends."""
+    """The network between `side` and `others` (default: all other processes) is cut for a time: in both directions,
+    or only out of the side, or only into the side.  A side of one process that is cut off from all others is
+    isolated.  With a `moment` of the side's first member, the cut begins before the frames of that turn leave."""
 
     side: Annotated[tuple[str, ...], Meta(min_length=1)]
     lasts: Time
     others: tuple[str, ...] | None = None
     way: Way = "both"
-    stays: bool = False  # it outlasts `heal_at`: it ends when the schedule's `stays` is over, or never
-    refused: bool = False  # connections over it are reset at once, and new ones refused: as if the process had ended
+    stays: bool = False  # the cut outlasts `heal_at`: it ends with the schedule's `stays`, or never
+    refused: bool = False  # connections are reset at once and new ones refused, as if the process had ended
 
 
 class Far(Step, frozen=True, kw_only=True, tag="far"):
-    """For a time everything between `who` and `other` (all the rest, if not given) takes `by` longer, each way."""
+    """For a time all frames between `who` and `other` (default: all other processes) take `by` longer in each
+    direction."""
 
     who: str
     other: str | None = None
@@ -111,14 +114,15 @@ class Far(Step, frozen=True, kw_only=True, tag="far"):
 
 
 class Ring(Step, frozen=True, tag="ring"):
-    """For a time each process reaches only its two neighbors in `order`; of three, the first and the last are none."""
+    """For a time each process reaches only its two neighbors in `order`.  With three processes, the first and the
+    last are not neighbors."""
 
     order: tuple[str, ...]
     lasts: Time
 
 
 class Flap(Step, frozen=True, kw_only=True, tag="flap"):
-    """The network between `who` and `other` (all the rest, if not given) goes away and comes back, several times."""
+    """The network between `who` and `other` (default: all other processes) is cut and mended several times."""
 
     who: str
     other: str | None = None
@@ -128,9 +132,10 @@ class Flap(Step, frozen=True, kw_only=True, tag="flap"):
 
 
 class Clog(Aimed, frozen=True, kw_only=True, tag="clog"):
-    """Nothing gets through between `who` and `other` (all the rest, if not given) for a time, and nothing is lost: all
-    of it arrives at once when that is over.  At a `moment`: before what that turn sends.  It is over at the latest when
-    anybody who runs then comes to the moment `until` next; `now`: it has none."""
+    """For a time no frame arrives between `who` and `other` (default: all other processes).  No frame is lost: all
+    held frames arrive when the clog ends.  With a `moment` the clog begins before the frames of that turn leave.  A
+    clog with `until` ends earlier if a process that runs then reaches that moment; `now` means that there is no such
+    moment."""
 
     who: str
     other: str | None = None
@@ -140,8 +145,8 @@ class Clog(Aimed, frozen=True, kw_only=True, tag="clog"):
 
 
 class Replay(Step, frozen=True, tag="replay"):
-    """Everything that `who` sent `other` in the last microseconds `since` arrives again, in its order; also if either
-    lives anew."""
+    """All frames that `who` sent to `other` in the last `since` microseconds arrive again, in their order, even if
+    one of the two processes has restarted."""
 
     who: str
     other: str
@@ -149,14 +154,15 @@ class Replay(Step, frozen=True, tag="replay"):
 
 
 class Break(Step, frozen=True, tag="break"):
-    """The connection between two processes is lost, with what is on its way; both live and can connect again."""
+    """The connection between two processes is lost, with the frames in transit; both processes run on and can
+    connect again."""
 
     who: str
     other: str
 
 
 class Slow(Step, frozen=True, tag="slow"):
-    """For a time the process is late for everything, what arrives and its own timers, by up to `loop_delay`."""
+    """For a time the process handles arrivals and its own timers late, by up to `loop_delay`."""
 
     who: str
     lasts: Time
@@ -164,29 +170,29 @@ class Slow(Step, frozen=True, tag="slow"):
 
 
 class Unread(Step, frozen=True, tag="unread"):
-    """For a time the application reads nothing of what it is given: the windows of the others fill up."""
+    """For a time the application reads none of its messages: the windows of the other members fill up."""
 
     who: str
     lasts: Time
 
 
 class Jump(Step, frozen=True, tag="jump"):
-    """The wall clock of the process's host is set anew.  Only journals show it."""
+    """The wall clock of the process's host jumps.  Only journals show wall clocks."""
 
     who: str
     by: Shift
 
 
 class Forget(Step, frozen=True, tag="forget"):
-    """The application at `who` closes its connection with `other`; what it sends later opens another one."""
+    """The application at `who` closes its connection with `other`; its next message opens a new connection."""
 
     who: str
     other: str
 
 
 class Beside(Step, frozen=True, tag="beside"):
-    """A second process starts under a name that is taken, or one with another profile (`stranger`), and wants to join.
-    If it is not refused it ends by itself, after `lasts`."""
+    """A second process starts under a name that is in use, or one with another profile (`stranger`), and asks to
+    join.  If no member refuses the process, it ends after `lasts`."""
 
     who: str
     lasts: Time
@@ -194,15 +200,15 @@ class Beside(Step, frozen=True, tag="beside"):
 
 
 class Mislead(Step, frozen=True, tag="mislead"):
-    """For a time whoever looks for a group hears of it `late`, of `former` members too, or only of `some`."""
+    """For a time the directory answers `late`, names `former` members too, or names only `some` members."""
 
     how: How
     lasts: Time
 
 
 class Gather(Step, frozen=True, tag="gather"):
-    """Whoever is in a view, but not on the largest side, ends and starts again: as somebody would see to while sides do
-    not merge."""
+    """Each process in a view that is not on the largest side ends and starts again.  An operator would do the same,
+    because sides do not merge."""
 
 
 Action = (

@@ -1,7 +1,7 @@
-"""What applications and their surroundings do beside sending, drawn (carried out: world/surroundings.py).
+"""Faults of applications and of discovery, other than sending (world/surroundings.py plays them).
 
-Another process starts under a name that is taken, or with another profile; an application closes a connection; where
-processes find each other the answer is late, or not the whole truth.
+A second process starts under a name that is in use, or with another profile.  An application closes a connection.  The
+directory answers late, incompletely or wrongly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WRONG: Final[tuple[How, ...]] = ("late", "former", "some")
 
 
 def twin(plan: FaultPlan, at: int) -> None:
-    """A second process under a name, sometimes when the first one has just been cut off, or is about to end."""
+    """A second process starts under a name, sometimes when the first process was just cut off or is about to end."""
     rng = plan.rng
     who = rng.choice(plan.names)
     if "isolate" in plan.may and rng.random() < 0.3:
@@ -27,14 +27,14 @@ def twin(plan: FaultPlan, at: int) -> None:
 
 
 def stranger(plan: FaultPlan, at: int) -> None:
-    """A process of another profile wants to join, often while others do."""
+    """A process with another profile asks to join, often while other processes join."""
     if plan.rng.random() < 0.5:
         plan.actions.append(Start(at=at + plan.soon(), who=plan.rng.choice(plan.names)))
     plan.actions.append(Beside(at=at, who=plan.rng.choice(plan.names), lasts=SECOND, stranger=True))
 
 
 def mislead(plan: FaultPlan, at: int) -> None:
-    """Somebody joins while those who ask are told too late, of the dead, or not of all."""
+    """A process joins while the directory answers late, names dead members, or omits some members."""
     rng = plan.rng
     lasts = rng.choice((100, 500, 2_000)) * MILLISECOND
     plan.actions.append(Mislead(at=at, how=rng.choice(WRONG), lasts=lasts))
@@ -42,7 +42,7 @@ def mislead(plan: FaultPlan, at: int) -> None:
 
 
 def forget(plan: FaultPlan, at: int) -> None:
-    """One writes to another, closes the connection while that is on its way, and writes again."""
+    """A member sends messages to another, closes the connection while they are in transit, and sends again."""
     rng = plan.rng
     one, other = rng.sample(plan.names, 2)
     plan.actions += [
@@ -53,7 +53,7 @@ def forget(plan: FaultPlan, at: int) -> None:
 
 
 def leave_alone(plan: FaultPlan, at: int) -> None:
-    """Somebody who is cut off leaves, and had written to others."""
+    """A member that is cut off leaves, after it has sent messages to another member."""
     rng = plan.rng
     who = COORDINATOR if rng.random() < 0.3 else rng.choice(plan.names)
     other = rng.choice(plan.names)

@@ -1,7 +1,7 @@
-"""A view change that is torn apart: some do not see others, and what was decided comes while another one is under way.
+"""A view change that is torn apart: some members do not see others, and a decision arrives during the next view change.
 
-Drawn one by one, its parts seldom come together: of a thousand schedules without it, in one a member that was bound to
-a leader got the view of an earlier one.
+Separately drawn faults seldom combine this way.  In a thousand schedules without this fault, one had a member that was
+bound to a leader and received the view of an earlier leader.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from .fault_plan import FaultPlan
 from .steps import COORDINATOR, SUCCESSOR, WHOEVER, Clog, Crash, Cut, Leave, Send
 
 STEPS: Final = ("Collect", "CollectAck", "Propose", "Accept", "Install")
-LATE: Final = (2, 1, 1, 1, 4)  # how often each is said late
-UNTIL: Final = (1, 1, 1, 4, 1)  # and comes when another one is taken: mostly when all is fetched for the next view
+LATE: Final = (2, 1, 1, 1, 4)  # weight of each head to be sent late
+UNTIL: Final = (1, 1, 1, 4, 1)  # weight of each head to release the late one: mostly Accept of the next view
 
 
 def tear(plan: FaultPlan, at: int) -> None:
-    """What was sent last reaches one only, whom the leader of the next change then does not see; and what is said at a
-    step of the change is late."""
+    """The last message reaches one member only, and the leader of the following view change does not see this
+    member.  The messages of one step of the change are late."""
     rng, one = plan.rng, plan.rng.choice(plan.names)
     gone = COORDINATOR if rng.random() < 0.6 else rng.choice(plan.names)
     sender = rng.choice(plan.names) if gone == COORDINATOR else gone
@@ -40,8 +40,8 @@ def tear(plan: FaultPlan, at: int) -> None:
 
 
 def ahead(plan: FaultPlan, at: int) -> None:
-    """The coordinator leaves, and its successor is the last to hear of it: what the others send then comes from a view
-    that it does not know."""
+    """The coordinator leaves, and its successor is the last member to learn it.  The other members then send in a
+    view that the successor does not know."""
     rng, lasts = plan.rng, plan.rng.randrange(20, 300) * MILLISECOND
     plan.actions.append(Leave(at=at + 1, who=COORDINATOR))
     hears_late(plan, at, lasts)
@@ -52,13 +52,14 @@ def ahead(plan: FaultPlan, at: int) -> None:
 
 
 def hears_late(plan: FaultPlan, at: int, lasts: int) -> None:
-    """Somebody, mostly the next coordinator, hears `lasts` later than the others how a view ends."""
+    """A member, mostly the next coordinator, receives the next view `lasts` later than the other members."""
     other = SUCCESSOR if plan.rng.random() < 0.8 else plan.rng.choice(plan.names)
     plan.actions.append(Clog(at=at, who=COORDINATOR, other=other, lasts=lasts, way="out", moment="Install"))
 
 
 def _say_late(plan: FaultPlan, at: int) -> None:
-    """What somebody says at a step comes to all others, or to each, when somebody takes another step."""
+    """The messages of one step reach all other members, or each of some members, only when a process takes another
+    step."""
     rng = plan.rng
     moment, nth = rng.choices(STEPS, LATE)[0], rng.choice((1, 1, 2))
     for other in plan.some(1) if rng.random() < 0.3 else (None,):
@@ -68,8 +69,8 @@ def _say_late(plan: FaultPlan, at: int) -> None:
 
 
 def last_change(plan: FaultPlan, heal_at: int) -> None:
-    """The coordinator leaves just before everything heals, with much on its way; then nothing happens any more, so
-    that what is lost now is not made good by a later view."""
+    """The coordinator leaves just before all faults heal, with many messages in transit.  No step follows, so no
+    later view repairs a loss of this change."""
     at = heal_at - plan.soon(300 * MILLISECOND) - 1
     plan.actions = [step for step in plan.actions if step.at < at]
     for _ in range(plan.rng.randint(2, 5)):
