@@ -1,4 +1,5 @@
-"""Virtual time: what happens next, and when.  Ties are dealt with in the order in which they were noted."""
+"""Virtual time: the entries to come, and their times.  Entries of one time run in the order in which they were
+added."""
 
 from __future__ import annotations
 
@@ -10,23 +11,23 @@ from pygroups.core.limits import SECOND
 
 from ..promises.broken import Broken
 
-PER_SECOND_MAX: Final = 400_000  # entries in a second of virtual time: more is a storm that does not end
-LAST: Final = 1 << 62  # a place behind all others of that time
-Entry = tuple[int, int, Callable[..., None], tuple[Any, ...]]  # when, its place among those of one time, what
+PER_SECOND_MAX: Final = 400_000  # entries in a second of virtual time; more of them are an endless storm
+LAST: Final = 1 << 62  # a place behind all other entries of that time
+Entry = tuple[int, int, Callable[..., None], tuple[Any, ...]]  # time, place in that time, function, arguments
 
 
 class Agenda:
-    """Time in microseconds from 0; it passes only from one entry to the next."""
+    """Virtual time in microseconds from 0; time passes only from one entry to the next."""
 
     def __init__(self) -> None:
         self.now = 0
-        self.done = 0  # entries so far
+        self.done = 0  # number of entries that have run
         self._heap: list[Entry] = []
         self._noted = 0
         self._plan: Iterator[Entry] = iter(())
 
     def at(self, when: int, do: Callable[..., None], *args: Any) -> None:
-        """Call `do(*args)` at `when`, or now if that is over."""
+        """Call `do(*args)` at `when`, or now if that time has passed."""
         self._noted += 1
         heappush(self._heap, (when if when > self.now else self.now, self._noted, do, args))
 
@@ -35,12 +36,13 @@ class Agenda:
         self.at(self.now + delay, do, *args)
 
     def next(self) -> int | None:
-        """When the next entry is due; None if there is none."""
+        """Return the time of the next entry; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def plan(self, entries: Iterable[tuple[int, Callable[..., None], tuple[Any, ...]]]) -> None:
-        """Call what is known from the beginning, in place of `at` for each: when it is due, before all that is noted
-        later.  Only the next one lies among the other entries, which makes those cheaper."""
+        """Add the entries that are known at the start, instead of one `at` for each.  A planned entry runs before
+        all entries of its time that are added later.  Only the next planned entry is in the heap, so that other
+        entries cost less."""
         ordered = sorted(entries, key=lambda entry: entry[0])
         first = self._noted + 1
         self._noted += len(ordered)
@@ -57,7 +59,7 @@ class Agenda:
         do(*args)
 
     def run_until(self, limit: int) -> None:
-        """Let everything happen that is due until `limit`, which is then."""
+        """Run all entries that are due until `limit`; the time is `limit` afterwards."""
         heap, pop = self._heap, heappop
         most = PER_SECOND_MAX * (1 + (limit - self.now) // SECOND)
         end: Entry = (limit, LAST, _nothing, ())
@@ -74,4 +76,4 @@ class Agenda:
 
 
 def _nothing() -> None:
-    """What is done at the end of a time that something broken cut short."""
+    """The function of the entry that ends `run_until`; it is called if an exception left that entry in the heap."""

@@ -1,6 +1,7 @@
-"""Where the simulated processes find each other: it stands for the folder, or the list of hosts, of the real driver.
+"""The directory in which the simulated processes find each other.  It stands for the folder, or the list of hosts, of
+the real driver.
 
-Other than the folder it waits for whoever is invited and paused as long as that lasts.
+Unlike the folder, this directory waits for a joiner that was invited and is paused, as long as the pause lasts.
 """
 
 from __future__ import annotations
@@ -14,29 +15,30 @@ from ..schedules.steps import How
 
 
 class Directory:
-    """Knows who lives and says that it has a view, and lets one process found at a time."""
+    """Contains the running processes that have announced a view, and lets one process at a time found a group."""
 
     def __init__(self) -> None:
         self.members: dict[Address, str] = {}
-        self.invited: dict[Address, None] = {}  # whom a group is taking in
-        self.founder: Address | None = None  # who was told to found and has not announced itself
-        self.former: dict[Address, str] = {}  # who was a member once
-        self._wrong: dict[How, int] = {}  # what is wrong with the answers, and until when
+        self.invited: dict[Address, None] = {}  # joiners that a group is admitting
+        self.founder: Address | None = None  # the process that may found a group and has not announced itself yet
+        self.former: dict[Address, str] = {}  # all processes that were members
+        self._wrong: dict[How, int] = {}  # the kinds of wrong answers, with the ends of their periods
 
     def mislead(self, how: How, until: int) -> None:
-        """Until then answers are late, name former members too, or only some."""
+        """Make answers late, outdated (`former`) or incomplete (`some`) until `until`."""
         self._wrong[how] = max(until, self._wrong.get(how, 0))
 
     def tells_the_truth(self) -> None:
-        """Everything is right again."""
+        """Make all answers right again."""
         self._wrong = {}
 
     def is_wrong(self, how: How, now: int) -> bool:
-        """Whether that is the matter with answers now."""
+        """Whether answers are wrong in this way now."""
         return now < self._wrong.get(how, 0)
 
     def told(self, who: Address, now: int, chance: Random) -> Found:
-        """What `who` hears.  Who may found a group is decided by a lock, and always right."""
+        """The answer to `who`, possibly wrong.  The permission to found a group comes from a lock and is always
+        right."""
         found = self.find(who)
         if found.may_found:
             return found
@@ -46,7 +48,7 @@ class Directory:
         return Found(members, False)
 
     def find(self, who: Address) -> Found:
-        """The answer to `who` asking who is there."""
+        """The right answer to `who`."""
         others = {member: contact for member, contact in self.members.items() if member != who}
         if others or self.founder not in (None, who) or any(one != who for one in self.invited):
             return Found(others, False)
@@ -54,7 +56,7 @@ class Directory:
         return Found({}, True)
 
     def announce(self, who: Address, contact: str, member: bool, invited: bool = False) -> None:
-        """`who` has a view now, or has none any more, or is being taken in."""
+        """Record that `who` has a view now, or has none any more, or is being admitted (`invited`)."""
         self.invited.pop(who, None)
         if invited:
             self.invited[who] = None
@@ -66,7 +68,7 @@ class Directory:
             self.founder = None
 
     def ended(self, who: Address) -> None:
-        """`who`'s process is gone; the kernel has given back its locks."""
+        """Remove the ended process `who`; its kernel has released its locks."""
         self.members.pop(who, None)
         self.invited.pop(who, None)
         if self.founder == who:

@@ -1,8 +1,8 @@
-"""The end of a schedule: everything settles; then, in the calm, the duties of time are tried out (promises/duties.py).
+"""The end of a schedule: the group settles, and then the duties of time are tested in the calm (promises/duties.py).
 
-A layer that is only slow keeps every promise that has no time, and while faults last nobody can tell.  So the group is
-asked, once everything has healed and settled: a lone message of which a frame is lost comes in time, a window opens
-when its last reader has read, and who leaves is let go.
+A layer that is only slow keeps every promise without a time limit, and active faults excuse a slow layer.  The duties
+are therefore tested after all faults have healed.  A single message that loses a frame must arrive in time, a window
+must open when its last reader has read, and a leaving member must be let go.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ..schedules.schedule import stream
 from .member import SimulatedMember
 from .world import World
 
-POLL: Final = 100 * MILLISECOND  # between two looks at whether everything has settled
-CALM_FOR: Final = 1 * SECOND  # so long must it stay settled
-SMALL_WINDOW: Final = 64 << 10  # a larger one is not filled: that would take long to play
-LONE: Final = 300 * MILLISECOND  # until a lone message is where it should be, and as long for its sender to hear of it
-LATE: Final = 1_200 * MILLISECOND  # whoever does what it should within a second has done it by then
+POLL: Final = 100 * MILLISECOND  # time between two checks whether the group has settled
+CALM_FOR: Final = 1 * SECOND  # time for which the group must stay settled
+SMALL_WINDOW: Final = 64 << 10  # a larger window is not filled, because playing that takes long
+LONE: Final = 300 * MILLISECOND  # time for a lone message to arrive, and the same time for its sender to learn of that
+LATE: Final = 1_200 * MILLISECOND  # a member that meets its duties within a second has done so by then
 
 
 def settle(world: World) -> None:
-    """Let time pass until everything promised has happened and stays so; raises Broken if the bound is over."""
+    """Let time pass until every promise is kept and stays kept.  Raises Broken if the bound ends first."""
     agenda, bound = world.agenda, world.schedule.bound
     deadline = agenda.now + bound
     _settle(world, deadline)
@@ -33,7 +33,7 @@ def settle(world: World) -> None:
         if agenda.now > world.late_until:
             world.judge.calm()
         try_duties(world)
-        _settle(world, agenda.now + bound)  # who left is forgotten once its connection is old
+        _settle(world, agenda.now + bound)  # members forget one that left when its connection is old
     for member in world.largest_side():
         world.mark(member, "quiet")
         world.mark(member, "stats", gauges=member.stack.gauges())
@@ -57,7 +57,7 @@ def _settle(world: World, deadline: int) -> None:
 
 
 def try_duties(world: World) -> None:
-    """Give the largest side of `world` the occasion for each duty, one after the other."""
+    """Create an occasion for each duty on the largest side of `world`, one after the other."""
     rng = stream(world.schedule.seed, "duties")
     world.tell("-", "the duties of time are tried out")
     for _ in range(2):
@@ -68,7 +68,7 @@ def try_duties(world: World) -> None:
 
 
 def _others(world: World) -> list[SimulatedMember]:
-    """Those of the largest side, if they are several."""
+    """The members of the largest side that are not leaving; none if there is only one."""
     side = [member for member in world.largest_side() if not member.leaving]
     return side if len(side) > 1 else []
 
@@ -78,7 +78,7 @@ def _pass(world: World, time: int) -> None:
 
 
 def _lone_message(world: World, rng: Random) -> None:
-    """Somebody multicasts, and the next frame on some link is lost."""
+    """A member multicasts, and the next frame on one link is lost."""
     side = _others(world)
     if not side:
         return
@@ -91,7 +91,7 @@ def _lone_message(world: World, rng: Random) -> None:
 
 
 def _full_window(world: World, rng: Random) -> None:
-    """Somebody reads nothing until a sender's window is full, and a little longer."""
+    """A member reads nothing until a sender's window is full, and for a short time after that."""
     side = _others(world)
     if not side:
         return
@@ -106,7 +106,7 @@ def _full_window(world: World, rng: Random) -> None:
 
 
 def _leave(world: World, rng: Random) -> None:
-    """Somebody leaves, half of the time whoever coordinates, with messages on their way."""
+    """A member leaves, in half of the cases the coordinator, with messages in transit."""
     side = _others(world)
     if not side:
         return

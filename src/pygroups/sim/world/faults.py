@@ -1,4 +1,4 @@
-"""What a schedule's steps do to the world."""
+"""The effects of a schedule's steps on the world."""
 
 from __future__ import annotations
 
@@ -49,12 +49,13 @@ from .world import World
 
 
 def apply(world: World, action: Action) -> None:
-    """Let `action` happen now; nothing happens when whom it means is not there."""
+    """Run `action` now; it has no effect if its victim does not run."""
     _EFFECTS[type(action)](world, action)
 
 
 def at_moments(world: World, member: SimulatedMember, output: Output) -> Output:
-    """The layers of `member` left this in a turn: let what waited for it happen.  What of it is dealt out then."""
+    """Let the faults happen that waited for this turn of `member`.  Returns the part of `output` that is still
+    distributed."""
     frames = output.frames
     for fault in due(member, output):
         if isinstance(fault, Crash) and not member.ended:
@@ -82,7 +83,7 @@ def at_moments(world: World, member: SimulatedMember, output: Output) -> Output:
 
 
 def _aim(world: World, fault: Crash | Pause | Clog) -> None:
-    """Hit the member that is meant, now or at the moment that is meant."""
+    """Hit the victim now, or arm the fault for its moment."""
     if waits(world, fault, fault.who):
         return
     member = named(world, fault.who)

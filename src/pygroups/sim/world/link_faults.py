@@ -1,4 +1,4 @@
-"""Faults of the network: cuts, clogs, long ways, lost connections, and frames that come again."""
+"""Faults of the network: cuts, clogs, long delays, lost connections, and replayed frames."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Links = list[tuple[str, str]]
 
 
 def aim_cut(world: World, cut: Cut) -> None:
-    """Cut, now or at the moment that is meant."""
+    """Begin the cut now, or arm it for its moment."""
     if not waits(world, cut, cut.side[0]):
         first = named(world, cut.side[0])
         begin_cut(world, cut, [first.address.name if first else cut.side[0], *cut.side[1:]])
@@ -51,7 +51,7 @@ def begin_cut(world: World, cut: Cut, names: Sequence[str]) -> None:
 
 
 def begin_far(world: World, far: Far) -> None:
-    """All between a process and others takes longer for a while."""
+    """Delay all frames between a process and others for a while."""
     name = name_of(world, far.who)
     if name is None:
         return
@@ -66,7 +66,7 @@ def begin_far(world: World, far: Far) -> None:
 
 
 def begin_ring(world: World, ring: Ring) -> None:
-    """Each process reaches its two neighbors only, for a while."""
+    """Let each process reach its two neighbors only, for a while."""
     order = [name for name in ring.order if name in world.schedule.names]
     apart = [(one, other) for one, other in combinations(range(len(order)), 2) if other - one > 1]
     if len(order) > 3:
@@ -76,7 +76,7 @@ def begin_ring(world: World, ring: Ring) -> None:
 
 
 def begin_flap(world: World, flap: Flap) -> None:
-    """The network between processes goes away and comes back, several times."""
+    """Cut and mend the network between processes several times."""
     name = name_of(world, flap.who)
     if name is None:
         return
@@ -87,13 +87,13 @@ def begin_flap(world: World, flap: Flap) -> None:
 
 
 class Release(Aimed, frozen=True, kw_only=True):
-    """What a clog that ends at a moment leaves to happen then, if that comes before `at`, when it is over anyway."""
+    """The end of a clog at its moment `until`, if that moment comes before `at`, when the clog ends anyway."""
 
     links: list[tuple[str, str]]
 
 
 def begin_clog(world: World, clog: Clog, member: SimulatedMember) -> None:
-    """Nothing gets through to or from `member` for a while; all of it arrives then."""
+    """Hold all frames to or from `member` for a while; all of them arrive at the end."""
     note(world, "clog", [member])
     world.judge.disturbed()
     other = _successor(member) if clog.other == SUCCESSOR else clog.other
@@ -106,7 +106,7 @@ def begin_clog(world: World, clog: Clog, member: SimulatedMember) -> None:
 
 
 def _successor(member: SimulatedMember) -> str | None:
-    """Who is next in the member's view."""
+    """The name of the next member in the member's view."""
     if member.view is None:
         return None
     members = member.view.members
@@ -114,7 +114,7 @@ def _successor(member: SimulatedMember) -> str | None:
 
 
 def replay(world: World, action: Replay) -> None:
-    """What one process sent another arrives again."""
+    """Frames that one process sent to another arrive again."""
     note(world, "replay", [])
     world.replay(action.who, action.other, action.since)
 
@@ -128,7 +128,7 @@ def break_connection(world: World, action: Break) -> None:
 
 
 def _links(world: World, side: Sequence[str], others: Sequence[str] | None, way: Way) -> Links:
-    """From every host of the side to every other one, and back, as `way` says."""
+    """The links from every host of the side to every other host, and back, as `way` says."""
     pairs = [
         (one, other)
         for one in side

@@ -1,4 +1,4 @@
-"""When a simulated process has a turn: its event loop and its clock, and what makes both slow or wrong."""
+"""The times of a simulated process's turns: its event loop, its clock, and the faults of both."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ MILLION: Final = 1_000_000
 
 
 def local_time(now: int, drift: int) -> int:
-    """What a clock that runs `drift` millionths too fast shows at `now`."""
+    """The time on a clock that runs `drift` millionths too fast, at the true time `now`."""
     return now + now * drift // MILLION
 
 
 def true_time(shown: int, drift: int) -> int:
-    """When such a clock shows this, to the microsecond at which it does."""
+    """The first true time, in whole microseconds, at which a clock with this drift shows `shown`."""
     return -(-shown * MILLION // (MILLION + drift))
 
 
 class ProcessLoop:
-    """Calls `turn` a little after something has come, and when a timer of the stack is due; not while it is paused."""
+    """Calls `turn` shortly after an arrival, and when a timer of the stack is due, but not during a pause."""
 
     def __init__(self, agenda: Agenda, stack: Stack, habits: Habits, rng: Random) -> None:
         self.agenda = agenda
         self.stack = stack
         self.rng = rng
         self.drift = habits.drift
-        self.ended = ""  # why, once it has
-        self.paused = 0  # how many pauses lie on it
-        self.delays = [habits.loop_delay]  # the longest counts; more than the first while something makes it slow
-        self.turn_at = NEVER  # when there is a turn for what has come
-        self.wakes_at = NEVER  # when its layers want to be called, as of the last turn; by the true clock
-        self.timer_at = NEVER  # the next entry in the agenda that sees to it; never later than that
+        self.ended = ""  # the reason, after the process has ended
+        self.paused = 0  # number of active pauses
+        self.delays = [habits.loop_delay]  # the longest counts; a slow process has more than the first
+        self.turn_at = NEVER  # time of the turn for the queued items
+        self.wakes_at = NEVER  # the next timer of the layers after the last turn, in true time
+        self.timer_at = NEVER  # the agenda entry for that timer; it is never later than the timer
 
     def turn(self) -> None:
         """Play a turn."""
         raise NotImplementedError
 
     def changed(self) -> None:
-        """It stands still from now on, or runs again."""
+        """Called when a pause begins or ends."""
 
     def clock(self) -> int:
-        """What its layers take for the time."""
+        """The time that the layers of this process see."""
         now = self.agenda.now
         return local_time(now, self.drift) if self.drift else now
 
-    # -- turns to come
+    # -- planning turns
 
     def soon(self) -> None:
-        """Something has come: have a turn when the loop gets round to it, unless there is one already."""
+        """Plan a turn after the delay of the event loop, unless one is planned."""
         if self.turn_at == NEVER and not self.paused:
             self.turn_at = self.agenda.now + int(self.rng.random() * self.delays[-1])
             self.agenda.at(self.turn_at, self._turn_due)
@@ -65,7 +65,7 @@ class ProcessLoop:
             self.turn()
 
     def arm(self) -> None:
-        """Have a turn when the layers want to be called next."""
+        """Plan a turn for the next timer of the layers."""
         wake = self.stack.wake()
         if self.drift and wake < NEVER:
             wake = true_time(wake, self.drift)
@@ -76,7 +76,7 @@ class ProcessLoop:
 
     def _timer_due(self, when: int) -> None:
         if when != self.timer_at or self.ended or self.paused:
-            return  # a turn has seen to it, or the one in which it runs again will
+            return  # another turn has run the timer, or the turn after the pause will
         if self.wakes_at > when:
             self.timer_at = self.wakes_at
             self.agenda.at(self.timer_at, self._timer_due, self.timer_at)
@@ -88,22 +88,22 @@ class ProcessLoop:
     # -- faults
 
     def pause(self) -> None:
-        """It does not run any more, until as many resumes have come."""
+        """Stop the process until each `pause` has had its `resume`."""
         self.paused += 1
         self.changed()
 
     def resume(self) -> None:
-        """It runs again, with everything that waited."""
+        """End one pause; after the last one the process runs again, with all queued items."""
         self.paused = max(0, self.paused - 1)
         self.changed()
         if not self.paused and not self.ended:
             self.turn()
 
     def slow_down(self, delay: int) -> None:
-        """Until `speed_up` it is late for everything by up to `delay`, unless it is so by more."""
+        """Handle everything late by up to `delay`, until `speed_up`; the largest of several delays counts."""
         self.delays = [self.delays[0], *sorted([*self.delays[1:], delay])]
 
     def speed_up(self, delay: int) -> None:
-        """One such slowness is over."""
+        """End one `slow_down` with this delay."""
         if delay in self.delays[1:]:
             self.delays.remove(delay)

@@ -1,7 +1,7 @@
-"""One life of one simulated process: when it has a turn, in virtual time, and what keeps it from one.
+"""One incarnation of one simulated process: the times of its turns, in virtual time, and the faults that delay a turn.
 
-The turn itself is that of every driver (core/turn.py); pauses, slow loops, clocks that drift, timers that overtake
-frames, and deaths between two steps are faults of this world.
+The turn itself is the turn of every driver (core/turn.py).  The faults of this world are pauses, slow loops, drifting
+clocks, timers before frames, and crashes between two steps of a turn.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ from .traps import Armed
 from .virtual import Waiting
 from .workload import Application, Order
 
-READ_TOLD: Final = 20 * MILLISECOND  # until the stack hears that something was consumed, if nothing else happens
+READ_TOLD: Final = 20 * MILLISECOND  # time until the stack learns what was consumed, if no other turn comes
 
 
 class Died(Exception):
-    """The process ends between two steps of its turn: nothing after that happens."""
+    """The process crashes between two steps of its turn: the remaining steps do not happen."""
 
 
 class Around(Protocol):
-    """What a process needs of the world that it lives in."""
+    """The parts of the world that a process uses."""
 
     agenda: Agenda
     judge: Judge
-    changes: int  # how often a process began, ended or stood still because the schedule says so
+    changes: int  # number of starts, ends and pauses of processes that the schedule causes
     judges_journals: bool
     story: Story | None
 
     def count(self, what: str) -> None: ...
     def tell(self, who: str, what: str | Event) -> None: ...
     def trapped(self, member: SimulatedMember, output: Output) -> Output:
-        """The layers have left this in a turn: let the faults happen that waited for it.  What is left to deal out."""
+        """Let the faults happen that waited for this turn.  Returns the output that is left to distribute."""
 
     def write(self, member: SimulatedMember, records: Sequence[Record]) -> None: ...
     def crash(self, member: SimulatedMember) -> None: ...
@@ -71,9 +71,9 @@ class Around(Protocol):
 
 
 class SimulatedMember(ProcessLoop):
-    """A process that runs, is paused or has ended.  What arrives waits for its next turn."""
+    """A process that runs, is paused or has ended.  Arriving frames and events wait for its next turn."""
 
-    network: Network  # of this process, as its world has it
+    network: Network  # the network as this process sees it
     discovery: Discovery
 
     def __init__(self, world: Around, address: Address, env: Env, stack: Stack, habits: Habits, rng: Random) -> None:
@@ -94,24 +94,24 @@ class SimulatedMember(ProcessLoop):
         self.blocked = False
         self.armed: list[Armed] = []
         self.watched = stack.codec if isinstance(stack.codec, Watched) else None
-        self.unread = 0  # how often its application was told not to read
-        self.routes: dict[Address, None] = {}  # who can be reached: told of, or heard
+        self.unread = 0  # number of `read_nothing` calls that are not undone yet
+        self.routes: dict[Address, None] = {}  # reachable peers: those that the process learned of, or received from
         self.app = Application(address, top, habits.reads_after, self.rng)
         if habits.state == "keeps none":
             env.keeps_state = False
             self.judge.keeps_no_state(address)
         self.state = StateKeeper(self)
         self.inbox = self
-        self.dies_unwritten = False  # in this turn, right before its journal is written
+        self.dies_unwritten = False  # the process crashes in this turn, right before it writes its journal
         self._waiting: list[Waiting] = []
-        self._read_since: Consumed | None = None  # what the application has read, and no turn has told the stack
-        self._reads_at = NEVER  # its application consumes what it has, or has done so and nobody has asked yet
-        self._told_at = NEVER  # when there is a turn for that alone; an entry in the agenda for another time is stale
+        self._read_since: Consumed | None = None  # messages that were read, and that the stack must still learn of
+        self._reads_at = NEVER  # when the application reads; a past time means that the read is not yet recorded
+        self._told_at = NEVER  # when a turn reports reads; an entry in the agenda for another time is stale
 
-    # -- when it runs
+    # -- when the process runs
 
     def arrive(self, item: Waiting) -> None:
-        """A frame, a happening or a wish of the application for the next turn."""
+        """Queue a frame, an event or a call of the application for the next turn."""
         if self.ended:
             return
         if self._reads_at <= self.agenda.now:
@@ -121,7 +121,7 @@ class SimulatedMember(ProcessLoop):
             self.soon()
 
     def found(self, found: Found) -> None:
-        """Discovery has an answer."""
+        """Take the answer of the discovery."""
         self.network.learn(found.members, Source.DIRECTORY)
         self.arrive(found)
 
@@ -134,7 +134,7 @@ class SimulatedMember(ProcessLoop):
         super().resume()
 
     def heal(self) -> None:
-        """Nothing keeps it from running and reading any more."""
+        """Remove every fault that keeps this process from running and reading."""
         self.armed = []
         del self.delays[1:]
         while self.unread:
@@ -145,7 +145,8 @@ class SimulatedMember(ProcessLoop):
     # -- a turn
 
     def turn(self) -> None:
-        """Receive what has waited; then everything goes as in every driver (core/turn.py), unless a fault is due."""
+        """Receive the queued items, then play the steps of every driver's turn (core/turn.py), with the faults that
+        are due."""
         true = self.agenda.now
         now = local_time(true, self.drift) if self.drift else true
         if self._reads_at <= true:
@@ -171,7 +172,7 @@ class SimulatedMember(ProcessLoop):
             self._turned()
 
     def _receive(self, now: int, *, timers_due: bool) -> None:
-        """Everything that waits; timers that are due come before it, or after it with the rest of the turn."""
+        """Hand the queued items to the stack.  Due timers run before them, or after them with the rest of the turn."""
         stack = self.stack
         waiting, self._waiting = self._waiting, []
         if timers_due and self.rng.random() < 0.5:
@@ -186,7 +187,7 @@ class SimulatedMember(ProcessLoop):
                 item()
 
     def _send(self) -> None:
-        """The application hands over what it was to send, as far as there is room."""
+        """Send the application's payloads, as far as there is room."""
         world, app = self.world, self.app
         for number, payload, to in app.send():
             world.tell(self.address.name, Sent(number, to))
@@ -195,7 +196,7 @@ class SimulatedMember(ProcessLoop):
             self.judge.held_up(self.address)
 
     def write(self, records: Sequence[Record], now: int) -> None:
-        """The records of a turn go to the journal; a process that is to die before that dies here."""
+        """Write the records of a turn to the journal.  A process with `dies_unwritten` crashes here, before that."""
         if self.dies_unwritten:
             raise Died
         if self.journal is not None:
@@ -204,11 +205,11 @@ class SimulatedMember(ProcessLoop):
             self.judge.written(self.address, records)
 
     def note(self, kind: str, view: ViewId | None, fields: dict[str, Any]) -> None:
-        """One more line for the journal, at once."""
+        """Write one more line to the journal, at once."""
         self.world.write(self, [(kind, view, fields)])
 
     def _turned(self) -> None:
-        """A turn is over: see when the next one is."""
+        """Plan the next turn at the end of a turn."""
         if self._reads_at == NEVER and self.app.has_unread():
             self._will_read()
         if self.app.orders and self.turn_at == NEVER and self._may_send():
@@ -221,7 +222,7 @@ class SimulatedMember(ProcessLoop):
     # -- the application
 
     def arrived(self, events: Sequence[Run | Event]) -> None:
-        """All that a turn has for the application, of which the judge and the story hear too."""
+        """Give the events of a turn to the application, the judge and the story."""
         world, judge = self.world, self.judge
         for event in events:
             if type(event) is Delivered:
@@ -256,17 +257,17 @@ class SimulatedMember(ProcessLoop):
             self.judge.undelivered(self.address, event.to, event.numbers)
 
     def ask(self, event: Event) -> None:
-        """The application asks its stack for something, in the next turn."""
+        """Queue a request of the application for the stack, for the next turn."""
         if isinstance(event, Consumed):
             self.judge.consumed(self.address, event.marks)
         self.arrive(lambda: self.stack.asked(event, self.clock()))
 
     def join(self) -> None:
-        """Begin."""
+        """Ask the stack to join the group."""
         self.ask(Join())
 
     def leave(self) -> None:
-        """Begin to leave; nothing is sent any more."""
+        """Begin to leave; the application sends nothing afterwards."""
         self.leaving = True
         self.world.changes += 1
         self.judge.leaving(self.address)
@@ -274,19 +275,19 @@ class SimulatedMember(ProcessLoop):
         self.ask(Leave())
 
     def order(self, count: int, size: int, to: Address | None) -> None:
-        """The application wants to send."""
+        """Queue `count` payloads of `size` bytes that the application sends when there is room."""
         self.app.orders.append(Order(count, size, to))
         self.soon()
 
     def read_nothing(self) -> None:
-        """Its application lets everything lie, until as many `read_again` have come."""
+        """Stop the application's reading until every `read_nothing` has had its `read_again`."""
         if self._reads_at <= self.agenda.now:
             self._read()
         self.unread += 1
         self.world.changes += 1
 
     def read_again(self) -> None:
-        """Its application reads, if it was to."""
+        """Undo one `read_nothing`; the application reads when all of them are undone."""
         self.unread = max(0, self.unread - 1)
         self.world.changes += 1
         if not self.unread and self._reads_at <= self.agenda.now:
@@ -294,7 +295,8 @@ class SimulatedMember(ProcessLoop):
             self._tell_read(self.agenda.now + READ_TOLD)
 
     def _will_read(self) -> None:
-        """What was consumed is told in the next turn; for it alone there is one only after a while."""
+        """Plan the next read.  The next turn reports it to the stack; a turn for the report alone comes only after
+        READ_TOLD."""
         pause = self.app.reading_time()
         if pause is not None:
             self._reads_at = self.agenda.now + pause
@@ -305,7 +307,7 @@ class SimulatedMember(ProcessLoop):
         self.agenda.at(when, self._read_told, when)
 
     def _read(self) -> None:
-        """The time at which it reads has come, or is over and nobody could tell."""
+        """Record the read whose time has come."""
         if not self.unread:
             self._reads_at = NEVER
             read = self.app.read()

@@ -1,4 +1,4 @@
-"""Faults that wait for what their victim does: they strike in the turn in which it is done."""
+"""Faults that wait for an action of their victim: they happen in the turn of this action."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _DONE: Final[dict[str, Callable[[Output], bool]]] = {
 
 
 def arm(members: Iterable[SimulatedMember], fault: Aimed) -> None:
-    """`fault` waits until one of `members` has done that, or all of them together, for the nth time from now on."""
+    """Let `fault` wait until the members have reached its moment `nth` times from now on, counted over all of
+    `members`."""
     trap = Trap(fault, fault.nth)
     for member in members:
         member.armed.append(Armed(trap, _sent(member, fault.moment)))
 
 
 def due(member: SimulatedMember, output: Output) -> list[Aimed]:
-    """What waited for what `member` did in this turn; it waits for nobody else any more."""
+    """The faults whose moment `member` has reached in this turn.  They no longer wait for other members."""
     for armed in member.armed:
         trap, moment = armed.trap, armed.trap.fault.moment
         if moment in _DONE:
@@ -51,7 +52,7 @@ def _sent(member: SimulatedMember, label: str) -> int:
 
 
 def last_frames(world: World, member: SimulatedMember, crash: Crash, frames: list[Sending]) -> list[Sending]:
-    """What of a turn's frames leaves although `member` crashes in it."""
+    """The frames of a turn that still leave when `member` crashes in this turn."""
     if crash.leaves == "all":
         return frames
     dests = dict.fromkeys(dest for some, _ in frames for dest in some)

@@ -1,7 +1,7 @@
-"""The network of the simulated world: how long a frame takes, and whether it comes, from one process to another.
+"""The network of the simulated world: the delay and the fate of each frame between two processes.
 
-It promises nothing: frames are lost, repeated, reordered and late, as the schedule's weather says, although the real
-driver's connections do less of that.  What layers must survive here they survive there.
+The network promises nothing.  It loses, repeats, reorders and delays frames as the schedule's weather says, although
+the real driver's connections do less of that.  The layers therefore meet harder conditions here than in production.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..schedules.schedule import Weather, stream
 
 CALM: Final = Weather()
 LATE_MIN: Final = 100 * MILLISECOND
-BURST: Final = 1 * MILLISECOND  # so long does it take until all that a clogged link held has arrived
+BURST: Final = 1 * MILLISECOND  # time in which all frames of a clogged link arrive after its end
 
-Arrivals = Sequence[tuple[int, bytes, bool]]  # delays, bytes, and whether it reaches whoever lives there by then
+Arrivals = Sequence[tuple[int, bytes, bool]]  # delay, bytes, and whether the frame outlives its receiver
 
 COUNTED: Final = (
     *("bursts", "lost", "repeated", "reordered", "delayed", "late", "cut", "clogged"),
@@ -27,7 +27,7 @@ COUNTED: Final = (
 
 
 class Link:
-    """The way from one host to another."""
+    """The link from one host to another."""
 
     __slots__ = ("base", "before", "burst_left", "rng")
 
@@ -39,21 +39,21 @@ class Link:
 
 
 class SimulatedNetwork:
-    """Links between hosts, and which of them are cut or clogged."""
+    """Links between hosts, with their cuts, clogs and extra delays."""
 
     def __init__(self, seed: int, weather: Weather) -> None:
         self._seed = seed
         self._links: dict[tuple[str, str], Link] = {}
-        self.cuts: dict[tuple[str, str], int] = {}  # how many cuts lie on a link
-        self.clogs: dict[tuple[str, str], int] = {}  # until when what comes on a link waits
-        self.refusals: dict[tuple[str, str], int] = {}  # how many cuts that refuse lie on a link
-        self.distances: dict[tuple[str, str], int] = {}  # by how much a link is longer than usual
-        self.changes = 0  # how often any of these became another
+        self.cuts: dict[tuple[str, str], int] = {}  # number of cuts of a link
+        self.clogs: dict[tuple[str, str], int] = {}  # the end of a clog; arriving frames wait until then
+        self.refusals: dict[tuple[str, str], int] = {}  # number of cuts of a link that refuse connections
+        self.distances: dict[tuple[str, str], int] = {}  # extra delay of a link, in microseconds
+        self.changes = 0  # number of changes to any of these
         self.counters = dict.fromkeys(COUNTED, 0)
         self.set_weather(weather)
 
     def set_weather(self, weather: Weather) -> None:
-        """From now on frames are treated so."""
+        """Treat frames according to `weather` from now on."""
         self.changes += 1
         self.weather = weather
         w = weather
@@ -81,17 +81,17 @@ class SimulatedNetwork:
         return bool(w.loss or w.bursts or w.tail or w.corrupt)
 
     def is_disturbed(self, now: int) -> bool:
-        """Whether any link is cut, clogged, or longer than usual."""
+        """Whether any link is cut, clogged, or slower than usual."""
         return any(kind != "weather" for kind in self.troubles(now))
 
     def troubles(self, now: int) -> list[str]:
-        """What lasts now and can make a living process look dead."""
+        """The kinds of active faults that can make a living process look dead."""
         lasts = {"weather": self.silences, "cut": any(self.cuts.values()), "far": any(self.distances.values())}
         lasts["clog"] = any(until > now for until in self.clogs.values())
         return [kind for kind, does in lasts.items() if does]
 
     def link(self, src: str, dest: str) -> Link:
-        """The way from `src` to `dest`."""
+        """The link from `src` to `dest`."""
         found = self._links.get((src, dest))
         if found is None:
             found = self._links[src, dest] = Link(self._seed, src, dest, self.weather)
@@ -100,22 +100,22 @@ class SimulatedNetwork:
     # -- cuts
 
     def is_open(self, src: str, dest: str) -> bool:
-        """Whether anything passes from `src` to `dest`."""
+        """Whether frames pass from `src` to `dest`."""
         return not self.cuts.get((src, dest))
 
     def connects(self, one: str, other: str) -> bool:
-        """Whether both ways are open, as a connection needs."""
+        """Whether both directions are open, as a connection needs."""
         return self.is_open(one, other) and self.is_open(other, one)
 
     def cut(self, links: Iterable[tuple[str, str]], *, refused: bool = False) -> None:
-        """Let nothing pass on these, also what is on its way; who connects over them waits, or is refused."""
+        """Stop all frames on these links, also those in transit.  Connection attempts get no answer, or are refused."""
         self.changes += 1
         for link in links:
             self.cuts[link] = self.cuts.get(link, 0) + 1
             self.refusals[link] = self.refusals.get(link, 0) + refused
 
     def mend(self, links: Iterable[tuple[str, str]], *, refused: bool = False) -> None:
-        """Take one cut off each of these."""
+        """Remove one cut from each of these links."""
         self.changes += 1
         for link in links:
             if self.cuts.get(link, 0) > 0:
@@ -123,43 +123,43 @@ class SimulatedNetwork:
                 self.refusals[link] -= refused
 
     def mend_all(self) -> None:
-        """Everything passes again, as fast as usual."""
+        """Remove all cuts, clogs and extra delays."""
         self.changes += 1
         for troubles in (self.cuts, self.clogs, self.refusals, self.distances):
             troubles.clear()
 
     def refuses(self, src: str, dest: str) -> bool:
-        """Whether somebody who connects from `src` to `dest` hears that nobody listens there."""
+        """Whether connection attempts from `src` to `dest` are refused, as if no process listened at `dest`."""
         return self.refusals.get((src, dest), 0) > 0 and self.is_open(dest, src)
 
     # -- distances
 
     def move(self, links: Iterable[tuple[str, str]], by: int) -> None:
-        """What leaves on these takes so much longer from now on, or shorter."""
+        """Add `by` microseconds to the delay of these links; a negative value shortens it."""
         self.changes += 1
         for link in links:
             self.distances[link] = max(0, self.distances.get(link, 0) + by)
 
     def farthest(self) -> int:
-        """By how much the longest link is longer than usual."""
+        """The largest extra delay of any link, in microseconds."""
         return max(self.distances.values(), default=0)
 
     # -- clogs
 
     def clog(self, links: Iterable[tuple[str, str]], until: int) -> None:
-        """What comes on these waits until then."""
+        """Hold all frames that arrive on these links until `until`."""
         self.changes += 1
         for link in links:
             self.clogs[link] = max(until, self.clogs.get(link, 0))
 
     def unclog(self, src: str, dest: str) -> Random:
-        """Nothing that comes on this link waits any more; its source of chance, for what did."""
+        """End the clog of this link.  Returns the random stream of the link, for the delays of the held frames."""
         self.changes += 1
         self.clogs.pop((src, dest), None)
         return self.link(src, dest).rng
 
     def held(self, src: str, dest: str, now: int) -> int | None:
-        """How long something that would arrive now has to wait, if the link is clogged."""
+        """The time that a frame arriving now must wait, if the link is clogged; None otherwise."""
         until = self.clogs.get((src, dest), 0)
         if until <= now:
             return None
@@ -169,12 +169,12 @@ class SimulatedNetwork:
     # -- frames
 
     def delay(self, src: str, dest: str) -> int:
-        """How long a small thing takes that cannot be lost, such as the news of a connection."""
+        """The delay of a small message that cannot be lost, such as the news of an ended connection."""
         link = self.link(src, dest)
         return link.base + self.distances.get((src, dest), 0) + int(link.rng.random() * self.weather.jitter)
 
     def arrivals(self, src: str, dest: str, frame: bytes) -> Arrivals:
-        """When and as what a frame that leaves now arrives: not at all if it is lost, several times if repeated."""
+        """The arrivals of a frame that leaves now: none if the frame is lost, several if it is repeated."""
         if self.cuts and self.cuts.get((src, dest)):
             self.counters["cut"] += 1
             return ()
@@ -219,7 +219,7 @@ class SimulatedNetwork:
 
 
 def corrupted(rng: Random, frame: bytes, link: Link) -> tuple[str, bytes]:
-    """What was done to the frame, and what arrives instead of it."""
+    """The kind of damage to the frame, and the damaged bytes that arrive instead."""
     before, link.before = link.before or frame, frame
     kind = rng.choice(("flipped", "truncated", "glued"))
     if kind == "truncated":

@@ -1,4 +1,4 @@
-"""The network and the discovery of one process in virtual time, as its turns touch them (core/turn.py)."""
+"""The network and the discovery of one process in virtual time, as its turns use them (core/turn.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .virtual import P, VirtualWorld
 
 
 class Wires(Generic[P]):
-    """The connections of `process`."""
+    """The network of `process`."""
 
     def __init__(self, world: VirtualWorld[P], process: P) -> None:
         self.world = world
@@ -28,20 +28,20 @@ class Wires(Generic[P]):
                 send(process, dest, batch)
 
     def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
-        """These can be reached from now on."""
+        """Record that these peers can be reached from now on."""
         for peer in contacts:
             self.process.routes.setdefault(peer)
 
     def probe(self, peer: Address) -> None:
-        """Connect anew."""
+        """Open a new connection to `peer`, to test whether it runs."""
         self.world.probe(self.process, peer)
 
     def disconnect(self, peer: Address) -> None:
-        """A farewell, which means nothing to the peer."""
+        """Do nothing: closing a connection in good order has no effect on the peer."""
 
 
 class Finder(Generic[P]):
-    """What `process` asks and says where processes find each other; `tell` is given the answers."""
+    """The discovery of `process`; `tell` receives the answers."""
 
     def __init__(self, world: VirtualWorld[P], process: P, tell: Callable[[Found], None]) -> None:
         self.world = world
@@ -49,15 +49,15 @@ class Finder(Generic[P]):
         self.tell = tell
 
     def find(self) -> None:
-        """Look in a moment: what is found is what is there then."""
+        """Look in the directory after a short delay: the answer shows the directory at that time."""
         self.world.agenda.after(self.delay(), self._looks)
 
     def delay(self) -> int:
-        """How long it takes to look there, in microseconds."""
+        """Return the time of a look into the directory, in microseconds."""
         return self.world.rng.randint(200, 2 * MILLISECOND)
 
     def _looks(self) -> None:
-        """The answer may be late, and is as old then."""
+        """Read the directory, and hand over the answer; a late answer is outdated on arrival."""
         process, world = self.process, self.world
         if process.ended:
             return
@@ -71,9 +71,9 @@ class Finder(Generic[P]):
             self.tell(found)
 
     def announce(self, member: bool, invited: bool = False) -> None:
-        """This process is a member, or is none; or a group is taking it in."""
+        """Announce that this process is a member, or is no member, or that a group is admitting it."""
         me = self.process.address
         self.world.directory.announce(me, me.name, member, invited)
 
     def installed(self, members: Collection[Address]) -> None:
-        """There is one group in this world."""
+        """Do nothing: this world has only one group."""

@@ -1,4 +1,4 @@
-"""What happens to processes and their applications: they start, pause, are slow, read nothing, send, leave."""
+"""The steps that concern processes and their applications: start, pause, slowness, not reading, sending, leaving."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .victims import after, coordinates, named, note
 from .world import World
 
 LONG_PAUSE: Final = 20 * SECOND
-RESTART: Final = 100 * MILLISECOND  # until a process that was ended is there again
+RESTART: Final = 100 * MILLISECOND  # time until an ended process starts again
 
 
 def start(world: World, start: Start) -> None:
-    """A process starts under this name, unless one runs under it."""
+    """Start a process under this name, unless one runs under it."""
     name = start.who
     if name in world.running:
         return
@@ -37,7 +37,7 @@ def start(world: World, start: Start) -> None:
 
 
 def begin_pause(world: World, member: SimulatedMember, pause: Pause) -> None:
-    """`member` does not run for a while."""
+    """Stop `member` for a while."""
     world.judge.disturbed()
     note(world, "pause", [member])
     if pause.lasts > LONG_PAUSE:
@@ -47,7 +47,7 @@ def begin_pause(world: World, member: SimulatedMember, pause: Pause) -> None:
 
 
 def begin_slow(world: World, slow: Slow) -> None:
-    """The process is late for everything for a while."""
+    """Make the process late for a while."""
     member = named(world, slow.who)
     if member is not None:
         world.judge.disturbed()
@@ -57,7 +57,7 @@ def begin_slow(world: World, slow: Slow) -> None:
 
 
 def begin_unread(world: World, unread: Unread) -> None:
-    """The application reads nothing for a while."""
+    """Stop the application's reading for a while."""
     member = named(world, unread.who)
     if member is not None:
         note(world, "reads nothing", [member])
@@ -66,7 +66,7 @@ def begin_unread(world: World, unread: Unread) -> None:
 
 
 def jump_clock(world: World, jump: Jump) -> None:
-    """The wall clock of the process's host is set anew."""
+    """Shift the wall clock of the process's host."""
     member = named(world, jump.who)
     if member is not None:
         note(world, "clock jumps", [member])
@@ -75,7 +75,7 @@ def jump_clock(world: World, jump: Jump) -> None:
 
 
 def leave(world: World, leave: Leave) -> None:
-    """The application asks to leave."""
+    """Let the application ask to leave."""
     member = named(world, leave.who)
     if member is not None and not member.leaving:
         world.tell(member.address.name, "begins to leave")
@@ -86,7 +86,7 @@ def leave(world: World, leave: Leave) -> None:
 
 
 def gather(world: World, _: Gather) -> None:
-    """Each process in a view that is not on the largest side ends and starts again."""
+    """Restart each process in a view that is not on the largest side."""
     largest = world.largest_side()
     for member in [one for one in world.running.values() if one.view is not None and one not in largest]:
         world.count("gathered")
@@ -96,7 +96,7 @@ def gather(world: World, _: Gather) -> None:
 
 
 def send(world: World, send: Send) -> None:
-    """The payloads go to `who`, or to the next name whose process is in the group and stays there."""
+    """Give the payloads to `who`, or to the next name whose process is a member and is not leaving."""
     names = world.schedule.names
     begin = names.index(send.who)
     to = world.running.get(send.to) if send.to is not None else None

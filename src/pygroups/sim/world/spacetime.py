@@ -1,7 +1,7 @@
-"""What happened in a world, as a table: a column for each name, time downward, what each did in the cells.
+"""The events of a run as a table: a column for each name, time downward, and the events of each process in its cells.
 
-A row is an instant.  What was sent and delivered while nothing else happened to anybody is folded into one row, whose
-time is that of the last of it.  The rows with what a witness names are marked.
+A row is an instant.  Sends and deliveries between two other events share one row, which has the time of the last of
+them.  The rows with members, messages or views of a witness are marked.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..promises.broken import Witness
 from .story import Sent, event_text, span
 
 USUAL_WIDTH: Final = 120
-COLUMN: Final = 20  # what a cell should have
+COLUMN: Final = 20  # the usual width of a cell
 WIDTH_MIN: Final = 100
 WIDTH_MAX: Final = 160
-HEAD_EVERY: Final = 40  # rows until the names are repeated
-MARGIN: Final = 2  # for the mark
-MESSAGE: Final = re.compile(r"([\w.-]+@\w+)#(\d+)")  # as a witness names one
+HEAD_EVERY: Final = 40  # number of rows after which the names are repeated
+MARGIN: Final = 2  # columns for the mark
+MESSAGE: Final = re.compile(r"([\w.-]+@\w+)#(\d+)")  # a message in the text of a witness
 TIME: Final = 10
-ALL: Final = "-"  # in place of a name: it happens to everybody
+ALL: Final = "-"  # in place of a name: an event of all processes
 SIGNS: Final = (
     "Time in simulated seconds, downward; a column for each name: | it runs, : it has stopped for a view change,",
     "= it is paused, nothing: it is not there. B' is the second life under the name B.",
@@ -50,7 +50,7 @@ class Line(msgspec.Struct):
 
 
 class Heard(NamedTuple):
-    """One thing that a member was told or did."""
+    """An event of one member, or of several."""
 
     now: int
     who: str
@@ -58,27 +58,27 @@ class Heard(NamedTuple):
 
 
 class Cell(msgspec.Struct):
-    """What one member did in a row."""
+    """The events of one member in a row."""
 
     texts: list[str] = []
     style: str = ""
 
 
 class Row(msgspec.Struct):
-    """An instant, or the stretch before it in which messages were sent and delivered."""
+    """An instant, or the period before it in which messages were sent and delivered."""
 
     at: int
     cells: dict[str, Cell] = {}
-    across: str = ""  # in place of cells: it happens to everybody
-    signs: dict[str, str] = {}  # what stands in a column in which nothing happens
+    across: str = ""  # in place of cells: an event of all processes
+    signs: dict[str, str] = {}  # the sign in a column without an event
     marked: bool = False
 
 
 class SpaceTime:
-    """Listens to a world and makes its table."""
+    """Records the events of a world and makes its table."""
 
     def __init__(self, names: Sequence[str], width: int | None = None) -> None:
-        """`width`: how many columns a line may have; 100 to 160 are used, if it is None as many as `names` need."""
+        """`width` is the number of columns of a line, between 100 and 160.  None means as many as `names` need."""
         self.names = names
         usual = max(USUAL_WIDTH, MARGIN + TIME + COLUMN * len(names))
         self.width = min(max(usual if width is None else width, WIDTH_MIN), WIDTH_MAX)
@@ -90,7 +90,7 @@ class SpaceTime:
         self.heard.append(Heard(now, who, what))
 
     def lines(self, witness: Witness | None) -> Iterator[Line]:
-        """The table; rows with what `witness` names are marked with >."""
+        """The lines of the table; rows that show parts of `witness` are marked with >."""
         for sign in SIGNS:
             yield Line([(sign, STYLES["data"])])
         tale = _Tale(self.names, witness)
@@ -137,7 +137,7 @@ class SpaceTime:
 
 
 class _Lives:
-    """What each life is called: by its name, and from the second one on with a stroke or more behind it."""
+    """The label of each incarnation: its name, with one or more strokes behind it from the second incarnation on."""
 
     def __init__(self) -> None:
         self.labels: dict[str, str] = {}
@@ -153,11 +153,11 @@ class _Lives:
 
 
 class _Stretch:
-    """What members sent and delivered while nothing else happened."""
+    """The messages that members sent and delivered between two other events."""
 
     def __init__(self) -> None:
         self.until = 0
-        self.runs: dict[str, dict[str, list[range]]] = {}  # per member and sign, numbers in the order they came in
+        self.runs: dict[str, dict[str, list[range]]] = {}  # per member and sign, message numbers in arrival order
 
     def add(self, now: int, who: str, sign: str, numbers: range) -> None:
         self.until = now
@@ -177,7 +177,7 @@ class _Stretch:
 
 
 class _Tale:
-    """Makes rows of what was heard; `signs` is how everybody stands."""
+    """Makes rows of the recorded events; `signs` is the state of each process."""
 
     def __init__(self, names: Sequence[str], witness: Witness | None) -> None:
         self.names = names
@@ -188,7 +188,7 @@ class _Tale:
         self.view = witness.view if witness is not None else ""
         named = f"{witness.message} {witness.detail}" if witness is not None else ""
         self.messages = [(origin, int(number)) for origin, number in MESSAGE.findall(named)]
-        self.now: dict[str, str] = {}  # the life that is there under a name
+        self.now: dict[str, str] = {}  # the incarnation that runs under each name
 
     def rows(self, heard: Sequence[Heard]) -> Iterator[Row]:
         row: Row | None = None
@@ -219,7 +219,7 @@ class _Tale:
         return row.at == item.now and not row.across and item.who in self.signs
 
     def _put(self, row: Row | None, item: Heard, text: str) -> Row:
-        """Write it into its cell, or across when it happens to several."""
+        """Write the event into its cell, or across the row when it concerns several processes."""
         marked = self._is_named(item)
         if item.who not in self.signs:
             across = text if item.who == ALL else f"{text}: {item.who}"
@@ -232,7 +232,7 @@ class _Tale:
         row.marked = row.marked or marked
         return row
 
-    # -- how everybody stands
+    # -- the state of each process
 
     def _stand(self, item: Heard) -> None:
         who, what = item.who, item.what
@@ -247,10 +247,10 @@ class _Tale:
         elif what == "fault: pause":
             self.signs[who] = "="
 
-    # -- what is said of it
+    # -- texts
 
     def _data(self, item: Heard) -> tuple[str, range] | None:
-        """The sign and the numbers of what was sent or delivered."""
+        """The sign and the numbers of the messages that were sent or delivered; None for other events."""
         what = item.what
         if isinstance(what, Sent):
             sign = "sends " if what.to is None else f"sends {self.lives.label(what.to)}>"
@@ -271,7 +271,7 @@ class _Tale:
             return f"starts as {self.lives.label(address)} ({address.partition('@')[2][:6]})"
         return item.what
 
-    # -- what the witness names
+    # -- parts of the witness
 
     def _is_named(self, item: Heard) -> bool:
         what, life = item.what, self.now.get(item.who, "")
@@ -290,7 +290,7 @@ class _Tale:
 
 
 def _event_text(event: Event, lives: _Lives) -> str | None:
-    """As story.event_text, and shorter."""
+    """The text of story.event_text, in a shorter form."""
     if isinstance(event, NewView):
         number, leader = event.view.id
         members = " ".join(map(lives.label, event.view.members))

@@ -1,4 +1,4 @@
-"""The stacks of the simulated members: those of a profile, and between stack and network a codec that counts."""
+"""The stacks of the simulated members: those of a profile, with a counting codec between stack and network."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pygroups.wire.codec import Codec
 
 from ..schedules.stages import Watched
 
-GROUP: Final = "simulated"  # what seals its frames
+GROUP: Final = "simulated"  # the group name in all frames
 
 
 def builder_of(profile: str | Profile) -> Callable[[Env], Stack]:
-    """What builds a member's stack of `profile`, a name or an own one; UsageError if there is no such profile."""
+    """Return a function that builds a member's stack of `profile`: a name, or a profile of the caller.  Raises
+    UsageError for an unknown name."""
     found = profile_named(profile) if isinstance(profile, str) else profile
     heads = found.heads()
     return lambda env: build_stack(found, env, lambda _: Watched(Codec(GROUP, heads)))

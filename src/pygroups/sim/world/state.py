@@ -1,6 +1,6 @@
-"""The state of the application at one member, and how it is given to those who join.
+"""The state of the application at one member, and its transfer to joiners.
 
-The state is the simplest one that shows whether the cut is right: per origin, the number of the next message.
+This state is the simplest one that shows a wrong cut: the number of the next message of each origin.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .agenda import Agenda
 
 
 class Owner(Protocol):
-    """What a state keeper needs of its process."""
+    """The parts of its process that a state keeper uses."""
 
     agenda: Agenda
     env: Env
@@ -40,15 +40,15 @@ class Owner(Protocol):
 
 
 class StateKeeper:
-    """Gives and takes states for `member`."""
+    """Provides and receives states for `member`."""
 
     def __init__(self, member: Owner) -> None:
         self.member = member
-        self.parts: list[bytes] = []  # of the state that arrives
-        self.waits = False  # for a state, or for the news that there is none
+        self.parts: list[bytes] = []  # parts of a state that arrives
+        self.waits = False  # whether a state, or the answer that there is none, is still to come
 
     def wanted(self, event: StateWanted) -> None:
-        """The state of now is asked for: it is taken now, and leaves a little later."""
+        """Take the state now, and send it a little later."""
         member = self.member
         if member.habits.state in ("raises", "hangs"):
             member.count("no state given")
@@ -76,7 +76,7 @@ class StateKeeper:
         self._next(event, joiner, pieces)
 
     def _next(self, event: StateWanted, joiner: Address, pieces: list[bytes]) -> None:
-        """The next part leaves, and the others after a while each: the provider may end in between."""
+        """Send the next part, and each further part after a pause, so that the provider can crash in between."""
         member, apart = self.member, self.member.habits.state_apart
         while pieces and not member.ended:
             piece = pieces.pop(0)
@@ -86,13 +86,13 @@ class StateKeeper:
                 return
 
     def arrived(self, event: StateArrived) -> None:
-        """A part of the state that this member begins with."""
+        """Take a part of the state with which this member begins."""
         if self.member.habits.state == "keeps none":
             return
         if event.none:
             self.parts, self.waits = [], False
             if self.member.env.counters.get("state that did not come in time"):
-                self.member.judge.keeps_no_state(self.member.address)  # others may have one: it was too slow
+                self.member.judge.keeps_no_state(self.member.address)  # other members may have a state
             else:
                 self.member.judge.state_none(self.member.address, event.view)
             return
@@ -104,18 +104,19 @@ class StateKeeper:
             self._record("state_set", event.view, data, event.provider, digest)
 
     def begins(self) -> None:
-        """The member begins a view with a given state: what had arrived of another one is dropped."""
+        """Prepare for a state at the start of a view, and drop the parts of an earlier one."""
         self.parts, self.waits = [], self.member.habits.state != "keeps none"
 
     def _record(self, kind: str, view: ViewId, data: bytes, peer: Address, digest: Marks) -> None:
-        """The state is that of the start of `view`; the member may have gone on to the next one when it arrives."""
+        """Record the state of the start of `view`.  The member may have installed the next view when the state
+        arrives."""
         last = {origin: mark - 1 for origin, mark in digest.items() if mark > 1}
         fields = {"bytes": len(data), "checksum": checksum(data), "position": 0, "peer": peer, "digest": last}
         self.member.note(kind, view, fields)
 
 
 def _marks(data: bytes) -> Marks:
-    """What a state says; nothing, if it is none that anybody gave."""
+    """Decode a state; empty for bytes that are no state."""
     try:
         return {Address(name, life): mark for name, life, mark in msgspec.msgpack.decode(data)}
     except (msgspec.DecodeError, ValueError):

@@ -1,4 +1,4 @@
-"""What happened in a world, for people: who listens to it, and one line for each thing.  spacetime.py makes a table."""
+"""The events of a run as text: the interface of listeners, and one line for each event.  spacetime.py makes a table."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from pygroups.core.events import Block, Event, Excluded, NewView, StateArrived, 
 
 
 class Sent(Event):
-    """The stack took message `number` from the application: a multicast, or one for the member `to`."""
+    """The stack took message `number` from the application: a multicast, or a unicast for the member `to`."""
 
     number: int
     to: Address | None
 
 
 class Story(Protocol):
-    """Whoever listens to a world."""
+    """A listener for the events of a world."""
 
     def hear(self, now: int, who: str, what: str | Event) -> None:
-        """At `now` (microseconds), by or to `who` (a name, several with blanks between them, - for all), this."""
+        """Take the event `what` at `now` (microseconds).  `who` is a name, several names with blanks between them,
+        or - for all."""
 
 
 class Lines:
-    """Hands one line for each thing that is news to `tell`."""
+    """Passes a line to `tell` for each event that has a text."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -37,7 +38,7 @@ class Lines:
 
 
 def event_text(event: Event, name: Callable[[Address], str] = str) -> str | None:
-    """A sentence for what a member was told, or None for what is no news.  `name` says how members are called."""
+    """A sentence for an event of a member; None for an event without a text.  `name` gives the label of a member."""
     if isinstance(event, NewView):
         number, leader = event.view.id
         joined = f", joined: {_names(event.joined, name)}" if event.joined else ""

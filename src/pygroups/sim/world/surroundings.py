@@ -1,5 +1,5 @@
-"""What applications and their surroundings do beside sending: another process under a name, a connection that an
-application closes, a directory that misleads.  schedules/surroundings.py draws it."""
+"""Faults of applications and of discovery: a second process under a name, a connection that an application closes, a
+misleading directory.  schedules/surroundings.py draws them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .world import World
 
 
 def begin_beside(world: World, beside: Beside) -> None:
-    """Another process starts under that name; it ends by itself if nobody refuses it."""
+    """Start another process under that name; it ends after a time if no member refuses it."""
     if beside.who not in world.running or not world.largest_side():
-        return  # there is nobody who could refuse it
+        return  # no member could refuse the process
     world.count("another profile" if beside.stranger else "two lives under one name")
     member = world.start_beside(beside.who, stranger=beside.stranger)
 
@@ -32,6 +32,6 @@ def forget_peer(world: World, forget: Forget) -> None:
 
 
 def begin_misleading(world: World, mislead: Mislead) -> None:
-    """Until it is over the directory does not say at once, and to all, who is there."""
+    """Give late, outdated or incomplete answers of the directory for a time."""
     world.count(f"directory: {mislead.how}")
     world.directory.mislead(mislead.how, world.agenda.now + mislead.lasts)

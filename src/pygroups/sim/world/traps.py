@@ -1,4 +1,4 @@
-"""Faults that wait for what a member does, as each member carries them; moments.py says when they strike."""
+"""Faults that wait for an action, as each member carries them; moments.py decides when they happen."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ..schedules.steps import Aimed
 
 
 class Trap(msgspec.Struct):
-    """A fault that waits for what a member does, or several."""
+    """A fault that waits for an action of one or several members."""
 
     fault: Aimed
-    left: int  # so often it has to happen yet
-    over: bool = False  # it has struck
+    left: int  # number of actions until the fault happens
+    over: bool = False  # whether the fault has happened
 
 
 class Armed(msgspec.Struct):
-    """What this member does is counted for a trap."""
+    """A trap at one member, which counts this member's actions."""
 
     trap: Trap
-    sent: int  # how many heads with that label the member has sent so far
+    sent: int  # number of heads with that label that the member has sent so far

@@ -1,4 +1,4 @@
-"""Whom a fault means, how long it lasts, and where it is noted: what the faults have in common."""
+"""The victims of faults, the ends of faults, and their records: shared functions of all faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .world import World
 
 
 def named(world: World, who: str) -> SimulatedMember | None:
-    """The living process that a schedule means by `who`."""
+    """The running process that a schedule means by `who`."""
     if who == WHOEVER:
         chance = stream(world.schedule.seed, WHOEVER, world.agenda.now)
         return chance.choice(list(world.running.values())) if world.running else None
@@ -25,13 +25,13 @@ def named(world: World, who: str) -> SimulatedMember | None:
 
 
 def name_of(world: World, who: str) -> str | None:
-    """The name under which whom `who` means runs."""
+    """The name of the running process that `who` means."""
     member = named(world, who)
     return member.address.name if member is not None else None
 
 
 def after(world: World, delay: int, do: Callable[..., None], *args: Any) -> None:
-    """Call it then, unless everything has healed by itself meanwhile."""
+    """Call `do(*args)` after `delay`, unless all faults have healed in the meantime."""
     phase = world.phase
 
     def unless_healed() -> None:
@@ -43,7 +43,7 @@ def after(world: World, delay: int, do: Callable[..., None], *args: Any) -> None
 
 
 def note(world: World, kind: str, members: Iterable[SimulatedMember]) -> None:
-    """Count a fault, write it into every journal and the story."""
+    """Count a fault, and write it into every journal and into the story."""
     whom = list(members)
     world.judge.unsettled()
     world.count(kind)
@@ -60,7 +60,7 @@ def coordinates(member: SimulatedMember) -> bool:
 
 
 def waits(world: World, fault: Aimed, who: str) -> bool:
-    """Whether `fault` has to wait for what its victim does; it does so now."""
+    """Whether `fault` waits for an action of its victim; if so, arm it."""
     if fault.moment != "now":
         if who == WHOEVER:
             arm(world.running.values(), fault)

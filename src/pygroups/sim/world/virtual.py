@@ -1,7 +1,7 @@
-"""A world in virtual time: processes, the network between them, and the place where they find each other.
+"""A world in virtual time: processes, the network between them, and the directory in which they find each other.
 
-The simulator plays its schedules in one (world.py), and so do the groups in memory of users' tests (testing/).  What
-becomes of a frame is decided in network.py.  The ends of connections and the answers to probes are those of TCP.
+The simulator plays its schedules in such a world (world.py), and testing/ runs groups for users' tests in one.
+network.py decides how each frame arrives.  Connections end and probes are answered as with TCP.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from .agenda import Agenda
 from .directory import Directory
 from .network import BURST, SimulatedNetwork
 
-Waiting = tuple[Address, bytes] | Event | Callable[[], None]  # a frame and its sender; an event; what is to be done
+Waiting = tuple[Address, bytes] | Event | Callable[[], None]  # a frame and its sender, an event, or a function to call
 
 
 class Process(Protocol):
-    """What the world knows of a process."""
+    """A process, as far as the world uses it."""
 
-    routes: dict[Address, None]  # the peers that it can reach: it was told of them, or has heard them
-    ended: str  # why, once it has
+    routes: dict[Address, None]  # reachable peers: those that the process learned of, or received from
+    ended: str  # the reason, after the process has ended
 
     @property
     def address(self) -> Address: ...
     def arrive(self, item: Waiting) -> None:
-        """Take this in, now or when the process runs again."""
+        """Take this item, now or when the process runs again."""
 
 
 P = TypeVar("P", bound=Process)
 
 
 class Held:
-    """Something that waits behind a clog, to be done once."""
+    """A call that waits behind a clog; it runs once."""
 
     __slots__ = ("args", "do")
 
@@ -47,13 +47,13 @@ class Held:
         self.args = args
 
     def let_go(self) -> None:
-        (do, args), self.do, self.args = (self.do, self.args), None, ()  # nothing of it is kept
+        (do, args), self.do, self.args = (self.do, self.args), None, ()  # frees the references
         if do is not None:
             do(*args)
 
 
 class VirtualWorld(Generic[P]):
-    """Carries frames, and the news of ends, between processes.  A host is called by the name of its processes."""
+    """Carries frames, and news of ended connections, between processes.  A host has the name of its processes."""
 
     def __init__(self, agenda: Agenda, network: SimulatedNetwork, rng: Random) -> None:
         self.agenda = agenda
@@ -61,20 +61,20 @@ class VirtualWorld(Generic[P]):
         self.rng = rng
         self.directory = Directory()
         self.running: dict[str, P] = {}  # by name
-        self.beside: dict[Address, P] = {}  # processes under a name that another one had, or of another profile
-        self.lives: dict[Address, P] = {}  # all there ever were, by address
+        self.beside: dict[Address, P] = {}  # processes under a name in use, or with another profile
+        self.lives: dict[Address, P] = {}  # all processes so far, by address
         self.counters: dict[str, int] = {}
-        self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, what a clog holds, or held before
-        self._mourned: dict[tuple[Address, Address], None] = {}  # who was told of whose end
+        self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, the calls that a clog holds or held
+        self._mourned: dict[tuple[Address, Address], None] = {}  # each process and the ended peer that it learned of
 
     def count(self, what: str, by: int = 1) -> None:
-        """Add to a counter of this world."""
+        """Add `by` to a counter of this world."""
         self.counters[what] = self.counters.get(what, 0) + by
 
     # -- processes
 
     def begins(self, process: P, *, beside: bool = False) -> None:
-        """A process begins; `beside`: its name belongs to another one."""
+        """Add a process; `beside` means that its name is in use."""
         self.lives[process.address] = process
         if beside:
             self.beside[process.address] = process
@@ -82,7 +82,7 @@ class VirtualWorld(Generic[P]):
             self.running[process.address.name] = process
 
     def ends(self, process: P) -> bool:
-        """A process ends: its kernel closes what it had open.  False when it has ended before."""
+        """End a process: its kernel closes the connections.  Returns False if the process had ended before."""
         process.ended = process.ended or "crashed"
         address = process.address
         if self.running.get(address.name) is process:
@@ -110,11 +110,12 @@ class VirtualWorld(Generic[P]):
                 agenda.at(now + delay, self.arrives, src, dest, arriving, outlives)
 
     def no_route(self, process: P, frames: int) -> None:
-        """`process` cannot send these: it does not know where the peer listens."""
+        """Count frames that `process` cannot send, because it does not know the peer's location."""
         self.count("no route", frames)
 
     def arrives(self, src: Address, dest: Address, frame: bytes, outlives: bool) -> None:
-        """A frame comes to the host of `dest`; what `outlives` its receiver is for the next process of that name."""
+        """Deliver a frame to the host of `dest`.  A frame with `outlives` goes to the next process of that name, if
+        its receiver has ended."""
         network = self.network
         if network.cuts and not network.is_open(src.name, dest.name):
             network.counters["cut"] += 1
@@ -127,12 +128,12 @@ class VirtualWorld(Generic[P]):
         if not receiver.ended:
             receiver.arrive((src, frame))
             return
-        sender = self.lives[src]  # the host is there and knows no such connection
+        sender = self.lives[src]  # the host runs, but has no such connection
         if not sender.ended:
             self.agenda.after(self.network.delay(dest.name, src.name), self._mourn, sender, dest)
 
     def waits(self, src: str, dest: str, do: Callable[..., None], *args: Any) -> bool:
-        """Whether the link is clogged: `do` is then called when that is over."""
+        """Whether the link is clogged; if so, `do` is called when the clog ends."""
         wait = self.network.held(src, dest, self.agenda.now) if self.network.clogs else None
         if wait is not None:
             held = Held(do, args)
@@ -141,7 +142,7 @@ class VirtualWorld(Generic[P]):
         return wait is not None
 
     def release(self, links: Iterable[tuple[str, str]]) -> None:
-        """These are not clogged any more; what they held arrives in a burst."""
+        """End the clogs of these links; the held frames arrive in a burst."""
         for src, dest in links:
             chance = self.network.unclog(src, dest)
             for held in self.held.pop((src, dest), ()):
@@ -150,7 +151,7 @@ class VirtualWorld(Generic[P]):
     # -- the ends of connections
 
     def _mourn(self, process: P, dead: Address) -> None:
-        """The connection of `process` with `dead` ends, if the news can reach it; once."""
+        """Report the end of the connection with `dead` to `process`, once, if the network lets the news through."""
         if self.waits(dead.name, process.address.name, self._mourn, process, dead):
             return
         key = (process.address, dead)
@@ -160,13 +161,13 @@ class VirtualWorld(Generic[P]):
         process.arrive(Ended(dead))
 
     def reset(self, src: str, dest: str) -> None:
-        """The process that sends from one host to another learns that its connection has ended."""
+        """Report the end of the connection to the process on host `src`; the process on host `dest` learns nothing."""
         process, peer = self.running.get(src), self.running.get(dest)
         if process is not None and peer is not None:
             self.agenda.after(self.rng.randint(0, 2 * MILLISECOND), self._hang_up, process, peer.address)
 
     def lose(self, one: P, other: P) -> None:
-        """The connection between two that live ends; both can connect again."""
+        """End the connection between two running processes; both can connect again."""
         for process, peer in ((one, other), (other, one)):
             self.agenda.after(self.rng.randint(0, 2 * MILLISECOND), self._hang_up, process, peer.address)
 
@@ -177,7 +178,8 @@ class VirtualWorld(Generic[P]):
     # -- probes
 
     def probe(self, process: P, peer: Address) -> None:
-        """Connect to where `peer` listened: nothing, a refusal, or the process there answers when it runs."""
+        """Connect to the location of `peer`: no answer comes, or a refusal, or the answer of a process there when it
+        runs."""
         self.agenda.after(self.network.delay(process.address.name, peer.name), self._probe_arrives, process, peer)
 
     def _probe_arrives(self, process: P, peer: Address) -> None:
@@ -208,6 +210,6 @@ class VirtualWorld(Generic[P]):
             process.arrive(answer)
 
     def _refused(self, process: P, peer: Address) -> None:
-        """Nobody listens where `peer` does, it seems."""
+        """Report that no process listens at the location of `peer`."""
         if not process.ended and self.network.is_open(peer.name, process.address.name):
             process.arrive(Dead(peer))

@@ -1,4 +1,4 @@
-"""Looks at the whole world again and again, for what is promised while faults last."""
+"""Observes the whole world periodically, for promises that are judged while faults last."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from ..promises.facts import Situation, Stand
 from ..promises.progress import bound_of
 from .world import World
 
-PERIOD: Final = 500 * MILLISECOND  # between two looks
+PERIOD: Final = 500 * MILLISECOND  # time between two observations
 
 
 class Watch:
-    """Tells the judge how everybody stands, once nothing in the world has changed since the look before."""
+    """Reports the state of every process to the judge, if nothing in the world has changed since the last
+    observation."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -22,7 +23,7 @@ class Watch:
         self._stamp = (-1, -1)
 
     def look(self) -> None:
-        """Look now, and from now on."""
+        """Observe now, and again every PERIOD."""
         world, now = self.world, self.world.agenda.now
         world.agenda.after(PERIOD, self.look)
         stamp = (world.network.changes, world.changes)
@@ -32,7 +33,7 @@ class Watch:
             world.judge.looked(self._situation())
 
     def _is_unsteady(self) -> bool:
-        """Whether links or processes are neither working nor out of work."""
+        """Whether some links or processes work only partly."""
         world, network = self.world, self.world.network
         clogged = any(until > world.agenda.now for until in network.clogs.values())
         return network.silences or clogged or any(len(member.delays) > 1 for member in world.running.values())

@@ -1,5 +1,5 @@
-"""The application at one member: it sends what the schedule says as far as the window lets it, and reads what it is
-given, at once or slowly."""
+"""The application at one member.  It sends the payloads of the schedule as far as its window has room, and reads its
+messages, at once or slowly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pygroups.core.top import Delivered, Top
 
 
 class Order(msgspec.Struct):
-    """What the application was asked to send and could not send yet."""
+    """Payloads that the schedule has requested and the application could not send yet."""
 
     count: int
     size: int
@@ -23,7 +23,7 @@ class Order(msgspec.Struct):
 
 
 class Application:
-    """Sends and reads for one life."""
+    """Sends and reads for one incarnation."""
 
     __slots__ = ("_rng", "made", "me", "orders", "reads_after", "top", "unread", "unread_unicasts")
 
@@ -32,15 +32,15 @@ class Application:
         self.top = top
         self.reads_after = reads_after
         self.orders: deque[Order] = deque()
-        self.made = 0  # payloads so far
-        self.unread: Marks = {}  # what was given and not consumed yet, per origin
-        self.unread_unicasts: Marks = {}  # the same of what each origin sent to this member alone
+        self.made = 0  # number of payloads made
+        self.unread: Marks = {}  # per origin, the number after the last multicast that is not consumed yet
+        self.unread_unicasts: Marks = {}  # the same for unicasts of each origin to this member
         self._rng = rng
 
     # -- sending
 
     def may_send(self) -> bool:
-        """Whether something waits to be sent and there is room for it."""
+        """Whether a payload is queued and there is room for it."""
         return bool(self.orders) and self._fits(self.orders[0])
 
     def is_held_up(self) -> bool:
@@ -48,16 +48,16 @@ class Application:
         return bool(self.orders) and self.orders[0].to is None and not self._fits(self.orders[0])
 
     def _fits(self, order: Order) -> bool:
-        size = min(order.size + ENTRY_BYTES, self.top.env.config.window)  # what is as large as the window goes alone
+        size = min(order.size + ENTRY_BYTES, self.top.env.config.window)  # a payload as large as the window goes alone
         return self.top.room(order.to) >= size
 
     def payload(self, size: int) -> bytes:
-        """A payload that nobody else sends, of `size` bytes unless that is too short to say so."""
+        """A unique payload of `size` bytes, or more if its prefix is longer."""
         self.made += 1
         return f"{self.me}#{self.made}|".encode().ljust(size, b".")
 
     def send(self) -> list[tuple[int, bytes, Address | None]]:
-        """Hand to the top what fits: the numbers, payloads and receivers."""
+        """Hand the payloads that fit to the top; return their numbers, payloads and receivers."""
         sent: list[tuple[int, bytes, Address | None]] = []
         while self.orders and self._fits(self.orders[0]):
             order = self.orders[0]
@@ -71,21 +71,21 @@ class Application:
     # -- reading
 
     def given(self, delivered: Delivered) -> None:
-        """A run lies in the queue."""
+        """Queue a run."""
         run = delivered.run
         assert run.origin is not None
         (self.unread if delivered.position >= 0 else self.unread_unicasts)[run.origin] = run.next
 
     def reading_time(self) -> int | None:
-        """How long until it reads what it has; None if it does not."""
+        """The time until the application reads, in microseconds; None if it does not read."""
         return int(self._rng.random() * (self.reads_after + 1))
 
     def read(self) -> Consumed:
-        """Take everything that lies there."""
+        """Consume all queued messages."""
         consumed = Consumed(self.unread, self.unread_unicasts)
         self.unread, self.unread_unicasts = {}, {}
         return consumed
 
     def has_unread(self) -> bool:
-        """Whether anything lies there."""
+        """Whether any message is queued."""
         return bool(self.unread or self.unread_unicasts)

@@ -1,4 +1,4 @@
-"""The simulated world: processes, the network between them, and what the schedule does to both."""
+"""The simulated world: processes, the network between them, and the effects of a schedule on both."""
 
 from __future__ import annotations
 
@@ -27,19 +27,23 @@ from .outside import Finder, Wires
 from .story import Story
 from .virtual import VirtualWorld
 
-WALL_CLOCK: Final = 1_700_000_000_000_000  # what all wall clocks show when the world begins
-Sending = tuple[tuple[Address, ...], list[bytes]]  # who gets which frames
-Kept = tuple[int, Address, Address, bytes]  # when a frame was sent, by whom, to whom
+WALL_CLOCK: Final = 1_700_000_000_000_000  # the time of all wall clocks at the start of the world
+Sending = tuple[tuple[Address, ...], list[bytes]]  # receivers, and the frames for them
+Kept = tuple[int, Address, Address, bytes]  # the time of sending, sender, receiver, frame
 
 
 def group_of(schedule: Schedule) -> str:
-    """The group's name in the journals: one for each seed, so that they lie side by side in one folder."""
+    """The group's name in the journals.  Each seed has its own name, so that journals of several seeds share one
+    folder."""
     return f"seed-{schedule.seed}"
 
 
 class World(VirtualWorld[SimulatedMember]):
-    """Plays one schedule.  `build` makes the stack of a member from its env; `at_moments` is faults.at_moments, which
-    knows this module and is not known by it."""
+    """Plays one schedule.
+
+    `build` makes the stack of a member from its env.  `at_moments` is faults.at_moments; it is a parameter because that
+    module imports this one.
+    """
 
     def __init__(
         self,
@@ -62,26 +66,26 @@ class World(VirtualWorld[SimulatedMember]):
         )
         super().__init__(Agenda(), SimulatedNetwork(schedule.seed, schedule.weather), stream(schedule.seed, "world"))
         self.config = Config(**schedule.config)
-        self.births: dict[str, int] = {}  # how often each name was started
-        self.wall_ahead: dict[str, int] = {}  # by how much the wall clock of a host was set ahead, or back
-        self.phase = 0  # how often everything has healed: what an earlier fault would end is over already
-        self.staying: list[Callable[[], None]] = []  # brings back what stays when the rest heals
-        self.changes = 0  # how often a process began, ended or stood still because the schedule says so
-        self.late_until = 0  # frames of the bad weather may arrive until then
+        self.births: dict[str, int] = {}  # number of starts of each name
+        self.wall_ahead: dict[str, int] = {}  # the shift of each host's wall clock, in microseconds
+        self.phase = 0  # number of heals: ends of faults of an earlier phase have no effect
+        self.staying: list[Callable[[], None]] = []  # each brings back a lasting fault after the heal
+        self.changes = 0  # number of starts, ends and pauses of processes that the schedule causes
+        self.late_until = 0  # the last time at which a frame of the bad weather can arrive
         self.to_lose: tuple[str, str] | None = None  # the next frame from one host to another is lost
         around = judge.around
         around.clock, around.restless, around.config = lambda: self.agenda.now, self.is_restless, self.config
         around.trip, around.journals = schedule.trip, self.judges_journals
         self._keeps_for = max((step.since for step in schedule.actions if isinstance(step, Replay)), default=0)
-        self._kept: dict[tuple[str, str], deque[Kept]] = {}  # by hosts, what may be replayed
+        self._kept: dict[tuple[str, str], deque[Kept]] = {}  # frames for a replay, by sending and receiving host
 
     def tell(self, who: str, what: str | Event) -> None:
-        """Tell the story, if somebody listens."""
+        """Record an event in the story, if there is one."""
         if self.story is not None:
             self.story.hear(self.agenda.now, who, what)
 
     def is_restless(self) -> bool:
-        """Whether anything disturbs a process or the network now."""
+        """Whether any fault disturbs a process or the network now."""
         disturbed = (member.paused or member.unread or len(member.delays) > 1 for member in self.running.values())
         network = self.network
         return network.weather.treats or network.is_disturbed(self.agenda.now) or any(disturbed)
@@ -89,7 +93,7 @@ class World(VirtualWorld[SimulatedMember]):
     # -- processes
 
     def start(self, name: str) -> None:
-        """A new life begins under `name`, unless one lives."""
+        """Start a new incarnation under `name`, unless a process runs under it."""
         if name in self.running:
             return
         member = self._live(name, beside=False)
@@ -97,7 +101,7 @@ class World(VirtualWorld[SimulatedMember]):
         member.join()
 
     def start_beside(self, name: str, *, stranger: bool) -> SimulatedMember:
-        """Another process begins under a name that is taken, or one with another profile."""
+        """Start another process under a name that is in use, or one with another profile."""
         member = self._live(name, beside=True)
         if stranger:
             member.env.fingerprint = "another profile"
@@ -112,7 +116,7 @@ class World(VirtualWorld[SimulatedMember]):
         habits = self.schedule.habits[name]
         shown = local_time(now, habits.drift)
         env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=True)
-        env.contact, env.run_records = name, self.judges_journals  # else for nobody: the judge knows from events
+        env.contact, env.run_records = name, self.judges_journals  # otherwise unused: the judge gets events
         chance = stream(seed, "process", address.name, address.incarnation)
         member = SimulatedMember(self, address, env, self.build(env), habits, chance)
         member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
@@ -125,20 +129,21 @@ class World(VirtualWorld[SimulatedMember]):
         return member
 
     def gone(self, member: SimulatedMember) -> None:
-        """The process of `member` ends: its kernel closes what it had open."""
+        """End the process of `member`: its kernel closes the connections."""
         if not self.ends(member):
             return
         if member.ended == "excluded" and self.schedule.rejoin:
             self.agenda.after(200 * MILLISECOND, self._again, member.address.name)
 
     def _again(self, name: str) -> None:
-        """Who was excluded joins as a new life: the group's doing, and no change of what it has to live with."""
+        """Restart an excluded process as a new incarnation.  The group caused this, so it does not count as a change
+        of the schedule."""
         changes = self.changes
         self.start(name)
         self.changes = changes
 
     def crash(self, member: SimulatedMember) -> None:
-        """The process of `member` ends in the middle of whatever it did."""
+        """Crash the process of `member` in the middle of its work."""
         member.ended = "crashed"
         self.changes += 1
         self.tell(member.address.name, "crashes")
@@ -148,7 +153,7 @@ class World(VirtualWorld[SimulatedMember]):
     # -- the network
 
     def send(self, process: SimulatedMember, dest: Address, frames: Sequence[bytes]) -> None:
-        """`process` hands frames for `dest` to its kernel; some are kept for a replay, and one may be lost."""
+        """`process` hands frames for `dest` to its kernel.  Some frames are kept for a replay, and one may be lost."""
         if (self._keeps_for or self.to_lose) and dest in process.routes:
             self._keep(process.address, dest, frames)
             if self.to_lose == (process.address.name, dest.name) and frames:
@@ -164,7 +169,7 @@ class World(VirtualWorld[SimulatedMember]):
             kept.popleft()
 
     def replay(self, src: str, dest: str, since: int) -> None:
-        """What was sent from one host to another in the last `since` microseconds arrives again."""
+        """The frames that one host sent to another in the last `since` microseconds arrive again."""
         delay = self.network.delay(src, dest)
         for then, sender, receiver, frame in self._kept.get((src, dest), ()):
             if then >= self.agenda.now - since:
@@ -172,13 +177,15 @@ class World(VirtualWorld[SimulatedMember]):
                 self.agenda.after(delay, self.arrives, sender, receiver, frame, True)
 
     def trapped(self, member: SimulatedMember, output: Output) -> Output:
-        """The layers of `member` have left this in a turn: let the faults happen that waited for it."""
+        """Let the faults happen that waited for this turn of `member`.  Returns the output that is left to
+        distribute."""
         return self.at_moments(self, member, output)
 
-    # -- who is meant
+    # -- victims
 
     def named(self, who: str) -> SimulatedMember | None:
-        """The living process that a schedule means by `who`."""
+        """The running process that a schedule means by `who`; for COORDINATOR the coordinator that most members
+        follow."""
         if who != COORDINATOR:
             return self.running.get(who)
         followers: dict[Address, int] = {}
@@ -194,23 +201,24 @@ class World(VirtualWorld[SimulatedMember]):
     # -- journals
 
     def write(self, member: SimulatedMember, records: Sequence[Record]) -> None:
-        """The records of a turn, or a mark, go to `member`'s journal."""
+        """Write the records of a turn, or a mark, to `member`'s journal."""
         if member.journal is not None:
             now, name = self.agenda.now, member.address.name
             wall = WALL_CLOCK + now + now * member.habits.wall_drift // MILLION + self.wall_ahead.get(name, 0)
             member.journal.write(plain_records(records), wall, now)
 
     def mark(self, member: SimulatedMember, kind: str, **fields: Any) -> None:
-        """A line that the world writes into `member`'s journal."""
+        """Write a line of the world into `member`'s journal."""
         self.write(member, [(kind, member.env.view, fields)])
 
     def mark_all(self, kind: str, **fields: Any) -> None:
-        """The same line in the journal of everybody who runs."""
+        """Write the same line into the journal of every running process."""
         for member in self.running.values():
             self.mark(member, kind, **fields)
 
     def _mark_what_lasts(self, newborn: SimulatedMember) -> None:
-        """A life that begins while a fault lasts has not seen its mark: it gets one of its own."""
+        """Write marks of the active faults for an incarnation that starts during them, because it missed their first
+        marks."""
         lasting = self.network.troubles(self.agenda.now)
         others = self.running.values()
         lasting += ["pause"] if any(member.paused for member in others) else []
@@ -221,14 +229,14 @@ class World(VirtualWorld[SimulatedMember]):
     # -- the end
 
     def heal(self) -> None:
-        """All faults are over."""
+        """End all faults."""
         self.tell("-", "everything heals")
         self.judge.healed(self.agenda.now + self.schedule.bound)
         self._recover()
         self.mark_all("heal")
 
     def calm(self) -> None:
-        """All faults are over but those that stay."""
+        """End all faults except the lasting ones."""
         self.tell("-", "everything heals but what stays")
         self._recover()
         for bring_back in self.staying:
@@ -248,10 +256,10 @@ class World(VirtualWorld[SimulatedMember]):
             member.heal()
 
     def largest_side(self) -> list[SimulatedMember]:
-        """Those who are in the view that most are in.
+        """The members of the view that most processes are in.
 
-        Sides that split stay apart, so only one of them can be what is there when all is quiet: the others end in the
-        journals without that mark, as if they had been stopped.
+        Sides that split stay apart, so only one of them can be the group at the end.  The journals of the other members
+        end without the `quiet` mark, as if these members had been stopped.
         """
         sides: dict[ViewId, list[SimulatedMember]] = {}
         for member in self.running.values():
@@ -260,7 +268,7 @@ class World(VirtualWorld[SimulatedMember]):
         return max(sides.values(), key=len, default=[])
 
     def rests(self) -> list[Rest]:
-        """How everybody who lives stands."""
+        """The state of every running process."""
         return [
             Rest(
                 member.address,
