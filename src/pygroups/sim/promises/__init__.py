@@ -1,1 +1,1 @@
-"""The promises as checks that run while a schedule runs."""
+"""A check for each promise, which runs while a schedule runs."""

@@ -1,4 +1,4 @@
-"""What a check raises: a promise that does not hold, with a witness somebody can act on."""
+"""The exception of a check: a broken promise, with a witness that helps to find the cause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pygroups.core.view import ViewId
 
 
 class Witness(msgspec.Struct, frozen=True, kw_only=True):
-    """Which promise, who saw it, which message in which view."""
+    """The broken promise, with the member, the other member, the message and the view that show it."""
 
     promise: str
     detail: str
@@ -33,7 +33,7 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(Exception):
-    """A promise does not hold."""
+    """A promise is broken."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
-"""causal: what a sender delivered before sending is delivered before what it sent, by all who go with it.
+"""causal: a message that its sender delivered before sending another is delivered before the other at every member that
+shares the view.
 
-It follows from total-order, gap-free-prefix and virtual-synchrony; where one of these is broken it is not judged.
+This follows from total-order, gap-free-prefix and virtual-synchrony.  It is not judged where one of these is broken.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ FOLLOWS_FROM: Final = ("total-order", "gap-free-prefix", "virtual-synchrony", "f
 
 
 class Causal(Check):
-    """Each message is sent with a vector: per origin, what its sender had delivered by then."""
+    """Each message has a vector: per origin, the mark of its sender's deliveries at the time of sending."""
 
     promises = ("causal",)
 
     def __init__(self, messages: Messages) -> None:
         self.messages = messages
-        self.before: dict[Address, list[Marks]] = {}  # per origin and number
-        self.views: dict[Address, dict[ViewId, None]] = {}  # that a member has been in
+        self.before: dict[Address, list[Marks]] = {}  # vectors, per origin and number
+        self.views: dict[Address, dict[ViewId, None]] = {}  # all views of each member
         self.members: dict[ViewId, tuple[Address, ...]] = {}
-        self.met: dict[Address, dict[Address, None]] = {}  # per member, who was in a view with it
-        self.founders: dict[Address, None] = {}  # who began without a given state
+        self.met: dict[Address, dict[Address, None]] = {}  # per member, all processes that were in a view with it
+        self.founders: dict[Address, None] = {}  # members that began without a given state
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -52,7 +53,7 @@ class Causal(Check):
         origin, member, last = delivery.origin, delivery.member, delivery.first + delivery.count - 1
         vectors = self.before.get(origin)
         if vectors is None or not 0 < last <= len(vectors):
-            return  # never sent, which integrity says
+            return  # never sent: integrity reports this
         self.judged += 1
         had = self.messages.next[member]
         for cause, mark in vectors[last - 1].items():
@@ -62,8 +63,8 @@ class Causal(Check):
                 self.broken("causal", detail, member=member, other=cause, message=message, view=delivery.view)
 
     def _counts(self, delivery: Delivery, cause: Address) -> bool:
-        """Whether the sender came along into this view.  A given state may be silent about an origin that left long
-        ago, and about any outside the view once its giver knows `marks_max` of these."""
+        """Whether `cause` must be delivered before.  The sender must be in this view.  A given state may omit an
+        origin that left long ago, and any origin outside the view if its provider knows `marks_max` of these."""
         view, member = delivery.view, delivery.member
         if view is None or view not in self.views.get(delivery.origin, {}):
             return False

@@ -1,4 +1,4 @@
-"""What a view says about the change that made it: left-and-joined, primary-hint."""
+"""Promises about the change that led to a view: left-and-joined, primary-hint."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from .facts import Check, Viewed
 
 
 class Changes(Check):
-    """Whoever comes from a view is told exactly who left and who joined since; and all are told the same of whether a
-    view is primary: it is if the view before was, and more than half of its members, or half with its first, took part.
-    """
+    """A member that comes from a view learns exactly which members left and joined since.  All members of a view
+    receive the same primary hint.  The view is primary if the previous view was primary and more than half of its
+    members took part, or exactly half including its first member."""
 
     promises = ("left-and-joined", "primary-hint")
 
     def __init__(self) -> None:
         self.last: dict[Address, Viewed] = {}
-        self.hints: dict[ViewId, Viewed] = {}  # by view, what was said first
-        self.leavers: dict[Address, None] = {}  # they take part in the change that lets them go
+        self.hints: dict[ViewId, Viewed] = {}  # the first hint for each view
+        self.leavers: dict[Address, None] = {}  # leaving members take part in the change that releases them
         self.judged = 0
         self.hinted = 0
 
@@ -58,7 +58,7 @@ class Changes(Check):
             self.broken("primary-hint", detail, member=view.member, view=view.id)
 
     def _expected(self, view: Viewed, before: Viewed) -> bool | None:
-        """Whether the view is primary; None where that hangs on whether a leaver took part."""
+        """Whether the view is primary; None if that depends on whether a leaving member took part."""
         together = view.transitional
         at_most = [member for member in before.members if member in together or member in self.leavers]
         if not before.primary or not _is_majority(at_most, before):
@@ -74,7 +74,7 @@ def _is_majority(some: list[Address] | tuple[Address, ...], of: Viewed) -> bool:
 def _difference(
     before: tuple[Address, ...], after: tuple[Address, ...]
 ) -> tuple[tuple[Address, ...], tuple[Address, ...]]:
-    """Who left and who joined, in their orders."""
+    """The members that left and those that joined, in the orders of their views."""
     left = tuple(member for member in before if member not in after)
     return left, tuple(member for member in after if member not in before)
 

@@ -1,8 +1,8 @@
 """Duties of time: leave-in-time, repair-in-time, stable-in-time, window-in-time.
 
-A fault excuses what takes long.  So these are judged only in a calm: from the beginning to the end of what is timed
-nothing disturbs a process or the network, and what disturbed before is over.  A layer that does its work only after a
-time-out, or at the next view, keeps every other promise; here it is found.
+A fault excuses a delay, so the duties are judged only in calm periods.  During the measured time no process and no part
+of the network is disturbed, and the effects of earlier disturbances are over.  A layer that acts only after a timeout,
+or at the next view, keeps every other promise; these checks find it.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from pygroups.core.view import ViewId
 from .facts import Around, Check, Delivery, Rest, Viewed
 from .messages import Messages
 
-LEAVE: Final = 1 * SECOND  # for a leave, and once more where views were made in the second before it
-WINDOW: Final = 1 * SECOND  # after the last reader, for a window to open
-PERIODS: Final = 4  # for one lost frame to be repaired
+LEAVE: Final = 1 * SECOND  # time for a leave, and twice as much if a view came in the second before it
+WINDOW: Final = 1 * SECOND  # time for a window to open after the last reader
+PERIODS: Final = 4  # number of periods to retransmit one lost frame
 
 
 def repair_time(around: Around) -> int:
-    """How long a lone message may take although one frame is lost: four periods, and its way."""
+    """The longest time for a lone message that loses one frame, in microseconds: four periods and its transit."""
     config = around.config
     return PERIODS * max(config.nakack_period, config.unicast_period) + 6 * around.trip
 
 
 def stable_time(around: Around, then: int) -> int:
-    """How long after the last delivery, at `then`, its sender hears of it: everybody votes within a period, and the
-    votes are combined after a pause; a vote that is lost is repeated a period later."""
+    """The longest time from the last delivery, at `then`, until the sender learns of it, in microseconds.  Every
+    member votes within a period, and the votes are combined after a pause.  A lost vote is repeated a period later."""
     config = around.config
     lost = around.lost_at is not None and around.lost_at >= then - repair_time(around)
     return config.stable_period * (2 if lost else 1) + config.stable_quiet + 4 * around.trip
 
 
 class Leaves(Check):
-    """Who leaves is let go; nobody has to go by itself because its time-out is over."""
+    """A leaving member is released by the group, and does not have to wait for its own timeout."""
 
     promises = ("leave-in-time",)
 
     def __init__(self) -> None:
         self.asked: dict[Address, int] = {}
-        self.viewed_at: dict[Address, int] = {}  # when each member had its last view
+        self.viewed_at: dict[Address, int] = {}  # time of each member's last view
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -64,33 +64,34 @@ class Leaves(Check):
             return
         self.judged += 1
         viewed_at = self.viewed_at.get(member)
-        busy = viewed_at is not None and asked - viewed_at < SECOND  # only so many views are made in a second
+        busy = viewed_at is not None and asked - viewed_at < SECOND  # the number of views per second is limited
         if now - asked > LEAVE * (2 if busy else 1):
             self.broken("leave-in-time", f"its leave took {now - asked} us, and nothing was in its way", member=member)
 
 
 class Lone(msgspec.Struct):
-    """A multicast that nothing of its sender was under way with; in one order, nothing of anybody."""
+    """A multicast that was sent while no other message of its sender was in transit; in one total order, none of any
+    sender."""
 
     number: int
     view: ViewId
-    at: int  # when it was accepted, and later: when all had it
-    lacking: dict[Address, None]  # who has not delivered it
+    at: int  # the time of its acceptance, and later of its last delivery
+    lacking: dict[Address, None]  # members that have not delivered it
 
 
 class Repairs(Check):
-    """A lone message comes in time to all, also if a frame of it was lost, and its sender is told so in time."""
+    """A lone message reaches all members in time, even if it loses a frame, and its sender learns of this in time."""
 
     promises = ("repair-in-time", "stable-in-time")
 
     def __init__(self, messages: Messages, *, one_order: bool) -> None:
         self.messages = messages
-        self.one_order = one_order  # of all senders: a message waits for what was sent before it by anybody
+        self.one_order = one_order  # one order of all senders: a message waits for all messages sent before it
         self.sent: dict[Address, int] = {}  # per sender, the number after its last multicast
-        self.views: dict[Address, Viewed] = {}  # of those who live
-        self.stable: dict[Address, int] = {}  # per sender, below which number it was told that all have everything
+        self.views: dict[Address, Viewed] = {}  # of running members
+        self.stable: dict[Address, int] = {}  # per sender, the number below which it knows of all deliveries
         self.lone: dict[Address, Lone] = {}
-        self.had: dict[Address, Lone] = {}  # those that all have, and of which their sender is to hear
+        self.had: dict[Address, Lone] = {}  # messages that all members have, before their sender has learned of it
         self.repairs = 0
         self.told = 0
 
@@ -110,7 +111,8 @@ class Repairs(Check):
             self.lone[member] = Lone(number, view.id, self.around.clock(), lacking)
 
     def _waits_for_others(self, sender: Address, view: Viewed) -> bool:
-        """Whether some member lacks what another one sent before, and so has that before what comes now."""
+        """Whether some member lacks an earlier message of another sender, which it must deliver before the next
+        message."""
         others = [origin for origin in view.members if origin != sender] if self.one_order else []
         had = [self.messages.next.get(member, {}) for member in view.members]
         return any(marks.get(origin, 1) < self.sent.get(origin, 1) for marks in had for origin in others)
@@ -168,7 +170,7 @@ class Repairs(Check):
         self._over(member)
 
     def _over(self, member: Address) -> None:
-        """The view that it is in changes, or it goes: the others have to do with that."""
+        """Stop the measurements in the view of `member`, because the view changes or the member ends."""
         view = self.views.pop(member, None)
         if view is not None:
             for sender in view.members:
@@ -177,15 +179,15 @@ class Repairs(Check):
 
 
 class Windows(Check):
-    """Once everybody has read what a sender sent, its window opens."""
+    """A sender's window opens when all members have read its messages."""
 
     promises = ("window-in-time",)
 
     def __init__(self) -> None:
         self.views: dict[Address, Viewed] = {}
-        self.sent: dict[Address, int] = {}  # per sender, the first number that nobody delivered
-        self.read: dict[Address, Marks] = {}  # per member and origin, the first number it has not read
-        self.waiting: dict[Address, int] = {}  # since when a sender waits, or since when all have read
+        self.sent: dict[Address, int] = {}  # per sender, the first number that no member delivered
+        self.read: dict[Address, Marks] = {}  # per member and origin, the first unread number
+        self.waiting: dict[Address, int] = {}  # since when a sender waits, or since when all members have read
         self.judged = 0
 
     def facts(self) -> dict[str, int]:

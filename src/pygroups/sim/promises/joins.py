@@ -1,7 +1,7 @@
 """A duty of time while faults last: join-in-time.
 
-Whoever joins a group that is well, and reaches all of it, is in it soon: also where somebody else asks to join whom
-nobody can reach, and whom no attempt at a view should wait for again and again.
+A process that joins a group without faults, and reaches all its members, is in the view soon.  This also holds while
+another process asks to join that no member can reach: attempts at a view must not wait for that process repeatedly.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from .facts import Check, Situation, Stand, Viewed
 from .progress import linked
 
 SPARE = 60 * MILLISECOND
-TRIPS = 10  # from one process to another, for all messages of a join
+TRIPS = 10  # number of transits for all messages of a join
 
 
 class Joins(Check):
-    """A lone join takes no longer than its messages and the time in which joins are gathered for one view."""
+    """A lone join takes no longer than its messages and the time in which the group collects joins for one view."""
 
     promises = ("join-in-time",)
 
     def __init__(self) -> None:
-        self.views: dict[Address, int] = {}  # when each member had its first view
-        self.viewed_at = 0  # when anybody had one last
-        self.viewed_since: list[int] = []  # when anybody had one after the last look
-        self.changes = -1  # as of the last look
+        self.views: dict[Address, int] = {}  # time of each member's first view
+        self.viewed_at = 0  # time of the last view of any member
+        self.viewed_since: list[int] = []  # times of views since the last observation
+        self.changes = -1  # number of changes at the last observation
         self.looked_at = 0
-        self.calm = False  # then everybody was in a view and nothing was under way
+        self.calm = False  # whether every process was in a view at that time, without a change in progress
         self.joining: Stand | None = None
         self.judged = 0
 
@@ -46,13 +46,13 @@ class Joins(Check):
         self._judge(situation)
         self.looked_at, self.viewed_since = situation.now, []
         config = self.around.config
-        noticed = situation.since + config.heartbeat_timeout + config.verify_timeout  # whatever was wrong before
+        noticed = situation.since + config.heartbeat_timeout + config.verify_timeout  # end of earlier faults
         settled = situation.now > max(noticed, self.viewed_at + SECOND)
         self.calm = settled and not situation.distant and _is_well(situation)
 
     def _newcomer(self, situation: Situation) -> Stand | None:
-        """Whoever began to join after the last look, if nothing else happened since.  A process that was excluded comes
-        back without a change that is counted; views before it began tell of what was."""
+        """The process that began to join after the last observation, if nothing else changed.  The restart of an
+        excluded process is no counted change.  Views before the start of the process belong to earlier events."""
         born = [stand for stand in situation.stands if stand.born > self.looked_at]
         if len(born) != 1 or situation.changes != self.changes + 1:
             return None
@@ -74,7 +74,7 @@ class Joins(Check):
 
 
 def _is_well(situation: Situation) -> bool:
-    """Whether all who are in a view are in one and reach each other, and nobody is stopped, leaves or does not run."""
+    """Whether all members are in one view and reach each other, and no member is blocked, is leaving or is paused."""
     inside = [stand for stand in situation.stands if stand.view is not None]
     hindered = any(stand.blocked or stand.leaving or not stand.runs for stand in inside)
     linked_all = all(linked(one, other, situation.cut) for one in inside for other in inside if one is not other)

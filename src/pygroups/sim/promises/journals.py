@@ -1,4 +1,4 @@
-"""What a journal promises: journal-first."""
+"""A promise about journals: journal-first."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .facts import Check, Delivery, Written
 
 
 class JournalFirst(Check):
-    """A message is delivered only when the journal of its sender says that it was sent, and the journal of its receiver
-    that it was delivered: so a process that crashes has written all that others can know of it."""
+    """When a message is delivered, its sender's journal already contains the sending, and its receiver's journal the
+    delivery.  A process that crashes has therefore recorded everything that other processes can know of it."""
 
     promises = ("journal-first",)
 
     def __init__(self) -> None:
-        self.sent: Marks = {}  # per origin, the number after the last one whose sending it has written down
-        self.had: dict[Address, Marks] = {}  # per member and origin, the same of its deliveries
+        self.sent: Marks = {}  # per origin, the number after the last recorded sending
+        self.had: dict[Address, Marks] = {}  # per member and origin, the number after the last recorded delivery
         self.judged = 0
 
     def facts(self) -> dict[str, int]:

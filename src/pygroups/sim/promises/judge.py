@@ -1,4 +1,4 @@
-"""The judge hears what every member saw, as it happens, and has the checks look at it."""
+"""The judge receives the events of every member as they happen, and passes them to the checks."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from .views import TransitionalSet, ViewAccuracy, Views
 from .window import WindowBound
 
 PROFILES: Final = ("fifo", "total")
-WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver"})  # kinds of record that checks are told of
+WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver"})  # kinds of records that checks receive
 
 
 def checks_of(profile: str) -> list[Check]:
-    """The checks of what `profile` promises."""
+    """The checks of the promises of `profile`."""
     if profile not in PROFILES:
         raise UsageError(f"the simulator has no checks for profile {profile!r}; there are: {', '.join(PROFILES)}")
     messages = Messages()
@@ -46,7 +46,7 @@ def checks_of(profile: str) -> list[Check]:
         TransitionalSet(),
         ViewAccuracy(),
         Changes(),
-        States(messages),  # before messages, which takes over what a view begins with
+        States(messages),  # before messages, which takes over the digest of a view
         messages,
         *order,
         Stability(messages),
@@ -65,10 +65,10 @@ def checks_of(profile: str) -> list[Check]:
 
 
 class Judge:
-    """Tells each check what it wants to know.
+    """Passes each event to the checks that override its method.
 
-    What a check raises goes through to whoever plays the world; with `goes_on` nothing is raised, and `broken` says in
-    the end all that does not hold.
+    An exception of a check goes through to the caller that plays the world.  With `goes_on` no check raises, and
+    `broken` lists all violations at the end.
     """
 
     def __init__(self, checks: list[Check], *, goes_on: bool = False) -> None:
@@ -104,11 +104,12 @@ class Judge:
         self._settled = _hearers(checks, "settled")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
         self.senders: dict[Address, None] = {}
-        self.heard: dict[Address, int] = {}  # per origin, the first number that nobody has delivered
+        self.heard: dict[Address, int] = {}  # per origin, the first number that no member has delivered
 
     @property
     def facts(self) -> dict[str, int]:
-        """Per promise, how many facts were judged: views, runs or messages at a member.  0: nothing was said of it."""
+        """Per promise, the number of judged facts: views, runs or messages at a member.  0 means that it was not
+        judged."""
         facts = dict.fromkeys(self.promises, 0)
         for check in self.checks:
             for promise, count in check.facts().items():
@@ -117,13 +118,13 @@ class Judge:
 
     @property
     def broken(self) -> list[Witness]:
-        """All that a judge found that goes on, less what follows from something else that is broken."""
+        """All violations that a judge with `goes_on` found, without those that follow from another one."""
         found = [witness.promise for witness in self.found]
         excused = any(promise in found for promise in FOLLOWS_FROM)
         return [witness for witness in self.found if witness.promise != "causal" or not excused]
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
-        """The stack of `member` took a payload and gave it this number."""
+        """The stack of `member` took a payload and numbered it."""
         if to is None:
             self.counters["messages"] += 1
             self.senders.setdefault(member)
@@ -131,7 +132,7 @@ class Judge:
             check(member, to, number, payload)
 
     def viewed(self, member: Address, event: NewView) -> None:
-        """`member` was given a view."""
+        """`member` installed a view."""
         self.counters["views"] += 1
         view = Viewed(
             member,
@@ -151,7 +152,7 @@ class Judge:
             check(view)
 
     def delivered(self, member: Address, event: Delivered) -> None:
-        """`member` was given a run."""
+        """`member` delivered a run."""
         run = event.run
         assert run.origin is not None
         if event.position < 0:
@@ -168,7 +169,8 @@ class Judge:
             check(delivery)
 
     def recorded(self, member: Address, records: Sequence[Record]) -> None:
-        """`member` wrote this down in a turn whose deliveries were told already: what no event tells."""
+        """`member` wrote these records in a turn whose deliveries are already reported; some facts appear in records
+        only."""
         for record in records:
             if record[0] in WANTED:
                 kind, view, fields = record
@@ -179,7 +181,7 @@ class Judge:
                         check(member, view, fields["digest"])
 
     def on_connection(self, member: Address, sent: bool, fields: dict[str, Any]) -> None:
-        """`member` sent, or was given, unicasts."""
+        """`member` sent or delivered unicasts on a connection."""
         origin = Address(fields["origin"], fields["origin_incarnation"])
         numbers = (fields["first"], fields["count"], fields["connection"])
         passed = OnConnection(member, sent, origin, fields["peer"], *numbers)
@@ -187,27 +189,27 @@ class Judge:
             check(passed)
 
     def written(self, member: Address, records: Sequence[Written]) -> None:
-        """`member` has written this into its journal, and has told nobody yet what else it did in the turn."""
+        """`member` has written these records into its journal; no other process has seen an effect of this turn yet."""
         for check in self._written:
             check(member, records)
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
-        """`member` was told that its messages to `to` with these numbers were not acknowledged."""
+        """`member` learned that its messages to `to` with these numbers were not acknowledged."""
         for check in self._undelivered:
             check(member, to, numbers)
 
     def consumed(self, member: Address, marks: Marks) -> None:
-        """The application of `member` has read so far, per origin; only what changed."""
+        """The application of `member` has read up to these marks; `marks` contains only origins that changed."""
         for check in self._consumed:
             check(member, marks)
 
     def held_up(self, member: Address) -> None:
-        """The application of `member` wants to multicast, and its window has no room."""
+        """The application of `member` has a multicast to send, and its window has no room."""
         for check in self._held_up:
             check(member)
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
-        """`member` was told how far its own multicasts have come."""
+        """`member` learned how far its own multicasts were delivered."""
         for check in self._reached:
             check(member, delivered, stable)
 
@@ -217,80 +219,82 @@ class Judge:
             check(member)
 
     def disturbed(self) -> None:
-        """Something happens that may make the living look dead."""
+        """A fault begins that may make a living process look dead."""
         self.unsettled()
         for check in self._disturbed:
             check()
 
     def unsettled(self, until: int | None = None) -> None:
-        """Something that disturbs begins now, or ends, or has ended by `until`: what it sets going takes its time."""
+        """A disturbance begins now, or ends now, or has ended by `until`.  Its effects last for a recovery time
+        afterwards."""
         around = self.around
         over = around.clock() if until is None else until
         around.calm_from = max(around.calm_from, over + recovery(around.config))
 
     def calm(self) -> None:
-        """Nothing is left of what disturbed: the time of duties begins."""
+        """No effects of disturbances are left: the duties of time apply from now on."""
         self.around.calm_from = min(self.around.calm_from, self.around.clock())
 
     def stopped(self, member: Address, reason: str, unknown: range) -> None:
-        """`member` is out of the group and was told which of its messages it cannot know the fate of."""
+        """`member` is out of the group and learned which of its messages have an unknown fate."""
         if reason != "left":
             self.unsettled()
         for check in self._ended:
             check(member, reason, unknown)
 
     def crashed(self, member: Address) -> None:
-        """`member`'s process ended without a word."""
+        """`member`'s process crashed."""
         self.unsettled()
         for check in self._ended:
             check(member, "crashed", None)
 
     def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
-        """`member` took its state, for those who join in `view`."""
+        """`member` took its state, for the joiners of `view`."""
         for check in self._state_given:
             check(member, view, digest, data)
 
     def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
-        """`member` has the state of the start of `view`."""
+        """`member` received the state of the start of `view`."""
         for check in self._state_set:
             check(member, view, provider, digest, data)
 
     def keeps_no_state(self, member: Address) -> None:
-        """`member`, which has no view yet, wants no state and gives none."""
+        """`member`, which has no view yet, neither takes nor gives a state."""
         for check in self._keeps_no_state:
             check(member)
 
     def state_refused(self, member: Address) -> None:
-        """`member` was asked for its state, and does not give it."""
+        """`member` was asked for its state and does not give it."""
         for check in self._state_refused:
             check(member)
 
     def state_none(self, member: Address, view: ViewId) -> None:
-        """`member` was told that it begins with none."""
+        """`member` learned that it begins without a state."""
         for check in self._state_none:
             check(member, view)
 
     def looked(self, situation: Situation) -> None:
-        """This is how everybody stands, in a stretch in which nothing changes."""
+        """This is the state of every process, in a period without changes."""
         for check in self._looked:
             check(situation)
 
     def healed(self, deadline: int) -> None:
-        """All faults are over; until `deadline`, by the world's time, everything promised must have happened."""
+        """All faults have ended; by `deadline`, in the world's time, every promise must be kept."""
         for check in self._healed:
             check(deadline)
 
     def settled(self, rests: list[Rest]) -> None:
-        """All should be well by now; raises Broken with the first thing that is not."""
+        """Every promise should be kept by now; raises Broken with the first that is not."""
         for check in self._settled:
             check(rests)
 
 
 def recovery(config: Config) -> int:
-    """How long after a disturbance those who live may still be busy with it: they look for the dead, and try again."""
+    """The time after a disturbance in which members may still handle its effects, in microseconds: they suspect
+    crashed members, and repeat attempts at a view."""
     return config.heartbeat_timeout + config.verify_timeout + 4 * config.flush_timeout + 2 * SECOND
 
 
 def _hearers(checks: list[Check], what: str) -> list[Callable[..., None]]:
-    """The methods of that name, of the checks that want to be told."""
+    """The methods with the name `what`, of the checks that override it."""
     return [getattr(check, what) for check in checks if getattr(type(check), what) is not getattr(Check, what)]

@@ -1,4 +1,4 @@
-"""What each message promises: run-identity, integrity, no-duplication, fifo, multicast-reported."""
+"""Promises about each multicast: run-identity, integrity, no-duplication, fifo, multicast-reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[Address, int]  # origin and first number: which run
 
 
 def unpacked(body: bytes) -> list[bytes]:
-    """The payloads of a body; none of one that is damaged."""
+    """The payloads of a body; none for a damaged body."""
     try:
         return unpack(body)
     except (msgspec.DecodeError, ValueError):
@@ -23,17 +23,18 @@ def unpacked(body: bytes) -> list[bytes]:
 
 
 class Messages(Check):
-    """What is delivered was sent so, once, in the order sent, without holes, and stands where it says in its view."""
+    """Each delivered multicast was sent, is delivered once, in the order of its origin, without gaps, and at its
+    stated position in the view."""
 
     promises = ("run-identity", "integrity", "no-duplication", "fifo", "multicast-reported")
 
     def __init__(self) -> None:
-        self.sent: dict[Address, list[bytes]] = {}  # what each origin's application handed in, from number 1
-        self.runs: dict[Key, bytes] = {}  # the body that stands for a run everywhere
-        self.first: dict[Key, Address] = {}  # who delivered it first
-        self.next: dict[Address, Marks] = {}  # per member and origin, the number after the highest one had
-        self.holes: dict[tuple[Address, Address], list[range]] = {}  # per member and origin, what was skipped
-        self.places: dict[Address, tuple[ViewId | None, int]] = {}  # per member, its view and what it delivered in it
+        self.sent: dict[Address, list[bytes]] = {}  # the payloads of each origin's application, from number 1
+        self.runs: dict[Key, bytes] = {}  # the body of each run, which is the same at all members
+        self.first: dict[Key, Address] = {}  # the first member that delivered each run
+        self.next: dict[Address, Marks] = {}  # per member and origin, the number after the highest one
+        self.holes: dict[tuple[Address, Address], list[range]] = {}  # per member and origin, the skipped numbers
+        self.places: dict[Address, tuple[ViewId | None, int]] = {}  # per member, its view and deliveries in it
         self.judged = 0
         self.reports = 0
 
@@ -83,8 +84,8 @@ class Messages(Check):
         self.broken("integrity", detail, member=delivery.member, message=message, view=delivery.view)
 
     def _look_into(self, delivery: Delivery) -> None:
-        """A run that is seen for the first time must be what its origin's application sent; later it must be the same
-        again."""
+        """Check the body of a run: at its first delivery against the payloads that its origin sent, later against
+        the first body."""
         low, key, member = delivery.first, (delivery.origin, delivery.first), delivery.member
         known = self.runs.setdefault(key, delivery.body)
         first = self.first.setdefault(key, member)
@@ -102,7 +103,8 @@ class Messages(Check):
                 self.broken("run-identity", detail, member=member, other=delivery.origin, message=key)
 
     def _out_of_turn(self, delivery: Delivery, expected: int) -> None:
-        """It is not the next of its origin: something was skipped, or comes late, or comes again."""
+        """Judge a run that is not the next one of its origin: numbers were skipped, or the run is late, or it is
+        repeated."""
         low, high, pair = delivery.first, delivery.first + delivery.count, (delivery.member, delivery.origin)
         holes = self.holes.setdefault(pair, [])
         late = sum(len(range(max(hole.start, low), min(hole.stop, high))) for hole in holes)

@@ -1,7 +1,7 @@
-"""One order: total-order and gap-free-prefix, in each view by itself.
+"""total-order and gap-free-prefix, in each view separately.
 
-While all members deliver the same sequence, one list per view is kept and each delivery is one comparison.  Only where
-they differ is it asked what the difference breaks: a member may be ahead at the end of a view.
+While all members deliver the same sequence, the check keeps one list per view, and each delivery is one comparison.
+After the first difference it compares all members exactly, because a member may lag behind at the end of a view.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ Key = tuple[Address, int]  # origin and first number: which run
 
 
 class Order(Check):
-    """No two messages of a view in opposite order, and nobody lacks what stands before a message that it has."""
+    """No two members deliver two messages of a view in opposite orders, and no member skips a message before one
+    that it delivers."""
 
     promises = ("total-order", "gap-free-prefix")
 
     def __init__(self) -> None:
         self.sequences: dict[ViewId, list[Key]] = {}
-        self.lengths: dict[ViewId, dict[Address, int]] = {}  # how much of it each member has delivered
-        self.apart: dict[ViewId, dict[Address, list[Key]]] = {}  # where they differ: each member's own
-        self.left: dict[ViewId, dict[Address, None]] = {}  # those that deliver nothing more in a view
+        self.lengths: dict[ViewId, dict[Address, int]] = {}  # number of deliveries of each member
+        self.apart: dict[ViewId, dict[Address, list[Key]]] = {}  # the sequence of each member, after a difference
+        self.left: dict[ViewId, dict[Address, None]] = {}  # members that deliver nothing more in a view
         self.last: dict[Address, ViewId] = {}
 
     def facts(self) -> dict[str, int]:
@@ -33,7 +34,7 @@ class Order(Check):
         return dict.fromkeys(self.promises, compared)
 
     def viewed(self, view: Viewed) -> None:
-        """A member that delivers nothing in a view still has an empty sequence in it."""
+        """Note the new view; a member that delivers nothing in it has an empty sequence."""
         self._leaves(view.member)
         self.last[view.member] = view.id
         self.lengths.setdefault(view.id, {}).setdefault(view.member, 0)
@@ -48,7 +49,7 @@ class Order(Check):
                 self._examine_gaps(view, rest.member)
 
     def _leaves(self, member: Address) -> None:
-        """What `member` lacks in its view it lacks for good."""
+        """Note that `member` delivers nothing more in its view, and compare its sequence."""
         view = self.last.get(member)
         if view is None:
             return
@@ -59,7 +60,7 @@ class Order(Check):
     def delivered(self, delivery: Delivery) -> None:
         view, member, key = delivery.view, delivery.member, (delivery.origin, delivery.first)
         if view is None:
-            return  # initial-view says so
+            return  # initial-view reports this
         if self.apart and view in self.apart:
             self.apart[view].setdefault(member, []).append(key)
             self._examine(view, member)
@@ -80,7 +81,7 @@ class Order(Check):
         lengths[member] = at + 1
 
     def _examine(self, view: ViewId, member: Address) -> None:
-        """Compare `member`, which delivers in `view`, with everybody, exactly."""
+        """Compare `member`, which delivers in `view`, with every other member."""
         left = self.left.get(view, {})
         for other in self.apart[view]:
             if other != member:
@@ -106,7 +107,7 @@ class Order(Check):
             before = key
 
     def _compare_prefixes(self, view: ViewId, one: Address, lacking: Address) -> None:
-        """`lacking` must have whatever `one` has before the last message that both have."""
+        """Check that `lacking` has every message that `one` delivered before the last message that both have."""
         ours, theirs = self.apart[view][one], set(self.apart[view].get(lacking, []))
         missing: Key | None = None
         for key in ours:

@@ -1,7 +1,7 @@
-"""What holds while faults last: progress.
+"""Promise while faults last: progress.
 
-Judged is every stretch in which neither the links between hosts nor what runs there changes.  Something that hinders
-the group may be there for a bound; what is still there then, without a change in between, breaks the promise.
+The check judges each period in which neither the links between hosts nor the processes change.  An obstacle to the
+group may last for a bound.  An obstacle that lasts longer without a change breaks the promise.
 """
 
 from __future__ import annotations
@@ -15,26 +15,28 @@ from pygroups.core.view import ViewId
 from .facts import Check, Link, Situation, Stand
 from .messages import Messages
 
-Problem = tuple[str, Address, Address | None, int]  # what hinders, at whom, because of whom, and since which message
+Problem = tuple[str, Address, Address | None, int]  # obstacle, member, causing member, first message number
 
 
 def bound_of(config: Config, round_trip: int = 0) -> int:
-    """How long anything may hinder a group in which nothing changes: the time to notice a silent member, and four
-    attempts at a view, each of which may wait in two stages; a message and its answer take `round_trip`."""
+    """The longest time for an obstacle in a group without changes, in microseconds.  It is the time to notice a
+    silent member, and four attempts at a view.  Each attempt may wait in two stages; a message and its answer take
+    `round_trip`."""
     noticed = config.heartbeat_timeout + config.verify_timeout + config.join_retry
     patience = config.ready_timeout + config.flush_timeout + 8 * round_trip
     return noticed + 4 * patience + SECOND // config.views_per_second
 
 
 class Progress(Check):
-    """Members that reach each other are in one view without the dead, not blocked, and deliver what they send."""
+    """Members that reach each other are in one view without crashed members, are not blocked, and deliver their
+    messages."""
 
     promises = ("progress",)
 
     def __init__(self, messages: Messages) -> None:
         self.messages = messages
-        self.since = -1  # the stretch to which the problems belong
-        self.problems: dict[Problem, int] = {}  # and since when each is there
+        self.since = -1  # the start of the period of `problems`
+        self.problems: dict[Problem, int] = {}  # the obstacles, with the time of the first observation of each
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -53,10 +55,10 @@ class Progress(Check):
                 message = ((other or member), number) if number else None
                 self.broken("progress", what, member=member, other=other, message=message)
 
-    # -- who belongs together
+    # -- sides
 
     def _problems(self, situation: Situation) -> Iterator[Problem]:
-        """What hinders now, in each part of the network that hangs together both ways."""
+        """The present obstacles in each part of the network whose members reach each other in both directions."""
         stands = {stand.member: stand for stand in situation.stands}
         for part in _parts([stand for stand in situation.stands if stand.runs], situation.cut):
             sides: dict[ViewId, list[Stand]] = {}
@@ -72,24 +74,25 @@ class Progress(Check):
             yield from self._waiting(part, situation.cut)
 
     def _left_behind(self, side: list[Stand], ahead: list[Stand], situation: Situation) -> Iterator[Problem]:
-        """Others of this view, of whom something comes, are in a later one; who reaches all of those hears of it."""
+        """Members that stay in an earlier view, although frames of members of a later view arrive and they reach all
+        of these."""
         later = [one for one in situation.stands if one.view == ahead[0].view and one.runs]
         for stand in side:
             if _reaches(stand, later, situation.cut):
                 yield BEHIND, stand.member, ahead[0].member, 0
 
     def _waiting(self, part: list[Stand], cut: frozenset[Link]) -> Iterator[Problem]:
-        """Who reaches all the others and would join."""
+        """Joiners that reach all members of their part of the network."""
         inside = [stand for stand in part if stand.view is not None]
         for stand in part:
             if stand.view is None and inside and not stand.leaving and _reaches(stand, inside, cut):
                 yield WAITS, stand.member, None, 0
 
-    # -- what hinders one view
+    # -- obstacles within one view
 
     def _hindered(self, side: list[Stand], part: list[Stand], stands: dict[Address, Stand]) -> Iterator[Problem]:
-        """A member of the view that some other member cannot reach is out of it, or everything between the two goes
-        through others and nothing waits for it."""
+        """The obstacles within one view.  Where two members of the view cannot reach each other, one of them must
+        leave the view, or their messages must go through other members without delay."""
         first = side[0]
         here = {stand.member: None for stand in part}
         installed = {stand.member: None for stand in side}
@@ -129,14 +132,14 @@ UNDELIVERED = "it was sent and not delivered, by a member of the same view"
 
 
 def _parts(stands: Sequence[Stand], cut: frozenset[Link]) -> list[list[Stand]]:
-    """Those who hang together over links that work both ways; in the order of `stands`."""
+    """The groups of processes that are connected by links open in both directions, in the order of `stands`."""
     if not cut:
         return [list(stands)] if stands else []
     parts: list[list[Stand]] = []
     left = list(stands)
     while left:
         part = [left[0]]
-        for stand in part:  # grows meanwhile
+        for stand in part:  # the loop extends this list
             part += [one for one in left if one not in part and linked(stand, one, cut)]
         parts.append([stand for stand in left if stand in part])
         left = [stand for stand in left if stand not in part]
@@ -144,7 +147,7 @@ def _parts(stands: Sequence[Stand], cut: frozenset[Link]) -> list[list[Stand]]:
 
 
 def linked(one: Stand, other: Stand, cut: frozenset[Link]) -> bool:
-    """Whether everything passes between the two, both ways."""
+    """Whether frames pass between the two hosts in both directions."""
     a, b = one.member.name, other.member.name
     return (a, b) not in cut and (b, a) not in cut
 
@@ -154,7 +157,8 @@ def _reaches(one: Stand, others: Iterable[Stand], cut: frozenset[Link]) -> bool:
 
 
 def _went_on(one: Stand, side: list[Stand], cut: frozenset[Link]) -> bool:
-    """Whether `one` was in the view that these are still in, and is in a later one, and something passes between."""
+    """Whether `one` was in the view of these members and is in a later one, and frames pass in at least one
+    direction."""
     behind = side[0]
     if one.view is None or behind.view is None or one.view <= behind.view or one.member not in behind.members:
         return False

@@ -1,7 +1,7 @@
-"""What holds when all is quiet: view-accuracy, self-delivery, liveness, buffers-drain.
+"""Promises at the end, when no fault is active: view-accuracy, self-delivery, liveness, buffers-drain.
 
-Merging is not built: sides that each made a view stay apart.  So each side is judged by itself: those whose last view
-is the same.
+Sides that made separate views stay apart, because merging is not built.  Each side, namely the members with the same
+last view, is therefore judged separately.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .messages import Messages
 
 
 class Quiet(Check):
-    """Everybody is in a view with exactly those who are in it too, has everything, and holds nothing."""
+    """Each member is in a view of exactly the members that are in it, has all messages, and has empty buffers."""
 
     promises = ("view-accuracy", "self-delivery", "liveness", "buffers-drain")
 

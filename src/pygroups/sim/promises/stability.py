@@ -1,6 +1,6 @@
-"""stability-safety: what votes let be forgotten in a view was delivered by every member of that view.
+"""stability-safety: every member of a view delivered the messages that votes let its members purge.
 
-Members write their journals before they vote, so that the dead have delivered it too.
+Members write their journals before they vote, so a crashed member that voted has delivered these messages too.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from .messages import Messages
 
 
 class Heard:
-    """How far one member delivered the streams of one view."""
+    """The position up to which one member delivered the streams of one view."""
 
     __slots__ = ("next", "skipped")
 
     def __init__(self) -> None:
-        self.next: dict[Address | None, int] = {}  # the number after the last one delivered
+        self.next: dict[Address | None, int] = {}  # the number after the last delivered one
         self.skipped: dict[tuple[Address | None, int], None] = {}
 
     def has_all(self, stream: Address, below: int) -> bool:
@@ -30,7 +30,7 @@ class Heard:
 
 
 class Stability(Check):
-    """What was purged, and what an application is told that everybody has."""
+    """Checks the purged messages, and the reports to applications that all members have a message."""
 
     promises = ("stability-safety",)
 
@@ -38,10 +38,10 @@ class Stability(Check):
         self.messages = messages
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.last: dict[Address, ViewId] = {}
-        self.here: dict[Address, Heard] = {}  # in the view that a member is in
-        self.heard: dict[ViewId, dict[Address, Heard]] = {}  # by all that installed the view, the dead too
+        self.here: dict[Address, Heard] = {}  # deliveries of each member in its present view
+        self.heard: dict[ViewId, dict[Address, Heard]] = {}  # per view, also of crashed members
         self.told: dict[Address, int] = {}
-        self.known: dict[ViewId, Positions] = {}  # per view and stream, below what all have it
+        self.known: dict[ViewId, Positions] = {}  # per view and stream, the position below which all members have it
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -55,7 +55,7 @@ class Stability(Check):
     def delivered(self, delivery: Delivery) -> None:
         here, stream, seq = self.here.get(delivery.member), delivery.stream, delivery.seq
         if here is None:
-            return  # initial-view says so
+            return  # initial-view reports this
         expected = here.next.get(stream, 0)
         if seq > expected:
             here.skipped.update(dict.fromkeys((stream, number) for number in range(expected, seq)))
@@ -70,7 +70,7 @@ class Stability(Check):
                 all_have[stream] = position
 
     def _look_at(self, view: ViewId, stream: Address, numbers: range) -> None:
-        """Numbers that nobody delivered were never more than numbers."""
+        """Judge the runs with these numbers.  A number that no member delivered has no message."""
         members, heard = self.members.get(view, ()), self.heard.get(view, {})
         for member in members:
             if member not in heard or not heard[member].has_all(stream, numbers.stop):
@@ -89,7 +89,8 @@ class Stability(Check):
                 self.broken("stability-safety", detail, member=member, view=view)
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
-        """Members that have not installed the view yet are on their way to it with everything; they are not judged."""
+        """Judge a report to an origin.  Members that have not installed the view yet are not judged, because they
+        get all messages before it."""
         has = self.messages.next.get(member, {}).get(member, 1)
         if delivered > has:
             detail = "its origin is told that it was delivered there, and it was not"

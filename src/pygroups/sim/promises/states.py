@@ -1,4 +1,4 @@
-"""state-cut: the state given is exactly what was delivered before the view it belongs to."""
+"""state-cut: the given state contains exactly the messages that the provider delivered before the state's view."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from .messages import Messages
 
 
 class States(Check):
-    """The provider's state holds what it delivered before the view; the joiner goes on exactly behind it."""
+    """The provider's state contains all messages that it delivered before the view; the joiner continues right after
+    them."""
 
     promises = ("state-cut",)
 
     def __init__(self, messages: Messages) -> None:
         self.messages = messages
         self.given: dict[tuple[Address, ViewId], tuple[Marks, bytes]] = {}
-        self.begun: dict[tuple[Address, ViewId], Marks] = {}  # what a member's view says that it begins with
-        self.waits: dict[Address, ViewId] = {}  # who began with a digest, and has no state for it yet
-        self.since: dict[Address, int] = {}  # and since when, the first of several such views
-        self.stateless: dict[Address, None] = {}  # who never has one
-        self.none: dict[Address, ViewId] = {}  # who began a view with no state
-        self.refusing: dict[Address, None] = {}  # who has one, and was asked for it in vain
-        self.seen: dict[Address, None] = {}  # who has had a view; others have no state yet
+        self.begun: dict[tuple[Address, ViewId], Marks] = {}  # the digest with which a member begins a view
+        self.waits: dict[Address, ViewId] = {}  # members that began with a digest and have no state for it yet
+        self.since: dict[Address, int] = {}  # the time since which a member waits for a state, over several views
+        self.stateless: dict[Address, None] = {}  # members without a state
+        self.none: dict[Address, ViewId] = {}  # members that began a view with no state
+        self.refusing: dict[Address, None] = {}  # members that have a state and did not give it
+        self.seen: dict[Address, None] = {}  # members that have had a view; others have no state yet
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.judged = 0
 
@@ -48,7 +49,7 @@ class States(Check):
     def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         self.judged += 1
         held = self.messages.next.get(member, {})
-        if not self._agree(digest, held, (member,)):  # who is outside the view that comes is not known here yet
+        if not self._agree(digest, held, (member,)):  # the members of the coming view are not known here yet
             detail = f"the state holds {_text(digest)}, its provider had delivered {_text(held)}"
             self.broken("state-cut", detail, member=member, view=view)
         self.given[member, view] = (_without_ones(digest), data)
@@ -79,24 +80,24 @@ class States(Check):
         self.refusing[member] = None
 
     def state_none(self, member: Address, view: ViewId) -> None:
-        """Nobody else in its view may have one and give it: a provider that says nothing for state_timeout, because it
-        is cut off or late, is taken for one that fails."""
+        """No other member of the view may have a state and give it.  A provider that is silent for `state_timeout`,
+        because it is cut off or late, counts as one that fails."""
         self.judged += 1
         self.waits.pop(member, None)
         self.none[member] = view
         now = self.around.clock()
         in_vain = now - self.since.pop(member, now) >= self.around.config.state_timeout
-        same = [other for other, began in self.none.items() if began == view]  # what they have now has the same past
+        same = [other for other, began in self.none.items() if began == view]  # these members share one history
         without = {**self.waits, **self.stateless, **dict.fromkeys(same)}
         for other in self.members.get(view, ()):
             if other in self.refusing or in_vain:
-                self.stateless[member] = None  # it is asked for none, since there is another
+                self.stateless[member] = None  # no member asks it for a state, because another has one
             elif other in self.seen and other not in without:
                 detail = "it begins with no state, and another has one"
                 self.broken("state-cut", detail, member=member, other=other, view=view)
 
     def settled(self, rests: list[Rest]) -> None:
-        """Where states are given at all, everybody has one in the end."""
+        """If any state was given, every member has its state at the end."""
         for rest in rests:
             if self.given and rest.member in self.waits:
                 self.broken("state-cut", "its state never came", member=rest.member, view=self.waits[rest.member])
@@ -107,7 +108,7 @@ def _without_ones(marks: Marks) -> Marks:
 
 
 def _agree(some: Marks, others: Marks, members: tuple[Address, ...], most: int) -> bool:
-    """Whether no mark differs.  A side that knows `most` origins outside the view (`marks_max`) may lack others."""
+    """Whether no mark differs.  A side that knows `most` origins outside the view (`marks_max`) may omit others."""
     return all(
         some.get(one, 1) == others.get(one, 1)
         or forgotten(one, some, members, most)
@@ -117,7 +118,7 @@ def _agree(some: Marks, others: Marks, members: tuple[Address, ...], most: int) 
 
 
 def forgotten(one: Address, marks: Marks, members: tuple[Address, ...], most: int) -> bool:
-    """Whether these marks may lack the origin `one` because `most` other origins outside the view are in them."""
+    """Whether these marks may omit the origin `one`, because they contain `most` other origins outside the view."""
     outside = [origin for origin in marks if origin not in members]
     return one not in marks and one not in members and len(outside) >= most
 

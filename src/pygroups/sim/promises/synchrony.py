@@ -1,4 +1,4 @@
-"""What members that go together promise: virtual-synchrony, same-view-delivery, agreement."""
+"""Promises about members that move together: virtual-synchrony, same-view-delivery, agreement."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ Keys = dict[Key, None]
 
 
 class Party(NamedTuple):
-    """Those who went from one view to the next having delivered the same."""
+    """Members that went from one view to the same next view and delivered the same messages."""
 
     members: list[Address]
     keys: Keys
 
 
 class Synchrony(Check):
-    """Members that go together from one view to the next delivered the same set in it."""
+    """Members that move together from one view to the next delivered the same set of messages in it."""
 
     promises = ("virtual-synchrony", "same-view-delivery", "agreement")
 
     def __init__(self) -> None:
-        self.delivered_in: dict[Address, Keys] = {}  # in its present view, by member
+        self.delivered_in: dict[Address, Keys] = {}  # messages of the present view, by member
         self.last: dict[Address, ViewId] = {}
-        self.parties: dict[ViewId, dict[ViewId, list[Party]]] = {}  # from a view to the next; one, if all is well
-        self.ways: dict[Address, dict[ViewId, ViewId]] = {}  # by member: from a view to the next
-        self.home: dict[Key, ViewId] = {}  # where a message was delivered first
-        self.scattered: dict[Key, dict[ViewId, None]] = {}  # those delivered in more than one view
-        self.same: dict[Address, tuple[Address, int, int]] = {}  # who was found to have what another of its view has
-        self.looked_at = True  # nothing came since the scattered ones were judged
+        self.parties: dict[ViewId, dict[ViewId, list[Party]]] = {}  # by view and next view; one party, if all agree
+        self.ways: dict[Address, dict[ViewId, ViewId]] = {}  # by member: each view and its next view
+        self.home: dict[Key, ViewId] = {}  # the view in which each message was first delivered
+        self.scattered: dict[Key, dict[ViewId, None]] = {}  # messages that were delivered in several views
+        self.same: dict[Address, tuple[Address, int, int]] = {}  # results of the last comparison of members of a view
+        self.looked_at = True  # nothing has changed since the scattered messages were judged
         self.judged = 0
         self.compared = 0
         self.agreed = 0
@@ -48,14 +48,14 @@ class Synchrony(Check):
     def delivered(self, delivery: Delivery) -> None:
         view, key = delivery.view, (delivery.origin, delivery.first)
         if view is None:
-            return  # initial-view says so
+            return  # initial-view reports this
         self.judged += 1
         keys = self.delivered_in.get(delivery.member)
         if keys is None:
             keys = self.delivered_in[delivery.member] = {}
         keys[key] = None
         home = self.home.setdefault(key, view)
-        if home != view:  # rare: only somebody who goes another way delivers it in another view
+        if home != view:  # rare: only members of another side deliver it in another view
             self.scattered.setdefault(key, {home: None})[view] = None
             self.looked_at = False
 
@@ -94,7 +94,7 @@ class Synchrony(Check):
             self.agreed += len(expected) + len(keys)
             sizes = (one, len(expected), len(keys))
             if self.same.get(rest.member) == sizes:
-                continue  # within a view they only grow
+                continue  # the sets of a view only grow
             if expected.keys() != keys.keys():
                 self._differ("agreement", view, (one, expected), (rest.member, keys))
             else:
@@ -113,7 +113,7 @@ class Synchrony(Check):
                     return
 
     def _check_scattered(self, key: Key, views: list[ViewId]) -> None:
-        """Two that went together out of either view must have delivered the message in the same one."""
+        """Two members that left either view together must have delivered the message in the same view."""
         deliverers = {view: self._deliverers(key, view) for view in views}
         for view in views:
             for other_view in views:
@@ -125,7 +125,8 @@ class Synchrony(Check):
                         return
 
     def _deliverers(self, key: Key, view: ViewId) -> list[Address]:
-        """Who delivered the message in `view`: those who went on, and those who are still in it or ended there."""
+        """The members that delivered the message in `view`: those that went on, and those that are still in it or
+        ended in it."""
         parties = [party for ways in self.parties.get(view, {}).values() for party in ways]
         gone = [member for party in parties if key in party.keys for member in party.members]
         return gone + [

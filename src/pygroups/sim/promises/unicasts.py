@@ -1,4 +1,5 @@
-"""What messages to one member promise: unicast-once, unicast-fifo, unicast-reported; run-identity and integrity too."""
+"""Promises about messages to one member: unicast-once, unicast-fifo, unicast-reported; run-identity and integrity
+too."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ Pair = tuple[Address, Address]  # origin and receiver
 
 
 class Unicasts(Check):
-    """What is sent to one member arrives as sent and once; and what does not arrive is reported."""
+    """Each unicast is delivered unchanged and once, or is reported as not acknowledged."""
 
     promises = ("unicast-once", "unicast-reported")
 
     def __init__(self) -> None:
-        self.sent: dict[Pair, dict[int, bytes]] = {}  # by number, in the order sent
-        self.next: dict[Pair, int] = {}  # the number after the highest one delivered
-        self.missing: dict[Pair, dict[int, None]] = {}  # below it, what was not delivered
+        self.sent: dict[Pair, dict[int, bytes]] = {}  # payloads by number, in the order of sending
+        self.next: dict[Pair, int] = {}  # the number after the highest delivered one
+        self.missing: dict[Pair, dict[int, None]] = {}  # lower numbers that were not delivered
         self.reported: dict[Pair, dict[int, None]] = {}
         self.stopped: dict[Address, None] = {}
         self.judged = 0
@@ -50,7 +51,7 @@ class Unicasts(Check):
             if len(sent) == delivery.count:
                 self._broken("run-identity", "one run, two bodies: its origin sent another", pair, low)
         if delivery.member != delivery.to:
-            return  # unicast-fifo says so, and to whom it was sent still waits
+            return  # unicast-fifo reports this, and the true receiver still waits
         expected, missing = self.next.get(pair, 1), self.missing.setdefault(pair, {})
         again = [number for number in range(low, min(high, expected)) if number not in missing]
         if again:
@@ -76,7 +77,7 @@ class Unicasts(Check):
                 self._check_all(pair, payloads)
 
     def _check_all(self, pair: Pair, payloads: Mapping[int, bytes]) -> None:
-        """Each message is delivered or reported."""
+        """Check that each message is delivered or reported."""
         reported, next_number = self.reported.get(pair, {}), self.next.get(pair, 1)
         open_ones = [*self.missing.get(pair, {}), *[number for number in payloads if number >= next_number]]
         for number in open_ones:
@@ -89,14 +90,15 @@ class Unicasts(Check):
 
 
 class Connections(Check):
-    """A connection brings a prefix of what was sent on it, in order, to one receiver; later ones have higher ids."""
+    """One receiver delivers a prefix of the messages sent on a connection, in order; later connections have higher
+    ids."""
 
     promises = ("unicast-fifo",)
 
     def __init__(self) -> None:
         self.sent: dict[tuple[Address, int], list[OnConnection]] = {}  # per origin and connection
-        self.came: dict[tuple[Address, Address, int], int] = {}  # per receiver, origin and connection: how many runs
-        self.newest: dict[Pair, int] = {}  # per origin and receiver: the connection that something came on last
+        self.came: dict[tuple[Address, Address, int], int] = {}  # per receiver, origin and connection: number of runs
+        self.newest: dict[Pair, int] = {}  # per origin and receiver: the connection of the last delivery
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -113,7 +115,7 @@ class Connections(Check):
                 self.broken("unicast-fifo", wrong, member=passed.member, other=passed.origin, message=message)
 
     def _wrong(self, passed: OnConnection) -> str | None:
-        """What is wrong with a delivery, in words."""
+        """The fault of a delivery, in words; None if it is right."""
         here, connection = (passed.origin, passed.member), passed.connection
         place = self.came.get((*here, connection), 0)
         self.came[(*here, connection)] = place + 1

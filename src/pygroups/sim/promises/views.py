@@ -1,4 +1,5 @@
-"""What views promise: self-inclusion, view-monotonic, view-agreement, initial-view, transitional-set, view-accuracy."""
+"""Promises about views: self-inclusion, view-monotonic, view-agreement, initial-view, transitional-set,
+view-accuracy."""
 
 from __future__ import annotations
 
@@ -9,15 +10,15 @@ from .facts import Check, Delivery, Rest, Viewed
 
 
 class Views(Check):
-    """Each member is in its views, their ids rise, and an id means one list everywhere."""
+    """Each member is in its views, view ids increase, and an id has the same list of members everywhere."""
 
     promises = ("self-inclusion", "view-monotonic", "view-agreement", "initial-view")
 
     def __init__(self) -> None:
         self.last: dict[Address, ViewId] = {}
-        self.lists: dict[ViewId, tuple[tuple[Address, ...], Address]] = {}  # and who installed it first
+        self.lists: dict[ViewId, tuple[tuple[Address, ...], Address]] = {}  # members, and first installer
         self.installed = 0
-        self.passed = 0  # multicasts accepted, and runs delivered
+        self.passed = 0  # number of accepted multicasts and delivered runs
 
     def facts(self) -> dict[str, int]:
         views = dict.fromkeys(("self-inclusion", "view-monotonic", "view-agreement"), self.installed)
@@ -53,7 +54,7 @@ class Views(Check):
 
 
 class TransitionalSet(Check):
-    """Of two members of a view, each names the other as coming with it exactly if both came from the same view."""
+    """Of two members of a view, each names the other as transitional exactly if both came from the same view."""
 
     promises = ("transitional-set",)
 
@@ -84,14 +85,14 @@ class TransitionalSet(Check):
 
 
 class ViewAccuracy(Check):
-    """While nothing makes a living process look dead, a view loses only members that began to leave or ended, and
-    nobody is left behind; in a later calm a view loses no others either.  quiet.py judges the end."""
+    """While no fault makes a running process look dead, a view loses only members that began to leave or ended, and
+    no member is left behind.  In a later calm period a view loses no other members either.  quiet.py judges the end."""
 
     promises = ("view-accuracy",)
 
     def __init__(self) -> None:
         self.undisturbed = True
-        self.gone: dict[Address, None] = {}  # who may be missing from a view
+        self.gone: dict[Address, None] = {}  # members that a view may omit
         self.last: dict[Address, Viewed] = {}
         self.judged = 0
 
@@ -105,7 +106,7 @@ class ViewAccuracy(Check):
         self.gone[member] = None
 
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
-        inside = member in self.last  # else it was refused
+        inside = member in self.last  # otherwise the group had refused it
         if self.undisturbed and reason != "crashed" and inside and member not in self.gone:
             self.broken("view-accuracy", f"it is out ({reason}), and neither left nor looked dead", member=member)
         self.gone[member] = None

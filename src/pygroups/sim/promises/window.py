@@ -1,4 +1,4 @@
-"""window-bound: of what a member multicasts no more than a window is anywhere that not all others have read."""
+"""window-bound: a member has at most one window of multicasts that at least one other member has not read."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .messages import Messages
 
 
 class WindowBound(Check):
-    """Counts what each member's application has handed in and the slowest of the others in its view has not read."""
+    """Counts each member's multicasts that the slowest other member of its view has not read."""
 
     promises = ("window-bound",)
 
     def __init__(self, messages: Messages) -> None:
         self.messages = messages
         self.views: dict[Address, Viewed] = {}
-        self.first: dict[Address, int] = {}  # per member, its first message that a joiner of its view needs
-        self.read: dict[Address, Marks] = {}  # per member and origin, the first number it has not read
-        self.unread: dict[Address, deque[tuple[int, int]]] = {}  # per sender: numbers and sizes
-        self.sizes: dict[Address, int] = {}  # and the sum of these
+        self.first: dict[Address, int] = {}  # per member, its first message for a joiner of its view
+        self.read: dict[Address, Marks] = {}  # per member and origin, the first unread number
+        self.unread: dict[Address, deque[tuple[int, int]]] = {}  # per sender, the numbers and sizes of unread messages
+        self.sizes: dict[Address, int] = {}  # the sums of these sizes
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -59,12 +59,13 @@ class WindowBound(Check):
             self.broken("window-bound", detail, member=member, message=(member, number), view=view.id)
 
     def _read_by(self, other: Address, view: Viewed) -> int:
-        """Below which number of the sender of `view` the application of `other` has read everything it gets."""
+        """The number below which the application of `other` has read all multicasts of the sender of `view` that it
+        receives."""
         read = self.read.get(other, {}).get(view.member, 1)
         came = other in view.transitional or other in self.views
         return read if came else max(read, self.first[view.member])
 
 
 def packed_size(size: int) -> int:
-    """How many bytes of a run's body a payload of this size takes."""
+    """The size of a payload within a run's body, in bytes."""
     return size + (2 if size < 1 << 8 else 3 if size < 1 << 16 else 5)
