@@ -1,4 +1,5 @@
-"""Which member gives the group's state to which joiner: a pure function of what every member of a new view knows.
+"""Providers: a pure function, over facts that every member of a new view knows, pairs members that wait for a state
+with members that give it.
 
 Note: docs/layers/state_transfer.md.
 """
@@ -14,19 +15,19 @@ from pygroups.core.view import ViewId
 
 
 class Providers(NamedTuple):
-    """What a view decides for its members without a state."""
+    """The decision of a view for its members without a state."""
 
-    waits: dict[Address, Waits]  # the members that wait for a state, and what each waits for
+    waits: dict[Address, Waits]  # the members that wait for a state, with the provider of each
     begins: Address | None = None  # no member has a state: this one begins without, and provides for the others
     without: tuple[Address, ...] = ()  # every member that has a state failed to give it to these: they begin without
 
 
 def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Address, Standing]) -> Providers:
-    """A provider that is still in the view goes on, unless it failed; else the first member that has a state and did
-    not fail provides it.
+    """A provider that is still in the view goes on, unless it failed.  Otherwise the first member that has a state and
+    did not fail provides the state.
 
-    `standings` is what each member said when it was asked; a member that waited for a state then may have one by now.
-    As long as there is another such member, no member begins without a state: the next view shows whether it has one.
+    `standings` has each member's answer to the view change.  A member that waited for a state then may have one now.
+    While there is another such member, no member begins without a state: the next view shows whether it has one.
     """
     holders = [member for member in members if standings.get(member) is True]
     needy = [member for member in members if not isinstance(standings.get(member), bool)]
@@ -58,12 +59,12 @@ def _may_have_one(members: Iterable[Address], standings: Mapping[Address, Standi
 
 
 def _goes_on(standing: Standing | None, members: Sequence[Address]) -> Waits | None:
-    """What the member waits for, if that can still come."""
+    """The member's present wait, if its provider can still give the state."""
     if isinstance(standing, Waits) and standing.provider in members and standing.provider not in standing.failed:
         return standing
     return None
 
 
 def _waits_on(standing: Standing | None) -> Waits | None:
-    """What the member waits for, if that is a later view."""
+    """The member's present wait, if the member waits for a later view."""
     return standing if isinstance(standing, Waits) and standing.provider is None else None

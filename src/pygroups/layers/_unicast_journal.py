@@ -1,5 +1,5 @@
-"""What UNICAST2 writes down of the runs that applications send to single members.  Runs of other layers are theirs to
-journal.  Note: docs/layers/unicast2.md.
+"""The journal records of UNICAST2: one for each run that an application sends to a single member.  Other layers
+journal their own runs.  Note: docs/layers/unicast2.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pygroups.core.layer import Env
 from pygroups.core.run import Run
 from pygroups.core.top import checksum
 
-TO_SELF: Final = 0  # the connection id, in the journal, of what a member sends to itself
+TO_SELF: Final = 0  # the connection id, in the journal, of messages that a member sends to itself
 
 
 def is_own(run: Run) -> bool:
@@ -20,9 +20,9 @@ def is_own(run: Run) -> bool:
 
 
 def record(env: Env, kind: str, run: Run, receiver: Address, conn: int) -> None:
-    """Write down that the run was sent or delivered, if an application sent it; both ends write the same columns.
+    """Journal that the run was sent or delivered, if an application sent it.  Both ends write the same columns.
 
-    Of the pieces of a message only the last one is written down.
+    Of the pieces of a message only the last one is journaled.
     """
     if env.journaling and run.count and is_own(run):
         env.record(kind, **run.columns(), checksum=checksum(run.body), peer=receiver, connection=conn)

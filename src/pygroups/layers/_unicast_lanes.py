@@ -1,4 +1,4 @@
-"""The lanes of UNICAST2's connections: what each side keeps, and what follows for one lane from what comes.
+"""The lanes of UNICAST2's connections: the state of each side, and the effect of each arrival on one lane.
 
 Pure: this file sends nothing and knows no peer.  Note: docs/layers/unicast2.md.
 """
@@ -17,7 +17,7 @@ UNOPENED: Final = -1  # `next` of a receiving lane whose first number is not kno
 
 
 class OutLane:
-    """What this member sent on one lane: [low, next) is not acknowledged."""
+    """The runs that this member sent on one lane: [low, next) are not acknowledged."""
 
     __slots__ = ("first_at", "low", "next", "pause", "sent", "sent_at", "tracked")
 
@@ -38,9 +38,10 @@ class OutLane:
         return had
 
     def to_repeat(self, first_pause: int) -> tuple[int, ...]:
-        """The runs to send again unasked: the last one, because no later run would show the receiver that it is lost.
+        """The runs to retransmit unasked: the last one, because no later run would show the receiver its loss.
 
-        After two repetitions without an answer the lowest one too: the last may lie beyond what the receiver keeps.
+        After two repetitions without an answer the lowest run follows too: the last run may lie outside the receiver's
+        window.
         """
         last = self.next - 1
         return (last,) if self.pause <= 2 * first_pause or self.low == last else (self.low, last)
@@ -74,7 +75,7 @@ class Outbox:
 
 
 class InLane:
-    """What came on one lane: every run before `next` was handed up; the runs in `early` wait for missing ones."""
+    """The runs that arrived on one lane: those before `next` were handed up, those in `early` wait for missing ones."""
 
     __slots__ = ("ask_at", "asked_next", "beyond", "early", "fed_at", "horizon", "next", "pause", "unreported")
 
@@ -118,8 +119,8 @@ class InLane:
         return bool(self.early) or self.beyond > max(self.next, 0)
 
     def find_hole(self, seq: int, now: int, period: int) -> None:
-        """`seq` is the first run that came early: ask for what is missing before it in a period, for it may only be
-        late."""
+        """`seq` is the first run that arrived early: request the missing runs before it in a period, because they may
+        only be late."""
         self.asked_next, self.horizon = NEVER, seq + 1
         self.pause, self.ask_at = period, now + period
 
@@ -131,7 +132,7 @@ class InLane:
         self.horizon = max(self.beyond, *self.early, 0) + 1
 
     def requests(self, conn: int, which: int, most: int) -> Iterator[object]:
-        """The heads that ask the peer for what is missing now."""
+        """The heads that request the missing runs from the peer."""
         if self.next == UNOPENED:
             yield SendFirst(conn, which)
         else:

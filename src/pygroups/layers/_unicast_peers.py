@@ -1,5 +1,5 @@
-"""What both sides of UNICAST2 know of their peers: which are members of the view, which have ended, and when to look
-after which of them.  Note: docs/layers/unicast2.md.
+"""The peers of UNICAST2, for both of its sides: the members of the view, the peers that have ended, and the time of
+the next check of each peer.  Note: docs/layers/unicast2.md.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Memory(Generic[T]):
         return now < until
 
     def get(self, peer: Address, now: int) -> T | None:
-        """What is remembered of `peer`, unless it is too old."""
+        """The entry of `peer`, or None if the entry is missing or too old."""
         until, thing = self.things.get(peer, (now, None))
         return thing if now < until else None
 
     def remove(self, peer: Address) -> None:
-        """Forget what is remembered of `peer`."""
+        """Remove the entry of `peer`."""
         self.things.pop(peer, None)
 
 

@@ -143,10 +143,10 @@ class Receiving:
         if box is not None and (count := box.close()):
             self.env.drop("early on a closed connection", count)
 
-    # -- what the sender answers
+    # -- answers of the sender
 
     def on_start(self, peer: Address, start: Start) -> None:
-        """The peer no longer holds what was asked for: this member, or the one before it, had that already."""
+        """The peer no longer holds the requested runs: this member or its earlier incarnation had them already."""
         box = self._answered_about(peer, start.conn)
         if box is not None and start.seq > box.lanes[start.lane].next:
             self._go_on_at(box, box.lanes[start.lane], start.seq)
@@ -171,7 +171,7 @@ class Receiving:
         return box is not None and box.owes()
 
     def look_after(self, peer: Address) -> None:
-        """Acknowledge what was delivered, and ask for what is missing."""
+        """Acknowledge the delivered runs, and request the missing runs."""
         box = self.inboxes.get(peer)
         if box is None:
             return

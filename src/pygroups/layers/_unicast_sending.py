@@ -72,7 +72,7 @@ class Sending:
         self.env.count("unicast runs sent again")
         self.layer.below.append(lane.sent[seq].push(Data(box.conn, which, seq, lane.low, opens or seq == 0)))
 
-    # -- what the receiver says
+    # -- answers of the receiver
 
     def on_ack(self, peer: Address, ack: Ack) -> bool:
         """The peer has delivered runs.  Whether it owes no further acknowledgement since then."""
@@ -135,7 +135,7 @@ class Sending:
     # -- time
 
     def look_after(self, peer: Address) -> None:
-        """Repeat what the peer has not acknowledged for too long, or give up the connection."""
+        """Retransmit the runs that the peer has not acknowledged in time, or give up the connection."""
         box = self.outboxes.get(peer)
         if box is None:
             return

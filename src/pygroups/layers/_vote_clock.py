@@ -14,10 +14,10 @@ from pygroups.core.limits import Config
 
 
 class Pause(NamedTuple):
-    """How long a vote waits; VoteClock.lengths has the length at `place`."""
+    """A time that a vote waits.  VoteClock.lengths has its length at `place`."""
 
     place: int
-    text: str  # as the note says it
+    text: str  # the words of the note
 
 
 NONE: Final = Pause(0, "-")
@@ -33,7 +33,7 @@ class Reason(NamedTuple):
     """Why a member votes: a row of the table.  The vote leaves at the end of the first turn in which both pauses are
     over."""
 
-    text: str  # what has happened
+    text: str  # the event
     after_vote: Pause  # since this member's last vote
     after_now: Pause  # since the reason arose
     urgent: bool  # a sender may wait for it: the coordinator hurries
@@ -81,7 +81,7 @@ class VoteClock:
         self.config = config
         self.news = False  # the next vote says something new
         self.due = False  # the vote leaves at the end of this turn
-        self.urgent = False  # a sender may wait for what the next vote says
+        self.urgent = False  # a sender may wait for the content of the next vote
         self.at = NEVER  # when to look whether there is anything to say
         self.voted_at = 0
         self.lengths = [0, 1, config.stable_pause, config.stable_period, 0, 0, 0]  # of each Pause, in microseconds

@@ -1,5 +1,5 @@
-"""The voting side of STABLE: what this member has delivered and consumed, and what its votes say.  When a vote leaves
-is in _vote_clock.py.
+"""The voting side of STABLE: counts the messages that this member has delivered and consumed, and writes its votes.
+_vote_clock.py decides when a vote leaves.
 
 Note: docs/layers/stable.md.
 """
@@ -18,7 +18,7 @@ from ._votes import Origin, StabilityMsg, Vote, Wanted
 
 
 class Voter(Layer):
-    """What a member knows of itself; stable.py adds what the coordinator counts and what all learn from it."""
+    """A member's own counts and votes.  stable.py adds the coordinator's count of all votes, and its result."""
 
     __slots__ = (
         "awaited",
@@ -44,18 +44,18 @@ class Voter(Layer):
         self.members: tuple[Address, ...] = ()
         self.rank = 0  # of this member among them; 0 counts the votes
         self.delivered: Positions = {}  # per stream of the view, in rank order, the first seq not delivered
-        self.origins: dict[Address, Origin] = {}  # of a life, not of a view; also former members'
+        self.origins: dict[Address, Origin] = {}  # for all views of this incarnation; also former members'
         self.stopped = True  # no view, or one that is on its way out
-        self.fetched: list[Run] = []  # since the stop: it counts if it lies before the cut
-        self.last: StabilityMsg | None = None  # what was heard last in this view
+        self.fetched: list[Run] = []  # fetched since the stop: a run counts if it lies before the cut
+        self.last: StabilityMsg | None = None  # the last one received in this view
 
         self.round = 0  # of the own votes in this view
         self.clock = VoteClock(env.config)  # when this member votes next
-        self.awaited: Marks = {}  # what senders of the view, this one too, wait for: until all have what is below
+        self.awaited: Marks = {}  # per sender of the view, this one too: it waits until all have the numbers below
         self.want = 0  # a sender here waits until own multicasts below this are stable
-        self.want_told = 0  # what the others were told of that in this view
+        self.want_told = 0  # the value of `want` that the others were sent in this view
 
-    # -- what was delivered
+    # -- delivered runs
 
     def _count(self, run: Run, stream: Address) -> None:
         assert run.origin is not None
@@ -93,7 +93,7 @@ class Voter(Layer):
                     self._origin(run.origin).deliver(run.first, run.count, len(run.body))
         forget_outside(self.origins, self.members, self.env.config.marks_max)
 
-    # -- who waits
+    # -- senders that wait
 
     def _on_stable_wanted(self, below: int) -> None:
         """A sender here waits until its multicasts below `below` are stable."""
@@ -166,8 +166,8 @@ class Voter(Layer):
     def _settled(self) -> bool:
         """Whether, as far as this member knows, everything is stable and consumed everywhere.
 
-        Who counts the votes knows without asking how far its own messages are consumed; the message that tells anybody
-        else may have been lost on its way to this member alone.
+        The coordinator counts the votes, so it always knows how far its own messages are consumed.  Any other member
+        may have missed the message that reports this.
         """
         last = self.last
         if last is None:

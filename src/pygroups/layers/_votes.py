@@ -1,4 +1,4 @@
-"""The votes of STABLE: their heads, what a member counts for them, and how votes are combined.
+"""The votes of STABLE: their heads, the counts of a member for them, and the combination of votes.
 
 Pure: this file knows no clock and no layer.
 
@@ -31,7 +31,7 @@ class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
     """A member to the coordinator (the seed's STABLE message): how far the member has delivered and consumed."""
 
     view: ViewId  # a vote of another view says nothing about this one, even if the members are the same
-    round: Number  # of this voter in this view; a later vote repeats or raises what an earlier one said
+    round: Number  # of this voter in this view; a later vote repeats or raises the numbers of an earlier one
     delivered: Vector  # per stream, the first seq not delivered
     seen: Vector  # per stream, beyond the highest seq received or heard of
     numbers: Vector  # per origin, the number of the first message not delivered
@@ -51,7 +51,7 @@ class StabilityMsg(msgspec.Struct, Loose, array_like=True, tag=71):
     consumed: Vector  # per origin, below which all others have consumed
     slowest: Annotated[
         list[Ranks], Meta(max_length=MEMBERS_MAX)
-    ] = []  # per origin, who has consumed least; now and then
+    ] = []  # per origin, the member that has consumed least; now and then
 
 
 class Wanted(msgspec.Struct, Loose, array_like=True, tag=72):
@@ -62,10 +62,9 @@ class Wanted(msgspec.Struct, Loose, array_like=True, tag=72):
 
 
 class Origin:
-    """How far the messages of one origin were delivered and consumed here, and how much of that the coordinator was
-    told.
+    """The messages of one origin: how far they were delivered and consumed here, and how far the votes reported this.
 
-    Of the own messages what is delivered counts as consumed: a window waits for the applications of others.
+    This member's own messages count as consumed when they are delivered: a window waits for the applications of others.
     """
 
     __slots__ = (
@@ -121,7 +120,7 @@ class Origin:
 
     @property
     def presses(self) -> bool:
-        """Whether a vote is due at once: a sender waits, or its window waits, for what is new."""
+        """Whether a vote is due at once: a sender, or its window, waits for the news of this vote."""
         return self.consumed_bytes >= self.due or self.next >= self.wanted
 
     def reason(self, runs_due: int) -> Reason | None:

@@ -80,7 +80,7 @@ class Failure(Layer):
     # -- doubt: a refused connection was no proof
 
     def _doubt_time(self, doubt: Doubt) -> int:
-        """How long a member must be silent before a refusal counts again: longer each time, up to two heartbeats."""
+        """The silence of a member after which a refusal counts again: longer each time, up to two heartbeats."""
         return min(self.env.config.lateness << min(doubt.times, 10), 2 * self.env.config.heartbeat)
 
     def _probe_when_silent(self, peer: Address) -> None:
@@ -184,7 +184,7 @@ class Failure(Layer):
         self._set_wake()
 
     def _stretch(self, late: int) -> None:
-        """Extend the timeouts of all members because this member was late itself: what the others sent may lie unread
+        """Extend the timeouts of all members because this member was late itself: frames of the others may lie unread
         in its sockets.
 
         Each timeout is extended by twice the lateness: once because it passed unused, once for reading.  After half a

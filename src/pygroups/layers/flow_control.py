@@ -94,7 +94,7 @@ class FlowControl(Layer):
         self.multicasts = Sent()
         self.to_one: dict[Address, Sent] = {}  # members to which something was sent that they have not read
         self.quantum = min(env.config.stable_bytes, env.config.window // 4)  # bytes between two questions to one member
-        self.read: Marks = {}  # per member, how far the application here has read what it sent to this member alone
+        self.read: Marks = {}  # per member, how far the application here has read its messages to this member alone
         self.asked: dict[Address, deque[int]] = {}  # the numbers of which they want to hear, ascending
 
     # -- sending
@@ -127,7 +127,7 @@ class FlowControl(Layer):
             self.tell(dest, ReadReq(sent.runs[-1][0]))
 
     def timer(self) -> None:
-        """Ask the receivers for whom fewer bytes are in the window than would make this member ask at once."""
+        """Ask the receivers with so few bytes in their windows that this member did not ask them at once."""
         self.wake = NEVER
         for dest, sent in self.to_one.items():
             if sent.unasked_bytes:
@@ -175,7 +175,7 @@ class FlowControl(Layer):
     def _freed_to(self, receiver: Address, sent: Sent) -> None:
         self.above.append(FreedTo(receiver, sent.freed_bytes))
 
-    # -- what the others and the application have consumed
+    # -- messages that the others and the application have consumed
 
     def down_event(self, event: Event) -> None:
         self.below.append(event)
@@ -187,7 +187,7 @@ class FlowControl(Layer):
         if sender == self.env.me:
             self.on_read(Read(mark), sender)
         elif sender in self.members or self._outsiders_read() < self.env.config.unicast_peers_max:
-            # Who sent it may be in a view that is not installed here yet, and this member may read nothing more of it.
+            # The sender may be in a view that is not installed here yet, and this may be the last read of its messages.
             self.read[sender] = max(mark, self.read.get(sender, 1))
             self._answer(sender)
 

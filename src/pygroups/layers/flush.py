@@ -1,7 +1,7 @@
 """FLUSH: members that leave a view together leave it with the same messages (virtual synchrony).
 
 The member's side of a view change, above the numbered streams.  When GMS is bound to a ballot, FLUSH stops the member's
-multicasts and reports how far its streams reach.  It then fetches what is missing up to the cut, and hands up the
+multicasts and reports how far its streams reach.  FLUSH then fetches the missing runs up to the cut, and hands up the
 rest of the old view when the next view is installed.
 Note: docs/layers/flush.md.
 """
@@ -45,7 +45,7 @@ class Flush(Layer):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        self.ballot: Ballot | None = None  # what this member is bound to; while it is, nothing goes up or down
+        self.ballot: Ballot | None = None  # this member is bound to it; while it is bound, nothing goes up or down
         self.marks: Marks = {}  # per origin, the next number not yet handed up
         self.withheld: list[Run] = []  # of the old view, held back until the installation
         self.waiting: list[Run] = []  # own multicasts for the next view
@@ -69,7 +69,7 @@ class Flush(Layer):
 
     def _hand_up(self, run: Run) -> None:
         assert run.origin is not None
-        if run.first == self.marks.get(run.origin, 1):  # what an ordering layer above drops as repeated moves nothing
+        if run.first == self.marks.get(run.origin, 1):  # a run that the layer above drops as repeated moves nothing
             self.marks[run.origin] = run.next
         self.above.append(run)
 
@@ -88,7 +88,7 @@ class Flush(Layer):
         elif isinstance(event, NewView):
             self._install(event)
         elif isinstance(event, Excluded):
-            self._hand_up_rest(event.cut)  # a leaver has fetched to it too; what an excluded member got is in order
+            self._hand_up_rest(event.cut)  # a leaver has fetched to it too; the runs of an excluded member are in order
             self.above.append(event)
         else:
             self.above.append(event)
@@ -139,8 +139,8 @@ class Flush(Layer):
         self.below += waiting
 
     def _hand_up_rest(self, cut: Positions | None) -> None:
-        """Hand up what was withheld, to the cut if one is known: runs beyond it were fetched for a higher ballot, whose
-        view was not installed."""
+        """Hand up the withheld runs, to the cut if one is known: runs beyond the cut were fetched for a higher ballot,
+        whose view was not installed."""
         withheld, self.withheld = self.withheld, []
         if withheld:
             self.env.count("runs withheld", len(withheld))

@@ -34,7 +34,7 @@ class PiecesHere(msgspec.Struct, array_like=True, tag=96):
 
 
 class Outgoing:
-    """What goes to one destination: a large run, of which pieces are on their way, and the runs behind it."""
+    """The queue to one destination: a large run, of which pieces are under way, and the runs behind it."""
 
     __slots__ = ("arrived", "behind", "pieces", "run", "sent")
 
@@ -241,7 +241,7 @@ class Fragmentation(Layer):
             self._go_on(None)
 
     def _give_up(self, dest: Address, numbers: range) -> None:
-        """Report to the application what `dest` will not get: `numbers`, and all that waits here."""
+        """Report the messages that `dest` will not get to the application: `numbers`, and all that are queued here."""
         box = self.outgoing.pop(dest, None)
         if box is not None:
             held = [box.run, *box.behind]

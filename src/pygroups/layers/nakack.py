@@ -121,7 +121,7 @@ class Nakack(Layer):
     def on_highest_seq(self, head: HighestSeq, run: Run) -> None:
         self.streams.announced(head.view, run.src, head.next, run)
 
-    # -- what the layers above ask and tell
+    # -- requests and reports of the layers above
 
     def down_event(self, event: Event) -> None:
         if isinstance(event, Stability):

@@ -52,7 +52,7 @@ class Early:
         self.sizes: dict[Address, int] = {}  # their bytes
         self.count = 0
         self.bytes = 0
-        self.refused: dict[Address, None] = {}  # senders of whom something was refused, and so all that came later
+        self.refused: dict[Address, None] = {}  # senders with a refused run: all their later runs are refused too
 
     def keep(self, run: Run) -> bool:
         """Keep `run` and return True, or refuse it and all later runs of its sender."""
@@ -86,13 +86,13 @@ class Sequencer(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.view: AgreedView | None = None
-        self.blocked = False  # the view is on its way out: whatever is ordered now would be lost with it
+        self.blocked = False  # the view is about to end: a run that is ordered now would be lost with the view
         # Own runs not yet delivered here, by first number and index, oldest first.
         self.forward_table: dict[tuple[int, int], Run] = {}
         self.received: Marks = {}  # per origin, also of former members, the next number not yet delivered
         self.pieces: dict[Address, int] = {}  # per origin, how many pieces of that message were delivered
         self.queued: dict[Address, tuple[int, int]] = {}  # at the coordinator: the last piece of each origin in a queue
-        self.queues: dict[Address, deque[Run]] = {}  # at the coordinator: what waits to be ordered, by origin
+        self.queues: dict[Address, deque[Run]] = {}  # at the coordinator: the runs that wait to be ordered, by origin
         self.early = self._no_early()
 
     # -- sending
@@ -146,7 +146,7 @@ class Sequencer(Layer):
         return True
 
     def end_turn(self) -> None:
-        """Order what came in this turn, one run of each origin in turn; own runs wait in the same queues."""
+        """Order the runs of this turn, one run of each origin in turn; own runs wait in the same queues."""
         if not self.queues or self.blocked:
             return
         me, waiting = self.env.me, list(self.queues.values())

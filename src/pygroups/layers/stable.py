@@ -1,10 +1,10 @@
 """STABLE: finds out which messages every member of a view has delivered, so that they can be forgotten, and which some
-member has, so that a lost last message is found.  It tells each origin how far its messages were delivered and
-consumed.
+member has, so that a lost last message is found.  STABLE reports to each origin how far its messages were delivered
+and consumed.
 
-Each member votes (_voter.py; when a vote leaves: _vote_clock.py), and the coordinator combines the votes.  A vote
-belongs to one view, and a later vote never says less than an earlier one.  So any votes of a view can be combined, and
-a lost vote costs one period.  Note: docs/layers/stable.md; seed 002.
+Each member votes (_voter.py; _vote_clock.py decides when a vote leaves), and the coordinator combines the votes.  A
+vote belongs to one view, and no number in a later vote is below that in an earlier vote.  So any votes of a view can be
+combined, and a lost vote costs one period.  Note: docs/layers/stable.md; seed 002.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from ._votes import StabilityMsg, Vote, Votes, Wanted, vectors
 
 
 class Stable(Voter):
-    """The coordinator's side, and what every member does with the result.  `suspend` and `resume` are the seed's; no
-    profile with a flush uses them."""
+    """The coordinator's side of STABLE, and the use of the result at every member.  `suspend` and `resume` are the
+    seed's; no profile with a flush uses them."""
 
     __slots__ = (
         "combine_at",
@@ -61,15 +61,15 @@ class Stable(Voter):
         self.view: ViewId | None = None
         self.suspended_until = 0
 
-        self.early: dict[Address, Vote] = {}  # of views that are not installed here yet
+        self.early: dict[Address, Vote] = {}  # votes of views that are not installed here yet
         self.votes = Votes(())
         self.to_combine = False  # a vote brought something new
-        self.hurry = False  # one of those since all were last told was urgent
+        self.hurry = False  # an urgent vote arrived since the last result was sent
         self.combine_at = NEVER
-        self.combined_at = 0  # when all were last told
-        self.ranked_at = 0  # when they were last told who is slowest
+        self.combined_at = 0  # when the last result was sent
+        self.ranked_at = 0  # when the slowest members were last reported
 
-    # -- what passes on its way up
+    # -- runs and events that pass
 
     def up(self, run: Run) -> None:
         if run.stream is not None:
@@ -97,7 +97,7 @@ class Stable(Voter):
             self._on_stable_wanted(event.below)
             return
         if isinstance(event, Gone):
-            self._stop()  # the top takes nothing any more: what comes in this turn was not delivered
+            self._stop()  # the top takes nothing any more: the runs of this turn are not delivered
         self.below.append(event)
 
     def end_turn(self) -> None:
@@ -147,8 +147,8 @@ class Stable(Voter):
             self.env.drop("too many votes of a later view")
 
     def _combine(self, again: bool) -> None:
-        """Tell all members how far all of them are, if that is news.  With `again`, when the own vote repeats an
-        earlier one, also tell which runs are known to exist, and tell again what some member may not have received."""
+        """Send the result of all votes to all members, if it is new.  With `again`, when the own vote repeats an
+        earlier one, also report the runs known to exist, and repeat results that some member may have missed."""
         if self.view is None or not self.votes.all_set():
             return
         last, now, config = self.last, self.env.now, self.env.config
@@ -174,7 +174,7 @@ class Stable(Voter):
         """Whether a sender waits for the message that would leave now."""
         return any(self.votes.all_have(self.members.index(sender), mark) for sender, mark in self.awaited.items())
 
-    # -- what the coordinator found
+    # -- the result of the coordinator
 
     def on_stability_msg(self, msg: StabilityMsg, src: Address) -> None:
         if msg.view != self.view:
@@ -225,7 +225,7 @@ class Stable(Voter):
         self.wake_at(self.suspended_until)
 
     def resume(self) -> None:
-        """End the suspension; the next vote says what was not said meanwhile."""
+        """End the suspension.  The next vote has the numbers that were not reported meanwhile."""
         self.suspended_until = 0
         self._to_vote(RESUMED)
 
@@ -264,7 +264,7 @@ class Stable(Voter):
         self.want_told, self.awaited = 0, {}
         mine = self.origins.get(self.env.me)
         if mine is not None and mine.next >= self.want:
-            self.want = 0  # what was sent before the view is stable with it
+            self.want = 0  # runs that were sent before the view are stable with it
         early, self.early = self.early, {}
         for voter, vote in early.items():
             self.on_vote(vote, voter)

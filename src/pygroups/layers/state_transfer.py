@@ -93,12 +93,12 @@ class StateTransfer(Layer):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        self.marks: Marks = {}  # per origin, the next number not yet handed up: what a state of now would hold
+        self.marks: Marks = {}  # per origin, the next number not yet handed up: a state of now ends there
         self.view: ViewId | None = None
         self.members: tuple[Address, ...] = ()
-        self.stateless: dict[Address, Waits] = {}  # the members without a state, and what each waits for
+        self.stateless: dict[Address, Waits] = {}  # the members without a state, with the wait of each
         self.standing: Standing = False  # of this member
-        self.done: dict[Address, None] = {}  # members that said they have one, perhaps before their view came here
+        self.done: dict[Address, None] = {}  # members that reported a state, perhaps before their view came here
         self.given: dict[tuple[Address, ViewId], int] = {}  # parts for a joiner so far
         self.held: dict[tuple[Address, ViewId], list[Run]] = {}  # parts for a joiner without the view yet
         self.begun: dict[Address, ViewId] = {}  # joiners that wait for parts of this member, and in which view
@@ -279,7 +279,7 @@ class StateTransfer(Layer):
         alone = me not in self.done and (found.begins == me or me in found.without)
         if alone or _which(self.stateless.get(me, before)) != _which(before):
             self.parts = 0
-            event = msgspec.structs.replace(event, starts=dict(self.marks), with_state=True)  # what was held is dropped
+            event = msgspec.structs.replace(event, starts=dict(self.marks), with_state=True)  # held runs are dropped
         joiners = tuple(joiner for joiner in self.stateless if self._provides(joiner, view.id))
         wanted = [StateWanted(view.id, joiners, dict(self.marks))] if joiners else []
         if alone:

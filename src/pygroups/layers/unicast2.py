@@ -1,7 +1,7 @@
 """UNICAST2: runs from one member to another arrive once, in order, without holes, for each connection.
 
-Works without a group and towards processes of no group.  The receiver acknowledges what it delivered and asks for what
-it misses; the sender repeats its last run until it is acknowledged.  Each connection has two lanes, so that control
+Works without a group and towards processes of no group.  The receiver acknowledges delivered runs and requests missing
+runs.  The sender retransmits its last run until it is acknowledged.  Each connection has two lanes, so that control
 never waits behind data.  The sending side is in _unicast_sending.py, the receiving side in _unicast_receiving.py; this
 layer hands each run and head to its side, and closes both.  Note: docs/layers/unicast2.md; seed 004.
 """
@@ -50,7 +50,7 @@ class Unicast2(Layer):
     def up(self, run: Run) -> None:
         head = run.head
         if run.dest is None or isinstance(head, Loose):
-            self.above.append(run)  # multicasts are not for this layer, whatever their head
+            self.above.append(run)  # no multicast is for this layer, even with a head of this layer
             return
         if isinstance(head, Data):
             self.receiving.on_data(head, run)
@@ -74,7 +74,7 @@ class Unicast2(Layer):
     # -- closing
 
     def forget(self, peer: Address) -> None:
-        """Close both connections with `peer`; a tombstone says for a time where the incoming one ended."""
+        """Close both connections with `peer`.  For a time a tombstone keeps the end of the incoming one."""
         unsent = self.sending.give_up(peer)
         self.receiving.forget(peer)
         self.peers.leave_alone(peer)

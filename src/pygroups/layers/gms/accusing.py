@@ -1,6 +1,6 @@
-"""Accusations: a member tells the whole view which members it suspects, and keeps what the others tell.
+"""Accusations: a member sends its suspicions to the whole view, and keeps the accusations of the others.
 
-Nobody is left out because of an accusation: see verification.py.  A leader that most members do not hear accuses
+No member is left out because of an accusation: see verification.py.  A leader that most members do not hear accuses
 itself, and so gives way to the next in rank.
 """
 
@@ -70,7 +70,7 @@ class Accusing:
     # -- hearing
 
     def on_accuse(self, src: Address, head: Accuse) -> dict[Address, Suspicion]:
-        """Keep what `src` tells; returns the members that it suspects newly, or newly with a proof."""
+        """Keep the accusations of `src`; returns the members that it suspects newly, or newly with a proof."""
         membership = self.membership
         if membership.view is None:
             self._before_the_first_view(src, head)

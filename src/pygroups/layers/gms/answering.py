@@ -35,7 +35,7 @@ class Answering:
     # -- answers
 
     def on_ready(self, src: Address, head: Ready) -> None:
-        """Say where this process is; to a view that it has left behind, say what happened."""
+        """Answer with the view of this process.  An asker in an earlier view gets the reply of elsewhere.py."""
         membership = self.membership
         mine = None if membership.view is None else membership.view.id
         if membership.knows(src):
@@ -49,7 +49,7 @@ class Answering:
             self.whereabouts.explain(src, head.view, asked=True)
 
     def on_collect(self, src: Address, head: Collect) -> bool:
-        """Stop, to say what is held; returns whether this member is newly bound to this ballot."""
+        """Stop the streams for a CollectAck; returns whether this member is newly bound to this ballot."""
         binding, view = self.binding, self.membership.view
         if view is None or head.view != view.id:
             self._speaks_of_another_view(src, head, head.view)
@@ -71,7 +71,7 @@ class Answering:
         self.whereabouts.explain(src, view, asked=True)
 
     def stopped(self, event: Bound) -> None:
-        """The layers above have stopped: answer what is held.  The record is written before the answer leaves."""
+        """The layers above have stopped: answer with positions.  The record is written before the answer leaves."""
         membership = self.membership
         if event.ballot != self.binding.ballot:
             return  # bound to a higher one meanwhile
@@ -145,8 +145,8 @@ class Answering:
         membership.wake_at(self.heard_at + self._patience())
 
     def _patience(self) -> int:
-        """How long a bound member waits: longer than its leader waits for an answer, longer by rank, and longer after
-        each complaint."""
+        """The time that a bound member waits: longer than its leader waits for an answer, longer by rank, and longer
+        after each complaint."""
         config = self.env.config
         longest = max(config.patience_max, 2 * config.flush_timeout)
         grown = min(2 * config.flush_timeout << min(self.complaints, 10), longest)

@@ -1,8 +1,8 @@
 """An attempt at a view change: from Ready to the decision, as a pure machine.
 
-`STEPS` is the whole course of an attempt: per stage and input the next stage, and what its leader does.  The picture in
-docs/layers/gms.md is drawn from it.  What is not in it is ignored: a late answer, or a lie.  view_change.py begins
-attempts, feeds them, and does what they say.
+`STEPS` is the whole course of an attempt: per stage and input the next stage, and the deed of its leader.  The picture
+in docs/layers/gms.md is drawn from this table.  An input without a row is ignored: a late answer, or a lie.
+view_change.py begins attempts, passes inputs to them, and carries out their deeds.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .heads import Accept, CollectAck, Fetches, Low, Proposal, Side
 
 
 class Stage(Enum):
-    """What an attempt waits for; the last five are its ends."""
+    """The answers that an attempt waits for; the last five are its ends."""
 
-    READY = "Ready"  # which members are there
-    COLLECT = "Collect"  # what they hold
-    PROPOSE = "Propose"  # that they hold everything up to the cut
+    READY = "Ready"  # members report that they are there
+    COLLECT = "Collect"  # members report the runs that they hold
+    PROPOSE = "Propose"  # members report that they hold everything up to the cut
     DECIDED = "decided"
     UNNEEDED = "not needed"
     FAILED = "failed"
@@ -35,7 +35,7 @@ ENDS: Final = (Stage.DECIDED, Stage.UNNEEDED, Stage.FAILED, Stage.GIVEN_UP, Stag
 
 
 class Input(Enum):
-    """What an attempt is told."""
+    """The events of an attempt."""
 
     WANTED = "the roll call ends, and a change is due"
     CALM = "the roll call ends, and no change is due"
@@ -52,7 +52,7 @@ class Input(Enum):
 
 
 class Deed(Enum):
-    """What the leader of an attempt does next."""
+    """The next action of an attempt's leader."""
 
     COLLECT = "send Collect"
     PROPOSE = "send Propose"
@@ -137,14 +137,14 @@ class Attempt:
         self.accepted: dict[Address, None] = {}
 
     def take(self, what: Input) -> Deed | None:
-        """Go on to the next stage; returns what to do, or None for an input that means nothing in this stage."""
+        """Go on to the next stage; returns the deed, or None for an input without a meaning in this stage."""
         step = STEPS.get((self.stage, what))
         if step is None:
             return None
         self.stage = step.stage
         return step.deed
 
-    # -- what its leader does
+    # -- actions of the leader
 
     def collects(self, ballot: Ballot, asked: Iterable[Address], now: int) -> None:
         """Collect is sent to `asked`, under `ballot`."""
@@ -174,7 +174,7 @@ class Attempt:
     # -- answers
 
     def on_collect_ack(self, src: Address, head: CollectAck, now: int) -> Deed | None:
-        """`src` is bound, and says what it holds."""
+        """`src` is bound, and reports the runs that it holds."""
         if self.stage is not Stage.COLLECT or head.ballot != self.ballot or src not in self.asked:
             return None
         self.answers[src], self.since = head, now
@@ -190,7 +190,7 @@ class Attempt:
         return self.take(Input.AGREED if decided else Input.ACCEPT)
 
     def on_fetches(self, src: Address, head: Fetches, now: int) -> Deed | None:
-        """`src` gets what it misses, and would get no more by another attempt."""
+        """`src` fetches its missing runs; another attempt would not help it."""
         if self.stage is not Stage.PROPOSE or head.ballot != self.ballot:
             return None
         if src not in self.asked or src in self.accepted:

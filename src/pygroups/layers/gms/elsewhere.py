@@ -1,8 +1,8 @@
-"""Processes in another view: what a member replies to a process that speaks of a view that is not its own.
+"""Processes in another view: the reply of a member to a process that names a view other than the member's own.
 
-The process may lack the installation of this view, which is given; have been left behind (Excluded); be in a view that
-this member is on its way to (Stuck: give me the installation); or be in a view of its own (Elsewhere).  `REPLIES` is
-the whole decision.
+The process may lack the installation of this view, and gets it.  The others may have gone on without the process
+(Excluded).  The process may be in a view that this member has accepted and lacks (Stuck: this member asks for the
+installation).  Or the process is in a view of its own (Elsewhere).  `REPLIES` is the whole decision.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pygroups.core.view import AgreedView, Ballot, ViewId
 from .heads import Elsewhere, Excluded, Install, Stuck
 from .membership import Membership
 
-PAST_MAX = 256  # earlier views that are remembered, to explain to stale members what happened
+PAST_MAX = 256  # earlier views that are remembered, for the replies to stale members
 FORMER_MAX = 4_096  # former members of which the last view is remembered, however long ago it was
 
 
 class Theirs(Enum):
-    """The view that the other process speaks of, as this member sees it."""
+    """The view that the other process names, as this member sees it."""
 
     SAME = "this view"
     NONE = "none yet: it joins"
@@ -33,7 +33,7 @@ class Theirs(Enum):
 
 
 class Reply(Enum):
-    """What the other process is told."""
+    """The reply to the other process."""
 
     NOTHING = "nothing"
     INSTALL = "the installation of this view"
@@ -85,7 +85,7 @@ def cannot_follow(view: AgreedView, id: ViewId) -> bool:
 
 
 class Whereabouts:
-    """What this member knows of earlier views, and the installation of its own."""
+    """The earlier views that this member knows, and the installation of its present view."""
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
@@ -93,7 +93,7 @@ class Whereabouts:
         self.past: dict[ViewId, None] = {}  # views this member was in
         self.last_view_of: dict[Address, ViewId] = {}  # the last view that a former member shared with this one
 
-    # -- what changes it
+    # -- changes
 
     def entered(self, old: AgreedView | None, view: AgreedView) -> None:
         """`view` follows `old` here."""
@@ -110,11 +110,11 @@ class Whereabouts:
             del self.last_view_of[next(iter(self.last_view_of))]
 
     def starts_are(self, marks: Marks) -> None:
-        """Where each origin starts for a joiner is known only when the view is installed here."""
+        """Add the start of each origin for joiners, which is known only when the view is installed here."""
         if self.kept is not None:
             self.kept = Install(self.kept.proposal, marks)
 
-    # -- what is asked
+    # -- questions
 
     def was_here(self, theirs: ViewId | None) -> bool:
         """Whether this member has left the view `theirs` behind.  So has each member of this view; None: it has joined
@@ -122,7 +122,7 @@ class Whereabouts:
         return theirs is None or theirs in self.past
 
     def explain(self, member: Address, theirs: ViewId | None, *, asked: bool) -> None:
-        """`member` speaks of the view `theirs`; None: it has none yet.  Say what happened, if this member knows."""
+        """Reply to `member`, which names the view `theirs`, or None if it has no view yet.  See `REPLIES`."""
         if self.membership.view is not None:
             is_member = self.membership.knows(member)
             answer = reply(
@@ -131,14 +131,14 @@ class Whereabouts:
             self._send(member, theirs, answer)
 
     def give_installation(self, member: Address, theirs: ViewId | None) -> bool:
-        """Give the installation of this view to a member of it that lacks it; False if that is not what it lacks."""
+        """Send the installation of this view to `member` if it lacks this installation; returns whether it does."""
         lacks = self._holds_for(member, theirs)
         if lacks:
             self._send(member, theirs, Reply.INSTALL_AND_STARTS if theirs is None else Reply.INSTALL)
         return lacks
 
     def _seen(self, member: Address, theirs: ViewId | None) -> Theirs:
-        """The first that is true."""
+        """The first entry of `Theirs` that is true."""
         view = self.membership.current
         is_last_shared = member not in view.members and self.last_view_of.get(member) == theirs
         if theirs is None:
@@ -152,7 +152,7 @@ class Whereabouts:
         return Theirs.NEVER if cannot_follow(view, theirs) else Theirs.UNKNOWN
 
     def _holds_for(self, member: Address, theirs: ViewId | None) -> bool:
-        """Whether the installation of this view is kept here, and is what `member` lacks."""
+        """Whether `member` lacks the installation of this view, and this member has kept it."""
         kept = self.kept
         if kept is None or not self.membership.knows(member):
             return False

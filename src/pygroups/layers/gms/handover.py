@@ -1,7 +1,7 @@
 """Handover: a decided view on its way to all of its members, first those that go on, then the joiners.
 
-A joiner that was told first could be the only process that knows the view.  A member that comes to lead a view, and
-does not know that all members have it, hands it over again; a member that has it already only acknowledges it.
+A joiner that got the view first could be the only process that knows the view.  A new leader of a view that does not
+know that all members have the view hands it over again.  A member that has the view already only acknowledges it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Handover:
         self.proposal = proposal
         self.patience = patience
         self.acked: dict[Address, None] = {}
-        self.welcomed = False  # the joiners were told
+        self.welcomed = False  # the joiners were sent the view
         self.overdue = False  # some members that go on took too long to acknowledge, and are not waited for
         self.since = self.env.now  # when the last acknowledgement came
 
@@ -43,7 +43,7 @@ class Handover:
         self.membership.tell_others(self.proposal.going_on, Install(self.proposal, None))
 
     def go_on(self) -> bool:
-        """Do what can be done now.  Returns True when this member has nothing more to do for this view."""
+        """Take every step that is possible now.  Returns True when this member's part in the handover is over."""
         membership, whereabouts = self.membership, self.whereabouts
         if self._is_waited_for():
             return False
@@ -55,7 +55,7 @@ class Handover:
             return True
         kept, members = whereabouts.kept, membership.view.members
         if kept is None:
-            return True  # another member has handed it over to all, and said so
+            return True  # another member reports that it has handed the view over to all
         if not self.welcomed:
             self.welcomed = True
             assert kept.starts is not None

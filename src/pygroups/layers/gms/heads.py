@@ -61,7 +61,7 @@ class ReadyRsp(msgspec.Struct, array_like=True, tag=34):
 
 
 class Collect(msgspec.Struct, array_like=True, tag=35):
-    """Leader to the members that go on or leave: stop, and say what you hold.  The answer binds its sender."""
+    """Leader to the members that go on or leave: stop, and report the held runs.  The answer binds its sender."""
 
     ballot: Ballot
     view: ViewId
@@ -88,7 +88,7 @@ class Side(msgspec.Struct, array_like=True):
 
     old: ViewId
     members: Members  # that go on from it, in its order
-    cut: StreamPositions  # per stream of the earlier view, the end of what all of them hand up
+    cut: StreamPositions  # per stream of the earlier view, the end of the runs that all of them hand up
     holders: Annotated[dict[Address, Address], Meta(max_length=MEMBERS_MAX)]  # per stream, one that holds the cut
 
 

@@ -13,7 +13,7 @@ ASK_MAX = 3  # members that a joiner asks at once
 
 
 class Joining:
-    """What a process does while it is a joiner."""
+    """The search of a joiner for a group: it finds members, asks them to join, or founds the group."""
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership

@@ -1,25 +1,25 @@
 """GMS: the members of the group.  Joins, leaves and crashes go through one view change: see docs/layers/gms.md.
 
-This file is the layer: what comes in goes to the part that answers it, and what was decided is installed.  Each part
-uses only those before it:
+This file is the layer: it passes each message to the part that answers it, and installs the decided view.  Each part
+uses only the parts before it:
 
-suspicion.py      how each member is suspected
-heads.py          what goes on the wire
+suspicion.py      the suspicions of each member
+heads.py          the messages on the wire
 decide.py         the decisions, as pure functions
 membership.py     the view, its leader, and the ballot to which this member is bound
 joining.py        how a process comes into a group, or founds one
-accusing.py       the others are told which members this one suspects
-elsewhere.py      a process in another view is told where it belongs
-answering.py      what a member answers to an attempt
+accusing.py       the other members learn which members this one suspects
+elsewhere.py      a process in another view learns where it belongs
+answering.py      a member's answers to an attempt
 answer_times.py   how long each member takes to answer
 admission.py      joiners, leavers and contested names that wait
-requests.py       what a member asks of the leader: to join, to leave, to make another view
-roll_call.py      Ready: which members are there
-verification.py   what members say about each other is checked
+requests.py       a member's requests to the leader: to join, to leave, to make another view
+roll_call.py      Ready: the members that are there
+verification.py   suspicions of other members are checked
 attempt.py        an attempt at a view change, from Ready to the decision: a table
 view_change.py    attempts begin, are carried out, and end
 handover.py       a decided view on its way to all of its members
-leading.py        what the leader does next
+leading.py        the next action of the leader
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Gms(Membership):
         self.leading = Leading(self, self.whereabouts, self.accusing, self.answering)
         self.requests = Requests(self, self.whereabouts, self.leading.admission)
 
-    # -- what comes in
+    # -- input
 
     def up(self, run: Run) -> None:
         head: Any = run.head
@@ -146,7 +146,7 @@ class Gms(Membership):
         self._work()
 
     def _work(self) -> None:
-        """What the leader in this member has to do; then what it told itself, until nothing is left."""
+        """Do the work of a leader, then handle this member's messages to itself, until no message is left."""
         while self.phase is Phase.MEMBER:
             self.leading.work()
             if not self.inbox:
@@ -242,7 +242,7 @@ class Gms(Membership):
         self.highest = max(self.highest, view.id.number)
         self.binding.ends()
         self.answering.installed()
-        # What was still to be stopped and fetched for was the old view.
+        # Stops and fetches that have not gone up yet concern the old view.
         self.above = [item for item in self.above if not isinstance(item, events.FetchTo | events.Stop)]
         self.suspicions.keep(view.members)
         self.requests.installed()
@@ -274,7 +274,7 @@ class Gms(Membership):
             self.requests.ask_the_leader()
 
     def gauges(self) -> dict[str, int]:
-        """What waits: a bound member, joiners and leavers, an attempt."""
+        """The open work: a bound member, joiners and leavers, an attempt."""
         if self.phase is Phase.GONE:
             return {}
         admission = self.leading.admission

@@ -41,7 +41,7 @@ class Leading:
         self.handover: Handover | None = None
         self.told: ViewId | None = None  # the view that this member decided and sent to all members that go on
 
-    # -- what is to do
+    # -- open work
 
     def work(self) -> None:
         """Go on with the work under way, or begin the work that is due.  Called after each event."""
@@ -71,13 +71,13 @@ class Leading:
     # -- the view that was decided last
 
     def _hand_over_anew(self, leads: bool) -> None:
-        """A member that comes to lead, and does not know that all members have the view, hands it over again."""
+        """A new leader that does not know that all members have the view hands the view over again."""
         kept = self.whereabouts.kept
         if leads and self.handover is None and kept is not None and kept.starts is not None:
             self.handover = self._new_handover(kept.proposal)
             if self.told != self.membership.current.id:
                 self.env.count("view handed on")
-                self.handover.tell_old_members()  # the leader before may have told only some members
+                self.handover.tell_old_members()  # the leader before may have reached only some members
 
     def _hands_over_another_view(self) -> bool:
         """Go on with the handover.  Returns whether it is of a view without this member, which then only waits."""

@@ -20,7 +20,7 @@ from .suspicion import Suspicions
 
 
 class Phase(Enum):
-    """Where a process stands on its way through a group."""
+    """The phase of a process in its group, from new to gone."""
 
     NEW = "new"
     JOINING = "joining"
@@ -29,12 +29,12 @@ class Phase(Enum):
 
 
 class Binding:
-    """What this member's answers to attempts oblige it to, in one view."""
+    """The obligations of this member from its answers to attempts, in one view."""
 
     def __init__(self, env: Env) -> None:
         self.env = env
-        self.ballot: Ballot | None = None  # of the Collect that it answered: it never resumes its view
-        self.held: events.Positions = {}  # what it answered
+        self.ballot: Ballot | None = None  # of the Collect that this member answered: it never resumes its view
+        self.held: events.Positions = {}  # the positions in that answer
         self.proposal: Proposal | None = None  # being fetched, or accepted
         self.accepted: dict[Address, Ballot] = {}  # the last ballot of each leader up to whose cut all is held here
 
@@ -70,7 +70,7 @@ class Binding:
 
 
 class Membership(Layer):
-    """What this process is in its group, and how its parts speak to other members."""
+    """The standing of this process in its group, and the messages of its parts to other members."""
 
     __slots__ = (
         "binding",
@@ -90,12 +90,12 @@ class Membership(Layer):
         self.phase = Phase.NEW
         self.view: AgreedView | None = None
         self.primary = True  # a hint, see View.primary of the channel
-        self.standing: Standing = True  # to the group's state; told by state_transfer, where there is one
+        self.standing: Standing = True  # to the group's state; state_transfer sets it, in a stack with that layer
         self.leaving = False
         self.highest = 0  # of all ballots and views heard of
         self.binding = Binding(env)
         self.suspicions = Suspicions()
-        self.inbox: list[tuple[Address, object]] = []  # what this member tells itself, and what has waited for a view
+        self.inbox: list[tuple[Address, object]] = []  # messages to itself, and messages that waited for a view
         self.later: dict[tuple[Address, type], object] = {}  # of a view that is decided and not installed here yet
 
     @property

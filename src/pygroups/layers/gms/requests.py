@@ -40,7 +40,7 @@ class Requests:
         self.ask_the_leader()
 
     def ask_the_leader(self) -> None:
-        """Ask the leader again for what this member wants: when another member may lead, and in each view."""
+        """Repeat this member's requests to the leader: when another member may lead, and in each view."""
         membership, me = self.membership, self.env.me
         if membership.phase is not Phase.MEMBER or not (membership.leaving or self.view_wanted):
             return

@@ -88,7 +88,7 @@ class RollCall:
         return [m for m in self.members if m not in self.answers and m not in self.suspicions]
 
     def _patience(self, missing: list[Address]) -> int:
-        """How long to wait for answers: short while a member is suspected here, longer while only others suspect one.
+        """The time to wait for answers: short while a member is suspected here, longer while only others suspect one.
         If no fault is known, two rounds take as long as silence takes to be noticed.  Slow members get more time."""
         config = self.env.config
         if self.hurries:

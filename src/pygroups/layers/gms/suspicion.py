@@ -1,12 +1,12 @@
-"""Suspicions: how each member is suspected, and what the members say about each other.
+"""Suspicions: the reasons to suspect each member, and the accusations of members against each other.
 
 | a member is suspected because | taken back by |
 |---|---|
 | nothing is heard of it (SILENT), or its process is proven to have ended (ENDED) | it is heard again |
-| it left two Ready in a row unanswered, whatever else is heard of it | it answers a Ready |
+| it left two Ready in a row unanswered, even if other messages arrive from it | it answers a Ready |
 | it and another member cannot reach each other (`apart`) | it answers a Ready; judged anew after that |
 | it is in another view for good (ELSEWHERE) | nothing |
-| it leads, and says of itself that most do not hear it (UNHEARD) | it says so no more |
+| it leads, and reports of itself that most do not hear it (UNHEARD) | it reports this no more |
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ UNANSWERED_MAX = 2  # Ready in a row that a member may leave unanswered before i
 
 
 class Suspicion(Enum):
-    """How a member is suspected.  The numbers go on the wire."""
+    """The reason to suspect a member.  The numbers go on the wire."""
 
     SILENT = 0  # nothing is heard of it
     ENDED = 1  # its process has ended: there is a proof, which may be wrong
     ELSEWHERE = 2  # it is in another view, and never comes back into this one
-    UNHEARD = 3  # said by a leader of itself: most members do not hear it
+    UNHEARD = 3  # a leader reports of itself: most members do not hear it
 
 
-OVER = (Suspicion.ENDED, Suspicion.ELSEWHERE)  # it never asks for anything of this view any more
+OVER = (Suspicion.ENDED, Suspicion.ELSEWHERE)  # the member never asks for anything of this view any more
 
 
 class Suspicions(Container[Address]):
-    """What is known of the members of one view; `member in suspicions` says that a leader does not wait for it."""
+    """The suspicions in one view; `member in suspicions` means that a leader does not wait for that member."""
 
     def __init__(self) -> None:
         self.known: dict[Address, Suspicion] = {}  # by this member's own evidence
         self.unanswered: dict[Address, int] = {}  # how many Ready in a row each member left unanswered
-        self.apart: dict[Address, None] = {}  # left out because it and another member cannot reach each other
-        self.accusations: dict[Address, dict[Address, Suspicion]] = {}  # whom each member suspects, and how
+        self.apart: dict[Address, None] = {}  # left out because the member and another one cannot reach each other
+        self.accusations: dict[Address, dict[Address, Suspicion]] = {}  # per member, its suspicions
 
-    # -- what is asked
+    # -- questions
 
     def __contains__(self, member: object) -> bool:
         assert isinstance(member, Address)
@@ -49,11 +49,11 @@ class Suspicions(Container[Address]):
         return unanswering or gives_way or member in self.known or member in self.apart
 
     def is_over(self, member: Address) -> bool:
-        """Whether it never asks for the installation of this view any more, and its name is free for another life."""
+        """Whether `member` never asks for the installation of this view any more, so its name is free."""
         return self.known.get(member) in OVER
 
     def is_unconfirmed(self, member: Address) -> bool:
-        """Whether it has ended by this member's evidence alone: no other member suspects it."""
+        """Whether `member` has ended by this member's evidence alone: no other member suspects it."""
         ended = self.known.get(member) is Suspicion.ENDED
         return ended and not any(member in accused for accused in self.accusations.values())
 
@@ -64,20 +64,22 @@ class Suspicions(Container[Address]):
         return 2 * len(deaf) > len(here)
 
     def own(self, members: Container[Address]) -> dict[Address, Suspicion]:
-        """Which of these members this member suspects by its own evidence, for the others to hear.  That a member is
-        elsewhere is no news to them: it tells them itself.  What is known of a process outside the view concerns joins
-        only."""
+        """The suspicions by this member's own evidence, among `members`, for an accusation.
+
+        A member that is elsewhere is left out, because it informs the others itself.  A suspicion of a process outside
+        the view concerns joins only.
+        """
         return {m: how for m, how in self.known.items() if m in members and how is not Suspicion.ELSEWHERE}
 
     def pairs(self, members: Iterable[Address]) -> Iterator[tuple[Address, Address]]:
-        """Pairs of these of which at least one suspects the other."""
+        """Pairs of members of which at least one suspects the other."""
         order = [member for member in members if member not in self]
         for index, one in enumerate(order):
             for other in order[index + 1 :]:
                 if other in self.accusations.get(one, ()) or one in self.accusations.get(other, ()):
                     yield one, other
 
-    # -- what changes it
+    # -- changes
 
     def suspect(self, member: Address, how: Suspicion) -> None:
         """SILENT or ENDED: a proof is not forgotten because the member is silent, too."""
@@ -85,7 +87,7 @@ class Suspicions(Container[Address]):
             self.known[member] = how
 
     def elsewhere(self, member: Address) -> None:
-        """It is in another view for good."""
+        """`member` is in another view for good."""
         self.known[member] = Suspicion.ELSEWHERE
 
     def gives_way(self, me: Address) -> None:
@@ -98,13 +100,13 @@ class Suspicions(Container[Address]):
             self.known.pop(member, None)
 
     def answered(self, member: Address) -> None:
-        """It answered a Ready."""
+        """`member` answered a Ready."""
         self.heard(member)
         self.unanswered.pop(member, None)
         self.apart.pop(member, None)
 
     def left_unanswered(self, member: Address, times: int = 1) -> None:
-        """It left so many Ready unanswered."""
+        """`member` left so many Ready unanswered."""
         self.unanswered[member] = self.unanswered.get(member, 0) + times
 
     def accuse(self, accuser: Address, accused: Mapping[Address, Suspicion]) -> dict[Address, Suspicion]:
@@ -116,6 +118,6 @@ class Suspicions(Container[Address]):
         return {m: how for m, how in accused.items() if m not in before or (how is ended and before[m] is not ended)}
 
     def keep(self, members: Container[Address]) -> None:
-        """A new view: forget those that are not in it, and what members said or left unanswered in the old one."""
+        """A new view: forget former members, and the accusations and unanswered Ready of the old view."""
         self.known = {m: how for m, how in self.known.items() if m in members and how is not Suspicion.UNHEARD}
         self.unanswered, self.apart, self.accusations = {}, {}, {}

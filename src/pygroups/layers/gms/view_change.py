@@ -1,6 +1,6 @@
 """A view change at the leader: attempts begin, are carried out, and end.
 
-attempt.py says in which order Ready, Collect, Propose and Install follow.  Here are the messages, timers and pauses.
+attempt.py has the order of Ready, Collect, Propose and Install.  This file has the messages, timers and pauses.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ViewChange:
     # -- it goes on
 
     def go_on(self, *, leads: bool) -> None:
-        """Check whether the attempt can go on, or has to end.  `leads` says whether this member still leads."""
+        """Check whether the attempt can go on, or has to end.  `leads` is True while this member still leads."""
         attempt = self.attempt
         assert attempt is not None
         if not leads:
@@ -81,7 +81,7 @@ class ViewChange:
             self.membership.wake_at(attempt.since + self.patience(attempt.asked))
 
     def patience(self, members: Iterable[Address]) -> int:
-        """How long, in microseconds, a stage waits for answers of `members`: longer after each late attempt."""
+        """The time, in microseconds, that a stage waits for answers of `members`: longer after each late attempt."""
         config = self.env.config
         grown = config.flush_timeout << min(self.late, 10)
         return max(config.flush_timeout, min(max(grown, self.asker.times.patience(members)), config.patience_max))

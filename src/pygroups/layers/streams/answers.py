@@ -36,12 +36,12 @@ class Answers:
         self.waiting[asker, head] = None
 
     def arrived(self, asker: Address, heads: Iterable[object]) -> None:
-        """`asker` has these answers.  What it asks for again it lacks again."""
+        """`asker` has these answers.  It lacks a run again if it requests the run again."""
         for head in heads:
             self.waiting.pop((asker, head), None)
 
     def answer(self, name: Address, stream: Stream, ranges: Ranges, asker: Address) -> None:
-        """Send `asker` what is held here of these ranges of the stream `name`, early runs included."""
+        """Send `asker` the runs of these ranges of the stream `name` that are held here, early runs included."""
         env = self.layer.env
         floor, end = stream.low, stream.next + env.config.nakack_early_max
         for low, high in ranges:

@@ -1,4 +1,4 @@
-"""Asking for what is missing in the streams of a view: when a hole is asked for, which member is asked, how often.
+"""Requests for missing runs in the streams of a view: the time of a request, the member that is asked, the repeats.
 
 Note: docs/layers/streams.md.
 """
@@ -61,7 +61,7 @@ class HoleRequests:
         self.layer.wake_at(stream.check_at)
 
     def ask_for_holes(self, name: Address, stream: Stream, low: int) -> None:
-        """Ask one member for what is missing from number `low` on."""
+        """Ask one member for the missing runs from number `low` on."""
         env = self.layer.env
         ranges = stream.to_ask_for(low, env.config)
         if stream.fetch is not None:

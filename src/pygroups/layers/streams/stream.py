@@ -16,14 +16,14 @@ UNLIMITED: Final = 1 << 62  # above every seq
 
 
 class Stream(Window):
-    """The window of one stream, and what this member has asked for of it."""
+    """The window of one stream, and the requests of this member for its runs."""
 
     __slots__ = ("again_at", "asked", "check_at", "fetch", "horizon", "limit", "pause", "progressed", "ripe", "tries")
 
     def __init__(self) -> None:
         super().__init__()
         self.limit = UNLIMITED  # runs from here on are not taken: the view is about to end
-        self.fetch: Fetch | None = None  # what the flush wants of this stream
+        self.fetch: Fetch | None = None  # the runs that the flush wants of this stream
         self.ripe = 0  # holes below are older than a period: the runs missing there were lost
         self.horizon = 0  # holes below existed at the last check
         self.asked = 0  # holes below were asked for
@@ -47,7 +47,7 @@ class Stream(Window):
         self.limit, self.fetch, self.check_at = self.next, None, NEVER
 
     def begin_fetch(self, fetch: Fetch, *, stopped: bool, period: int) -> None:
-        """Want the runs below `fetch.high`, in place of what the flush wanted before."""
+        """Want the runs below `fetch.high`, in place of the runs that the flush wanted before."""
         self.fetch, self.asked = fetch, 0
         self.anew(period)
         self.hear_of(fetch.high)
@@ -73,7 +73,7 @@ class Stream(Window):
         return self.next if now >= self.again_at else self.asked
 
     def to_ask_for(self, low: int, config: Config) -> list[tuple[int, int]]:
-        """What is missing from `low` on, as far as one request may name it: all of a fetch, else only old holes."""
+        """The missing ranges from `low` on, as many as one request may name: all of a fetch, else only old holes."""
         if self.fetch is not None:
             return self.missing(low, self.fetch.high, UNLIMITED, XMIT_RANGES_MAX)
         high = min(self.ripe, self.limit, self.next + config.nakack_early_max)

@@ -1,5 +1,5 @@
 """The numbered streams of one view at one member: runs are taken in any order and handed up in order, once, without
-holes; the flush stops the streams and fetches what is missing to the cut.
+holes; the flush stops the streams and fetches the missing runs up to the cut.
 
 A layer that numbers multicasts holds one `ViewStreams` and brings the heads.  Note: docs/layers/streams.md.
 """
@@ -20,7 +20,7 @@ from .stream import Stream
 
 
 class ViewStreams:
-    """The streams of the view that is installed.  What they hand up and ask for is left in the layer's lists.
+    """The streams of the installed view.  Runs to hand up and requests to send go into the layer's lists.
 
     A stream is named by the member that multicasts in it.  Each run that is taken has the layer's head on it, as it
     was multicast; it is kept so, to be sent again, and handed up without that head, with its place.
@@ -32,7 +32,7 @@ class ViewStreams:
         self.layer = layer
         self.view: ViewId | None = None
         self.by_name: dict[Address, Stream] = {}
-        self.own = Stream()  # what this member multicasts, if it has a stream in the view
+        self.own = Stream()  # this member's multicasts, if it has a stream in the view
         self.stopped = False  # the view is about to end: only fetched runs are taken
         self.future: list[Run] = []  # of views that are not installed here yet, heads and all
         self.holes = HoleRequests(layer, request)
@@ -79,7 +79,7 @@ class ViewStreams:
     def find(self, view: ViewId, name: Address, run: Run) -> Stream | None:
         """The stream `name` of the view that is installed; otherwise `run` is kept for its view or dropped, and None.
 
-        `run` is what came and speaks of that stream of that view: a run of it, or any message about it.
+        `run` arrived and names that stream of that view: a run of the stream, or any message about the stream.
         """
         if view == self.view:
             stream = self.by_name.get(name)
@@ -104,7 +104,7 @@ class ViewStreams:
             self.layer.env.count("runs without payload")  # numbered, and nothing for the layers above
 
     def _advance(self, name: Address, stream: Stream) -> None:
-        """Hand up what lies in order now, and see to what is missing."""
+        """Hand up the runs that are in order now, and request the missing runs."""
         first = stream.next
         for seq, run in enumerate(stream.take(stream.limit), first):
             self._hand_up(name, seq, run)
@@ -119,10 +119,10 @@ class ViewStreams:
             self.holes.ask_for_holes(name, stream, stream.next)  # all that was asked for came: go on at once
         self.holes.watch(stream)
 
-    # -- what other members say
+    # -- reports of other members
 
     def announced(self, view: ViewId, name: Address, upper: int, run: Run) -> None:
-        """`run` says that every number of the stream `name` below `upper` was multicast, a period ago or longer."""
+        """`run` reports that every number of the stream `name` below `upper` was multicast, a period ago or longer."""
         stream = self.find(view, name, run)
         if stream is not None and upper > stream.seen and not self.stopped:
             stream.announced(upper)
@@ -140,7 +140,7 @@ class ViewStreams:
         else:
             self.layer.env.drop("request of no member")
 
-    # -- what the layers above ask and tell
+    # -- requests and reports of the layers above
 
     def held(self, query: HeldQuery) -> None:
         """Answer how far each stream is held without a hole, and how far runs of it are known to exist."""
@@ -149,7 +149,7 @@ class ViewStreams:
         self.layer.above.append(Held(query.asker, held, seen))
 
     def stability(self, event: Stability) -> None:
-        """Forget what every member has delivered; ask for what some member has and this one lacks."""
+        """Forget the runs that every member has delivered; request the runs that some member has and this one lacks."""
         if not self.by_name:
             return  # this member was excluded in the same turn
         for name, position in event.purge.items():
@@ -161,7 +161,7 @@ class ViewStreams:
                 self.holes.watch(stream)
 
     def fetch(self, event: Fetch) -> None:
-        """Get the runs up to a cut, at once, in place of what the flush wanted of this stream before."""
+        """Fetch the runs up to a cut, at once, in place of the runs that the flush wanted of this stream before."""
         stream = self.by_name.get(event.stream)
         if stream is None:
             return  # this member left in the same turn in which it was asked to fetch
@@ -174,7 +174,7 @@ class ViewStreams:
     # -- membership and time
 
     def stop(self) -> None:
-        """The view is about to end: this member answers for what it holds now, and takes only what it fetches."""
+        """The view is about to end: this member answers for the runs that it holds now, and takes only fetched runs."""
         self.stopped = True
         for stream in self.by_name.values():
             stream.stop()
@@ -206,7 +206,7 @@ class ViewStreams:
         return min([stream.check_at for stream in self.by_name.values()], default=NEVER)
 
     def gauges(self) -> dict[str, int]:
-        """What the streams hold, by name."""
+        """Counts of runs and fetches in the streams, by name of the gauge."""
         streams = self.by_name.values()
         return {
             "stored": sum(stream.held for stream in streams),
