@@ -1,1 +1,1 @@
-"""One schedule or many: played, judged, summed up, and made smaller when a promise was broken."""
+"""Play one schedule or many, judge and count the results, and minimize a schedule that breaks a promise."""

@@ -1,6 +1,7 @@
-"""What a batch of schedules has hit: the faults, the stages of view changes and states, and which counts must not be 0.
+"""The coverage of a batch of schedules: its faults, the stages of view changes and states, and the counts that must not
+be 0.
 
-A count that stays at 0 says that the seeds tried nothing of the kind, whatever else they proved.
+A count of 0 shows that the seeds did not test this case.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Final, NamedTuple
 from ..schedules import tearing
 from ..schedules.catalog import FAULTS
 
-SEEDS_MIN: Final = 300  # from so many schedules on, a zero among REQUIRED fails the command
-EMPTY_MAX: Final = 0.02  # a larger share of schedules that tested little fails it
+SEEDS_MIN: Final = 300  # number of schedules from which a zero among REQUIRED fails the command
+EMPTY_MAX: Final = 0.02  # a larger share of empty schedules fails the command
 
 
 # -- faults
@@ -56,11 +57,11 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "limits": ("starts",),
     "no-state": ("no state given",),
 }
-"""The counters of which one says that a fault happened; a fault that is not here counts under its own name."""
+"""The counters that show each fault, one of which suffices; a fault that is not listed counts under its own name."""
 
 
 def faults_missing(asked: tuple[str, ...], happened: Mapping[str, int]) -> list[str]:
-    """Of the faults that were asked for, those that never happened."""
+    """The requested faults that never happened."""
     return [fault for fault in asked if not any(happened.get(name) for name in SHOWN_BY.get(fault, (fault,)))]
 
 
@@ -108,32 +109,32 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
         "state lost with all who had it": "state lost",
     },
 }
-"""By layer, what can happen in it at a view change, in that order, and the counter that says so."""
+"""By layer, the stages of a view change in their order, each with its counter."""
 
 NEVER_WITH: Final[Mapping[str, str]] = {"multicasts kept for the next view": "Sequencer"}
-"""Stages that cannot be where a profile has this layer: SEQUENCER sends nothing down while it is stopped."""
+"""Stages that cannot happen in a profile with this layer: SEQUENCER sends nothing down while it is blocked."""
 
 
 def stages_hit(layers: tuple[str, ...], counts: Mapping[str, int]) -> dict[str, int]:
-    """How often each stage of these layers was hit, in the order of a view change."""
+    """How often each stage of these layers was reached, in the order of a view change."""
     stages = [stage for layer, those in STAGES.items() if layer in layers for stage in those.items()]
     return {stage: counts.get(counter, 0) for stage, counter in stages if NEVER_WITH.get(stage) not in layers}
 
 
-# -- what must not be 0
+# -- required counts
 
 
 class Required(NamedTuple):
-    """A count that a large batch has to have something in."""
+    """A count that must not be 0 in a large batch."""
 
     name: str
     count: Callable[[Mapping[str, int]], int]
-    faults: tuple[str, ...] = ()  # only if one of these was asked for
-    layer: str = ""  # only if the profile has this one
+    faults: tuple[str, ...] = ()  # required only if one of these was requested
+    layer: str = ""  # required only if the profile has this layer
 
 
 def retransmissions(counts: Mapping[str, int]) -> int:
-    """Runs that any layer sent again."""
+    """The number of runs that all layers retransmitted."""
     return sum(number for name, number in counts.items() if name.endswith("sent again"))
 
 
@@ -148,7 +149,7 @@ STOPPING: Final = (
     "pause",
     "long-pause",
     "halves",
-)  # what stops a member in the middle of a view change
+)  # faults that stop a member during a view change
 LOSING: Final = (
     *("crash", "restart", "isolate", "halves", "ring", "oneway", "pair", "tear", "flap", "break"),
     *("loss", "burst", "corrupt"),

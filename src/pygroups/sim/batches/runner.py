@@ -1,4 +1,4 @@
-"""Plays schedules and says what came of them: one seed, or many on all cores."""
+"""Plays schedules and reports the outcomes: one seed, or many on all cores."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ from ..world.story import Lines, Story
 from ..world.watch import Watch
 from ..world.world import World
 
-# A schedule with fewer messages, with one sender, or with less than this share of its messages delivered to anybody
+# A schedule with fewer messages, with one sender, or with less than this share of its messages delivered by any member,
 # tested little and is counted as empty.
 MESSAGES_MIN: Final = 200
 SENDERS_MIN: Final = 2
 HEARD_MIN: Final = 0.5
-STACK: Final = ("core", "layers", "gms", "wire")  # where the code of members lies
-TURN: Final = "turn.py"  # which hands what a member has left to the simulated world
-NETWORK: Final = "network: "  # before what happened to frames, among the drops
+STACK: Final = ("core", "layers", "gms", "wire")  # folders with the code of members
+TURN: Final = "turn.py"  # this file hands a member's output to the simulated world
+NETWORK: Final = "network: "  # prefix of the network's counters, among the drops
 NO_ROUTE: Final = "no route"
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """What came of one schedule."""
+    """The outcome of one schedule."""
 
     seed: int
     witness: Witness | None  # the promise that was broken
-    trace: str = ""  # where in the code a member fell, if that is what happened
-    now: int = 0  # when it ended, or was broken; microseconds of virtual time
+    trace: str = ""  # the traceback, if a member failed with an exception
+    now: int = 0  # time of the end or of the violation, in microseconds of virtual time
     counts: dict[str, int] = {}
-    faults: dict[str, int] = {}  # what of the counts the world did, and what the network did to frames
+    faults: dict[str, int] = {}  # counts of the world's faults and of the network's treatment of frames
     drops: dict[str, int] = {}  # by reason
-    facts: dict[str, int] = {}  # by promise, how many were judged: Judge.facts
+    facts: dict[str, int] = {}  # by promise, the number of judged facts: Judge.facts
 
     @property
     def empty(self) -> bool:
-        """Whether it held and tested little."""
+        """Whether the schedule broke no promise and tested little."""
         messages, heard = self.counts.get("messages", 0), self.counts.get("messages heard", 0)
         few = messages < MESSAGES_MIN or self.counts.get("senders", 0) < SENDERS_MIN
         return self.witness is None and (few or heard < HEARD_MIN * messages)
 
 
 class Totals(msgspec.Struct, kw_only=True):
-    """What came of many schedules."""
+    """The sums of many outcomes."""
 
     schedules: int = 0
     empty: int = 0
@@ -93,10 +93,10 @@ def play(
     story: Story | None = None,
     until: int | None = None,
 ) -> Outcome:
-    """Play `schedule` to its end, or `until` that time (microseconds), when nothing more is said of it.
+    """Play `schedule` to its end, or until the time `until` (microseconds); nothing is judged after that time.
 
-    `journals`: a folder for the members' journals, in seed-<n>/<name>@<incarnation>/.  `story` hears what happens, or
-    else `tell` hears it in lines.
+    `journals` is a folder for the members' journals, in seed-<n>/<name>@<incarnation>/.  The events go to `story`, or
+    else as lines to `tell`.
     """
     judge = judge or Judge(checks_of(schedule.profile))
     world = World(
@@ -116,7 +116,7 @@ def play(
         pass
     except Broken as broken:
         witness = broken.witness
-    except Exception as error:  # noqa: BLE001 (whatever a layer raises is a finding, told with its seed)
+    except Exception as error:  # noqa: BLE001 (an exception of a layer is a finding: the outcome reports it with its seed)
         witness, trace = _fallen(error), traceback.format_exc()
     if journals is not None:
         for member in world.lives.values():
@@ -126,7 +126,7 @@ def play(
 
 
 class _Stopped(Exception):
-    """The time until which a schedule was to be played is over."""
+    """The time is over until which a schedule should be played."""
 
 
 def _stop() -> None:
@@ -198,7 +198,7 @@ def play_seed(seed: int, wish: Wish, journals: Path | None = None) -> Outcome:
 
 
 def play_seeds(seeds: Iterable[int], wish: Wish, jobs: int, journals: Path | None = None) -> Iterator[Outcome]:
-    """The outcomes of `seeds`, in their order, from as many processes."""
+    """The outcomes of `seeds`, in their order, from `jobs` processes."""
     work = partial(play_seed, wish=wish, journals=journals)
     if jobs == 1:
         yield from map(work, seeds)
@@ -208,10 +208,11 @@ def play_seeds(seeds: Iterable[int], wish: Wish, jobs: int, journals: Path | Non
 
 
 def begin_worker() -> None:
-    """Set up a process that does nothing but play schedules.
+    """Set up a process that only plays schedules.
 
-    Ctrl-C reaches every process of a terminal; what it means is for the one that counts to say.
+    Ctrl-C reaches every process of a terminal; a worker ignores it, and the process that counts the outcomes handles
+    it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
-    gc.freeze()  # what was there before lives as long as the process
+    gc.freeze()  # existing objects live as long as the process

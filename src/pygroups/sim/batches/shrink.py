@@ -1,7 +1,8 @@
-"""A schedule that breaks a promise made smaller: what can be taken away without losing the failure goes.
+"""Minimize a schedule that breaks a promise: remove everything that the failure does not need.
 
-It goes from coarse to fine, since a small schedule is played faster: time, members, kinds of faults and weather first,
-then step by step.  What is left is made weaker and plainer, and all of it again until nothing more can be taken away.
+The shrinker goes from coarse to fine, because a small schedule is played faster.  It first reduces the time, the
+members, the kinds of faults and the weather, then removes single steps.  It makes the remaining steps weaker and
+plainer, and repeats all this until nothing more can be removed.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ Play = Callable[[Schedule, int | None], Outcome]  # plays a schedule until that 
 Simplify = Callable[[Schedule], Iterator[Schedule]]
 TRIES: Final = 3_000
 LIMIT_S: Final = 60.0
-LUCK: Final = 8  # so many other chances
-MANY: Final = 12  # steps that still stand after most could be dropped
-FEW: Final = 3  # members that people follow with ease
-HURRY: Final = 4  # what waits in vain is given this part of the time at first
+LUCK: Final = 8  # number of other random seeds
+MANY: Final = 12  # number of steps that counts as many
+FEW: Final = 3  # number of members that a reader follows easily
+HURRY: Final = 4  # a failure by timeout gets this fraction of its bound at first
 
 
 def alike(one: Witness, other: Witness) -> bool:
-    """Whether two witnesses tell of the same failure: the same promise, in the same words but for numbers and names."""
+    """Whether two witnesses show the same failure: the same promise and the same text, except for numbers and names."""
     return (one.promise, _words(one.detail)) == (other.promise, _words(other.detail))
 
 
@@ -44,9 +45,10 @@ def _words(detail: str) -> str:
 
 
 class Shrinker:
-    """Looks for the smallest schedule that breaks the promise that `schedule` breaks; UsageError if that breaks none.
+    """Searches for the smallest schedule that breaks the same promise as `schedule`.  Raises UsageError if `schedule`
+    breaks none.
 
-    At most so many `tries`, and about so many `seconds`.  `tell` hears how far it is.
+    The search plays at most `tries` schedules, and takes about `seconds` seconds.  `tell` receives its progress.
     """
 
     def __init__(
@@ -63,11 +65,11 @@ class Shrinker:
             raise UsageError(f"the schedule of seed {schedule.seed} breaks no promise: there is nothing to shrink")
         self.before = self.best = schedule
         self.tries = 0
-        self.done = False  # nothing more can be taken away
+        self.done = False  # nothing more can be removed
         self._witness = outcome.witness
         self._failed_at = outcome.now
-        self._sure = schedule, outcome.now  # the best of those that were given all of their bound
-        self._waits = outcome.now >= schedule.heal_at + schedule.bound  # for something that does not come
+        self._sure = schedule, outcome.now  # the best schedule that failed with its full bound
+        self._waits = outcome.now >= schedule.heal_at + schedule.bound  # whether the failure is a timeout
         self._hurry = HURRY if self._waits else 1
         self._stormy = False
         self._play = play
@@ -79,7 +81,7 @@ class Shrinker:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """The time since the start, in seconds."""
         return time.monotonic() - self._began
 
     @property
@@ -87,7 +89,7 @@ class Shrinker:
         return self.tries >= self._most or (self._limit is not None and self.seconds >= self._limit)
 
     def run(self) -> Schedule:
-        """Again and again, until nothing more can be taken away or the tries or the seconds are over."""
+        """Repeat all phases until nothing more can be removed, or the tries or the seconds are used up."""
         while True:
             before = self.best
             for phase in (self._coarsely, self._step_by_step, self._in_a_storm, self._finely):
@@ -100,17 +102,17 @@ class Shrinker:
 
     @property
     def small(self) -> Schedule:
-        """The smallest that fails for sure."""
+        """The smallest schedule that fails for sure."""
         return self.best if self._hurry == 1 else self._sure[0]
 
     def said(self) -> str:
-        """What came of it, in a sentence."""
+        """The result in a sentence."""
         more = "nothing more can be taken away" if self.done else "there may be more to take away"
         effort = f"{self.tries:,} tries and {self.seconds:.1f} seconds"
         return f"{size_of(self.small)}, of {size_of(self.before)}, after {effort}: {more}"
 
     def figures(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The result for programs."""
         return {
             "before": size_of(self.before)._asdict(),
             "after": size_of(self.small)._asdict(),
@@ -145,7 +147,7 @@ class Shrinker:
         self._once(simpler.sooner)
 
     def _in_a_storm(self) -> None:
-        """Where many steps were needed until the weather did harm, a few are enough in a worse one."""
+        """If the weather needed many steps to cause the failure, try worse weather with fewer steps."""
         if self._stormy or size_of(self.best).steps <= MANY:
             return
         self._stormy = True
@@ -154,8 +156,8 @@ class Shrinker:
             self._step_by_step()
 
     def _with_luck(self) -> bool:
-        """What is taken away also changes when things happen, and by that alone a failure may be missed: the same with
-        other chances.  Whether anything more could be taken away."""
+        """Try removals with other random seeds.  A removal also changes the times of events, and can hide the
+        failure by that alone.  Returns whether anything was removed."""
         before = self.best
         size = size_of(before)
         small = size.members <= FEW and size.steps <= MANY
@@ -179,9 +181,9 @@ class Shrinker:
         return True
 
     def _fails(self, candidate: Schedule, hurry: int) -> bool:
-        """Whether it does in the same way, given that part of the time in which everything has to happen."""
+        """Whether `candidate` fails in the same way with the bound divided by `hurry`."""
         played = msgspec.structs.replace(candidate, bound=candidate.bound // hurry)
-        until = None if self._waits else 2 * self._failed_at + 20 * SECOND  # what fails far later is no gain
+        until = None if self._waits else 2 * self._failed_at + 20 * SECOND  # a failure much later is no gain
         outcome = self._play(played, until)
         if outcome.witness is None or not alike(outcome.witness, self._witness):
             return False
@@ -189,8 +191,9 @@ class Shrinker:
         return True
 
     def _make_sure(self) -> None:
-        """What waits in vain is mostly seen long before its time is over, and given only a part of it.  But not for
-        sure: now and then the best one gets all of it."""
+        """Play the best schedule with its full bound.  A failure by timeout mostly shows long before the bound, so
+        the search uses a fraction of it.  If the best schedule does not fail with the full bound, return to the last
+        sure one."""
         if self._hurry == 1 or self.best == self._sure[0]:
             return
         if self._fails(self.best, 1):
@@ -200,28 +203,28 @@ class Shrinker:
             self._hurry //= 2
             self._known.clear()
 
-    # -- ways through
+    # -- search
 
     def _each(self, simplify: Simplify) -> None:
-        """What is simpler, until nothing of it still fails."""
+        """Take simpler schedules until none of them fails."""
         while self._once(simplify):
             pass
 
     def _once(self, simplify: Simplify) -> bool:
-        """The first of what is simpler that still fails; whether there is one."""
+        """Take the first simpler schedule that still fails; returns whether there is one."""
         return any(self._try(candidate) for candidate in simplify(self.best))
 
     def _cut_short(self) -> None:
         self._each(lambda schedule: simpler.shorter(schedule, self._failed_at))
 
     def _drop_kinds(self) -> None:
-        """All steps of one kind, but starts."""
+        """Remove all steps of one kind, for each kind except starts."""
         for kind in dict.fromkeys(type(action) for action in self.best.actions):
             if kind is not Start:
                 self._try(simpler.without(self.best, [one for one in self.best.actions if type(one) is kind]))
 
     def _drop(self, chosen: Callable[[Action], bool]) -> None:
-        """Of the chosen steps all, half, a quarter, ..., each one; the last ones first."""
+        """Remove all chosen steps, then halves, quarters and so on down to single steps, the last steps first."""
         size = sum(map(chosen, self.best.actions))
         while size:
             end = sum(map(chosen, self.best.actions))
@@ -232,13 +235,13 @@ class Shrinker:
             size //= 2
 
     def _weaken(self) -> None:
-        """Each of the steps, as far as it goes."""
+        """Weaken each step as far as possible."""
         for place in range(len(self.best.actions)):
             self._each(partial(simpler.milder, place=place))
 
 
 def _by_chance(simplify: Simplify, seed: int) -> Simplify:
-    """The same schedules with other chances."""
+    """The same schedules with another random seed."""
 
     def reseeded(schedule: Schedule) -> Iterator[Schedule]:
         return (simpler.changed(one, seed=seed) for one in simplify(schedule))

@@ -1,4 +1,4 @@
-"""Schedules that are a little simpler than another one: what the shrinker tries."""
+"""Schedules that are slightly simpler than a given one: the candidates of the shrinker."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..schedules.schedule import Habits, Schedule
 from ..schedules.steps import ROLES, Action, Cut, Ring, Send, Start
 from ..world.network import CALM
 
-SHARES: Final = ("loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt")  # of frames, in a weather
+SHARES: Final = ("loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt")  # the shares of frames in a weather
 WORST: Final = 0.2  # share of frames
 
 
 class Size(NamedTuple):
-    """How much there is to read in a schedule."""
+    """The size of a schedule for a reader."""
 
     members: int  # names
-    faults: int  # steps that are neither a start nor something that an application sends
+    faults: int  # steps that are neither starts nor sends
     steps: int
 
     def __str__(self) -> str:
@@ -32,32 +32,32 @@ class Size(NamedTuple):
 
 
 def size_of(schedule: Schedule) -> Size:
-    """How large `schedule` is."""
+    """The size of `schedule`."""
     return Size(len(schedule.names), sum(map(is_fault, schedule.actions)), len(schedule.actions))
 
 
 def is_fault(action: Action) -> bool:
-    """Whether it is something that goes wrong, or a member that leaves."""
+    """Whether `action` is a fault or a leave."""
     return not isinstance(action, Start | Send)
 
 
 def changed(schedule: Schedule, **changes: object) -> Schedule:
-    """`schedule` with some fields replaced, and the time that its limits and its weather allow everything to take."""
+    """`schedule` with some fields replaced, and with the bound that its new configuration and weather need."""
     made = msgspec.structs.replace(schedule, **changes)
     if schedule.bound != bound_of(schedule.config, schedule.weather):
-        return made  # somebody chose it
+        return made  # the bound was chosen by hand
     return msgspec.structs.replace(made, bound=bound_of(made.config, made.weather))
 
 
 def without(schedule: Schedule, dropped: Sequence[Action]) -> Schedule:
-    """`schedule` without these very actions."""
+    """`schedule` without these action objects."""
     gone = {id(action) for action in dropped}
     return changed(schedule, actions=tuple(action for action in schedule.actions if id(action) not in gone))
 
 
 def without_any(schedule: Schedule) -> Iterator[Schedule]:
-    """Without one of the names, or half of the steps but starts, a quarter, ..., one of them, faults first; or without
-    one kind of weather, or without what comes when all is quiet."""
+    """Remove one name, or half of the steps except starts, a quarter, and so on down to one step, faults first; or
+    one kind of weather, or the duties at the end."""
     if schedule.duties:
         yield changed(schedule, duties=False)
     yield from without_one(schedule)
@@ -75,7 +75,7 @@ def without_any(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def shorter(schedule: Schedule, failed_at: int) -> Iterator[Schedule]:
-    """What comes after the failure made no difference; what happens late may as well when everything heals."""
+    """Remove the steps after the failure, and heal earlier."""
     sooner = tuple(action for action in schedule.actions if action.at <= failed_at)
     if len(sooner) < len(schedule.actions) or failed_at < schedule.heal_at:
         yield changed(schedule, actions=sooner, heal_at=min(schedule.heal_at, failed_at + 1))
@@ -90,7 +90,7 @@ def _end(action: Action) -> int:
 
 
 def rounder(schedule: Schedule) -> Iterator[Schedule]:
-    """All times in hundreds of milliseconds, tens, or milliseconds."""
+    """Round all times to hundreds of milliseconds, tens, or milliseconds."""
     for unit in (100_000, 10_000, 1_000):
         rounded = [_rounded(action, unit) for action in schedule.actions]
         heal_at = -(-schedule.heal_at // unit) * unit
@@ -103,7 +103,7 @@ def _rounded(action: Action, unit: int) -> Action:
 
 
 def sooner(schedule: Schedule) -> Iterator[Schedule]:
-    """All of it as much earlier as it goes."""
+    """Move all steps to the earliest possible time."""
     first = min((action.at for action in schedule.actions), default=0)
     moved = tuple(msgspec.structs.replace(action, at=action.at - first) for action in schedule.actions)
     yield changed(schedule, actions=moved, heal_at=schedule.heal_at - first)
@@ -113,7 +113,7 @@ def sooner(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def without_one(schedule: Schedule) -> Iterator[Schedule]:
-    """Without one of the names; what it would send somebody else sends."""
+    """Remove one name; another member sends its messages."""
     if len(schedule.names) <= 2:
         return
     for name in reversed(schedule.names):
@@ -139,7 +139,7 @@ def _left_without(action: Action, name: str, heir: str) -> list[Action]:
 
 
 def one_for_another(schedule: Schedule) -> Iterator[Schedule]:
-    """What happens to one of the names happens to another one too, and the first is not there."""
+    """Move the steps of one name to another name, and remove the first."""
     if len(schedule.names) <= 2:
         return
     for name in reversed(schedule.names):
@@ -163,7 +163,7 @@ def _instead(schedule: Schedule, name: str, heir: str) -> Schedule:
 
 
 def without_bystanders(schedule: Schedule) -> Iterator[Schedule]:
-    """Without those that nothing happens to."""
+    """Remove the names that no step mentions."""
     meant: dict[str, None] = {}
     for action in schedule.actions:
         meant |= dict.fromkeys(_names(action))
@@ -173,7 +173,7 @@ def without_bystanders(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _names(action: Action) -> tuple[str, ...]:
-    """Whom an action means, by name."""
+    """The names that an action mentions."""
     if isinstance(action, Cut):
         return (*action.side, *(action.others or ()))
     if isinstance(action, Ring):
@@ -186,7 +186,7 @@ def _names(action: Action) -> tuple[str, ...]:
 
 
 def ordinary(schedule: Schedule) -> Iterator[Schedule]:
-    """No weather, no habits, no limits of its own: all of it, then each."""
+    """Use calm weather, default habits and default limits: all at once, then each alone."""
     calm = {"weather": CALM, "habits": dict.fromkeys(schedule.names, Habits()), "config": {}, "rejoin": False}
     yield changed(schedule, **calm)
     for name, plain in calm.items():
@@ -194,7 +194,7 @@ def ordinary(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def calmer(schedule: Schedule) -> Iterator[Schedule]:
-    """One kind of weather less."""
+    """Remove one kind of weather."""
     weather = schedule.weather
     yield changed(schedule, weather=CALM)
     for name in weather.__struct_fields__:
@@ -204,7 +204,7 @@ def calmer(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def stormier(schedule: Schedule) -> Iterator[Schedule]:
-    """Much more of what the weather does."""
+    """Increase the shares of the weather."""
     weather = schedule.weather
     worse = {name: min(WORST, 5 * getattr(weather, name)) for name in SHARES if 0 < getattr(weather, name) < WORST}
     if worse:
@@ -212,7 +212,7 @@ def stormier(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def plainer(schedule: Schedule) -> Iterator[Schedule]:
-    """One limit less that is not the usual one, or one process less that is not like the others."""
+    """Reset one limit, or the habits of one process, to the default."""
     if schedule.rejoin:
         yield changed(schedule, rejoin=False)
     for name in schedule.config:
@@ -225,7 +225,8 @@ def plainer(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _is_possible(config: dict[str, int]) -> bool:
-    """Whether these go together; with too few heartbeats in a time-out the living would look dead for ever."""
+    """Whether these settings are valid together.  With too few heartbeats within a timeout, running members would be
+    suspected forever."""
     try:
         made = Config(**config)
     except UsageError:
@@ -237,7 +238,7 @@ def _is_possible(config: dict[str, int]) -> bool:
 
 
 def all_sends_small(schedule: Schedule) -> Iterator[Schedule]:
-    """Every message is a small one, and alone; or at least one of both."""
+    """Make every message small and single, or at least one of both."""
     for less in ({"count": 1, "size": 20}, {"size": 20}, {"count": 1}):
         actions = tuple(
             msgspec.structs.replace(action, **less) if isinstance(action, Send) else action
@@ -247,7 +248,7 @@ def all_sends_small(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def sends_merged(schedule: Schedule) -> Iterator[Schedule]:
-    """Two things that one application sends, one after the other, are sent at once."""
+    """Merge two consecutive sends of one application."""
     sends = [action for action in schedule.actions if isinstance(action, Send)]
     for first, second in pairwise(sends):
         if (first.who, first.to) == (second.who, second.to):
@@ -257,7 +258,7 @@ def sends_merged(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def milder(schedule: Schedule, place: int) -> Iterator[Schedule]:
-    """The step at that place is weaker or shorter, or aimed at a name and not a role, or strikes at once."""
+    """Make the step at `place` weaker or shorter, or aim it at a name instead of a role, or let it happen at once."""
     action = schedule.actions[place]
     for changes in _weaker(action, schedule.names):
         weaker = msgspec.structs.replace(action, **changes)
@@ -288,7 +289,7 @@ _PLAIN: Final[dict[str, object]] = {
     "reaches": 1,
     "way": "both",
 }
-_AMOUNTS: Final = {  # made as small as this, or else half of what they are
+_AMOUNTS: Final = {  # least values: an amount is set to its least value or halved
     "lasts": 10_000,
     "since": 10_000,
     "times": 1,

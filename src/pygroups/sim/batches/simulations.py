@@ -1,4 +1,5 @@
-"""Schedules for programs: draw them, play them with own stacks and own promises, make them smaller, keep them."""
+"""The interface for programs: draw schedules, play them with other stacks and further promises, minimize them, save
+them."""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ from .runner import Outcome, Totals
 from .shrink import Shrinker
 
 Build = Callable[[Env], Stack]
-Checks = Callable[[], Sequence[Check]]  # makes new ones: a check remembers what it saw
+Checks = Callable[[], Sequence[Check]]  # makes new checks for each schedule, because a check has state
 
 
 class Simulated(NamedTuple):
-    """What came of many schedules, up to the first that broke a promise."""
+    """The outcome of many schedules, up to the first that broke a promise."""
 
     totals: Totals
-    failure: Outcome | None  # of the schedule that broke a promise; its `witness` says which
+    failure: Outcome | None  # the outcome of the schedule that broke a promise, with the `witness`
     schedule: Schedule | None  # that schedule
 
     def held(self) -> None:
-        """AssertionError, with seed and witness, if a promise was broken."""
+        """Raise AssertionError, with seed and witness, if a promise was broken."""
         if self.failure is not None:
             raise AssertionError(f"seed {self.failure.seed}: {self.failure.witness}\n{self.failure.trace}".rstrip())
 
@@ -50,9 +51,9 @@ def simulate(
 ) -> Simulated:
     """Draw and play the schedules of `seeds`, in this process, until one breaks a promise.
 
-    `profile`: the name of a profile, or an own Profile with the name of the one whose promises it shall keep; `build`:
-    what makes a member's stack, in place of the profile's.  `checks` makes further promises for each schedule.
-    `members`, `minutes` (of faults, simulated) and `faults` (see catalog.FAULTS) are drawn if they are not given.
+    `profile` is the name of a profile, or a Profile of the caller; the latter must have the name of the profile whose
+    promises it keeps.  `build` makes a member's stack, in place of the profile's.  `checks` makes further checks for
+    each schedule.  `members`, `minutes` (of faults, simulated) and `faults` (see catalog.FAULTS) are drawn by default.
     """
     totals = Totals()
     for seed in seeds:
@@ -72,7 +73,7 @@ def schedule_of(
     minutes: float | None = None,
     faults: Sequence[str] = FAULTS,
 ) -> Schedule:
-    """The schedule that a seed means.  It is another one after the simulator has changed: keep the schedule itself."""
+    """The schedule of a seed.  The schedule changes when the simulator changes: save the schedule itself to keep it."""
     name = profile if isinstance(profile, str) else profile.name
     profile_named(name)
     for fault in faults:
@@ -91,11 +92,11 @@ def play(
     tell: Callable[[str], None] | None = None,
     until: int | None = None,
 ) -> Outcome:
-    """Play one schedule to its end, `until` that time (microseconds), or until a promise is broken: `witness` of the
-    outcome.
+    """Play one schedule to its end, or until the time `until` (microseconds), or until a promise is broken.  The
+    outcome then has the `witness`.
 
-    `profile`: an own Profile, in place of the one that the schedule names; `build` and `checks` as in simulate().
-    `journals`: a folder for the members' journals.  `tell` hears what happens, line by line.
+    `profile` is a Profile of the caller, in place of the schedule's.  `build` and `checks` are as in simulate().
+    `journals` is a folder for the members' journals.  `tell` receives the events, line by line.
     """
     if build is None:
         build = builder_of(schedule.profile if profile is None else profile)
@@ -112,8 +113,8 @@ def shrunk(
     checks: Checks = tuple,
     tries: int = 1_000,
 ) -> Schedule:
-    """A small schedule that breaks the same promise in the same way, found in at most so many `tries`; UsageError if
-    this one breaks none."""
+    """A small schedule that breaks the same promise in the same way, found in at most `tries` tries.  Raises
+    UsageError if `schedule` breaks no promise."""
 
     def played(candidate: Schedule, until: int | None) -> Outcome:
         return play(candidate, profile=profile, build=build, checks=checks, until=until)
@@ -122,7 +123,8 @@ def shrunk(
 
 
 def read_schedule(file: Path) -> Schedule:
-    """The schedule in a file; UsageError if there is none, or none that this version knows."""
+    """Read a schedule from a file.  Raises UsageError if the file cannot be read, or contains no schedule of this
+    version."""
     try:
         return from_json(file.read_bytes())
     except OSError as error:
@@ -132,5 +134,5 @@ def read_schedule(file: Path) -> Schedule:
 
 
 def write_schedule(schedule: Schedule, file: Path) -> None:
-    """Keep a schedule, as JSON that people can read and change; `pygroups simulate --schedule FILE` plays it too."""
+    """Write a schedule as JSON that people can read and change; `pygroups simulate --schedule FILE` plays it."""
     file.write_bytes(to_json(schedule))

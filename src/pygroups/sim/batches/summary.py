@@ -1,4 +1,4 @@
-"""What a batch of simulated schedules comes down to, for people and for programs."""
+"""The summary of a batch of simulated schedules, for people and for programs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .runner import NETWORK, Outcome, Totals
 CRASHES = "crash"
 ISOLATIONS = "isolation"
 OF_A_COORDINATOR: Final = " of a coordinator"
-AT: Final = " at "  # before the point in a protocol at which a fault came
+AT: Final = " at "  # before the labeled point of a fault
 WIDTH: Final = 120
 
 
 def parse_seeds(text: str) -> range:
-    """`A:B` is the half-open range, `A` the one seed; UsageError for anything else."""
+    """Parse `A:B` as a half-open range and `A` as one seed.  Raises UsageError for any other text."""
     low, colon, high = text.partition(":")
     if not low.isdecimal() or (colon and not high.isdecimal()) or not low.isascii() or not high.isascii():
         raise UsageError(f"--seeds {text!r} is no range: write 0:1000 for the seeds 0 to 999, or one seed")
@@ -48,7 +48,7 @@ def command(seed: int, wish: Wish) -> str:
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What `totals` of schedules that were played for `wish` in so many real seconds came down to."""
+    """The totals of schedules that were played for `wish` in `seconds` real seconds."""
 
     totals: Totals
     wish: Wish
@@ -61,41 +61,41 @@ class Summary(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """All counters, and the sum of the drops as one of them."""
+        """All counters, and the sum of the drops as one more."""
         return {**self.totals.counts, "drops": sum(self.totals.drops.values())}
 
     @property
     def stages(self) -> dict[str, int]:
-        """How often each stage of a view change was hit."""
+        """How often each stage of a view change was reached."""
         return stages_hit(self.layers, self.totals.counts)
 
     @property
     def never_hit(self) -> list[str]:
-        """The stages among them that no schedule came to."""
+        """The stages that no schedule reached."""
         return [stage for stage, count in self.stages.items() if not count]
 
     @property
     def never_happened(self) -> list[str]:
-        """The faults that were to happen and did not."""
+        """The requested faults that never happened."""
         return faults_missing(self.wish.faults, self.totals.faults)
 
     @property
     def zeros(self) -> list[str]:
-        """The counts that are 0 and must not be in a large batch."""
+        """The required counts that are 0."""
         return zeros(self.layers, self.wish.faults, self.counts)
 
     @property
     def not_judged(self) -> list[str]:
-        """The promises of which no schedule had anything to judge: that none was broken says nothing of them."""
+        """The promises that were not judged in any schedule, so that this batch does not test them."""
         return [promise for promise, count in self.totals.facts.items() if not count]
 
     @property
     def hours_per_minute(self) -> float:
-        """Simulated hours in a real minute."""
+        """Simulated hours per real minute."""
         return self.totals.virtual_s / 60 / max(self.seconds, 0.001)
 
     def shortcomings(self) -> list[str]:
-        """In a sentence each, why this batch does not count although no promise was broken."""
+        """The reasons why this batch does not count although no promise was broken, in a sentence each."""
         totals, found = self.totals, []
         if totals.empty > EMPTY_MAX * totals.schedules:
             found.append(
@@ -148,7 +148,7 @@ def _duration(seconds: float) -> str:
 
 
 def faults_by_name(faults: Mapping[str, int]) -> dict[str, int]:
-    """The faults without what is told of them beside their number."""
+    """The faults by name, without the counters of coordinators and labeled points."""
     return {name: number for name, number in faults.items() if not name.endswith(OF_A_COORDINATOR) and AT not in name}
 
 
@@ -176,7 +176,7 @@ def _list(title: str, items: Iterable[str]) -> str:
 
 
 def failure(outcome: Outcome, repeat: str) -> str:
-    """What broke, in which seed, and the command line with which to see it again."""
+    """The broken promise, its seed, and the command line that repeats the failure."""
     assert outcome.witness is not None
     lines = [
         f"seed {outcome.seed}: {outcome.witness}",
@@ -189,7 +189,7 @@ def failure(outcome: Outcome, repeat: str) -> str:
 
 
 def as_json(summary: Summary, failed: Outcome | None, promises: Sequence[str], repeat: str) -> dict[str, Any]:
-    """What `simulate --json` prints.  Names are only ever added to this."""
+    """The object that `simulate --json` prints.  Later versions only add names to it."""
     totals, wish = summary.totals, summary.wish
     counts = totals.counts
     return {
