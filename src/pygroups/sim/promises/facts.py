@@ -87,15 +87,15 @@ class Stand(msgspec.Struct, frozen=True):
     """The state of one process that has not ended."""
 
     member: Address
-    runs: bool  # it is not paused
-    reads: bool  # its application reads
+    runs: bool  # whether the process is not paused
+    reads: bool  # whether its application reads
     view: ViewId | None
     members: tuple[Address, ...]  # of that view
     blocked: bool
     leaving: bool
     accepted: int  # the number of its next multicast
     unsent: int  # payloads that its application could not send yet
-    stateless: bool = False  # it waits for its initial state
+    stateless: bool = False  # whether the member waits for its initial state
     born: int = 0  # start of its process
 
 
@@ -108,7 +108,7 @@ class Situation(msgspec.Struct, frozen=True):
     cut: frozenset[Link]  # the links on which no frame passes
     stands: tuple[Stand, ...]
     changes: int = 0  # number of changes of links and processes so far
-    distant: bool = False  # some links are much longer than usual
+    distant: bool = False  # whether some links are much slower than usual
 
 
 class Around(msgspec.Struct):

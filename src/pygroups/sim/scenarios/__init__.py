@@ -1,1 +1,1 @@
-"""Situations that a test plays in a few lines."""
+"""Scenarios: situations that a test describes in a few lines."""

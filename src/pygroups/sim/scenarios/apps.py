@@ -1,4 +1,4 @@
-"""A user's own application in the simulated world: what it may do, and what it hears."""
+"""An application of the user in the simulated world: the calls that it can make, and the events that it receives."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Message(NamedTuple):
-    """A message as an application was given it."""
+    """A message as an application receives it."""
 
-    origin: str  # the name of who sent it
-    number: int  # of this origin's messages of this life, to all or to this member alone, from 1
+    origin: str  # the name of the sender
+    number: int  # among the messages of this incarnation of the sender to all, or to this member alone, from 1
     payload: bytes
 
     @property
@@ -31,12 +31,12 @@ class Message(NamedTuple):
 
 
 def messages(origin: Address, first: int, body: bytes) -> list[Message]:
-    """The messages in the body of a run whose first one has this number."""
+    """The messages in the body of a run whose first message has the number `first`."""
     return [Message(origin.name, number, payload) for number, payload in enumerate(unpack(body), first)]
 
 
 def messages_of(event: Event) -> list[Message]:
-    """The messages that an event delivers; none if it is another event."""
+    """The messages that an event delivers; none for an event of another type."""
     if not isinstance(event, Delivered):
         return []
     assert event.run.origin is not None
@@ -44,7 +44,7 @@ def messages_of(event: Event) -> list[Message]:
 
 
 class Acting:
-    """What an application may do at its member.  One for each life."""
+    """The calls of an application at its member.  Each incarnation has its own object."""
 
     def __init__(self, world: ScenarioWorld, member: SimulatedMember) -> None:
         self._world = world
@@ -52,7 +52,7 @@ class Acting:
 
     @property
     def me(self) -> Address:
-        """Its address."""
+        """The address of this member."""
         return self._member.address
 
     @property
@@ -61,11 +61,12 @@ class Acting:
         return self._world.agenda.now / SECOND
 
     def send(self, payload: bytes) -> None:
-        """Multicast `payload` as soon as the window has room, in the next turn at the earliest."""
+        """Multicast `payload` when the window has room, in the next turn at the earliest."""
         self._world.put(self._member, [payload], None)
 
     def tell(self, to: Address | str, payload: bytes) -> None:
-        """Send `payload` to one member alone; a name means the life that runs under it."""
+        """Send `payload` to one member alone; a name means the process that runs under it.  Raises UsageError for a
+        name without a process."""
         if isinstance(to, str):
             there = self._world.running.get(to)
             if there is None:
@@ -79,7 +80,7 @@ class Acting:
             self._member.leave()
 
     def later(self, seconds: float, do: Callable[[], object]) -> None:
-        """Call `do` when so much time has passed, if this life still runs then."""
+        """Call `do` after this time, if this incarnation still runs then."""
         self._world.agenda.after(int(seconds * SECOND), self._wake, do)
 
     def _wake(self, do: Callable[[], object]) -> None:
@@ -88,9 +89,9 @@ class Acting:
 
 
 class Actor(Protocol):
-    """An application: it is told of everything that its member's stack says.
+    """An application: it receives every event of its member's stack.
 
-    `event` is one of `Delivered` (see `messages_of`; its `position` is -1 for what was sent to this member alone),
+    `event` is one of `Delivered` (see `messages_of`; its `position` is -1 for a message to this member alone),
     `NewView`, `Block`, `Suspect`, `Unsuspect`, `Undelivered`, `Excluded`.
     """
 

@@ -1,4 +1,4 @@
-"""What a scenario does to single runs on the wire: lose, repeat or delay those that carry a head of a certain kind."""
+"""Rules of a scenario for single runs on the wire: lose, repeat or delay runs that carry a certain head."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pygroups.core.run import Run, unpack
 
 Fate = Literal["drop", "repeat", "delay", "watch"]
 Where = Callable[[Run], bool]
-AGAIN: Final = ("low", "opens")  # fields in which a run that is sent again differs from what it was
+AGAIN: Final = ("low", "opens")  # fields that differ between a run and its retransmission
 
 
 class Hit(NamedTuple):
-    """A run on its way from one process to another that a rule looked for."""
+    """A run in transit that a rule has matched."""
 
-    at: int  # when it left, microseconds of virtual time
+    at: int  # time of sending, in microseconds of virtual time
     src: Address
     dest: Address
     run: Run
@@ -34,7 +34,7 @@ class Hit(NamedTuple):
 
 
 class Rule:
-    """One wish about runs on the wire.  `hits` are the runs it has had so far, the oldest first."""
+    """A rule for runs on the wire.  `hits` are the runs that it has matched so far, the oldest first."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Rule:
         self._seen: dict[tuple[Any, ...], None] = {}
 
     def stop(self) -> None:
-        """From now on everything passes."""
+        """End the rule: all runs pass from now on."""
         self._left = 0
 
     def takes(self, hit: Hit) -> bool:
-        """Whether `hit` is one of those looked for; then it is noted."""
+        """Whether the rule matches `hit`; if so, `hit` is recorded."""
         if self._left == 0 or not self._matches(hit):
             return False
         if self._left is not None:
@@ -83,7 +83,7 @@ class Rule:
         return not self._first or self._is_new(hit, head)
 
     def _is_new(self, hit: Hit, head: object) -> bool:
-        """Whether this run was not seen on this way before."""
+        """Whether this run has not been seen on this link before."""
         fields = [(name, getattr(head, name)) for name in _fields(head) if name not in AGAIN]
         key = (hit.dest, type(head), str(fields), hit.run.origin, hit.run.first)
         new = key not in self._seen
@@ -92,7 +92,8 @@ class Rule:
 
 
 class Heads:
-    """The heads of a stack by name: `Data` is that of every layer that has one, `nakack.Data` that of one layer."""
+    """The heads of a stack by name: `Data` is the head of every layer that has one, `nakack.Data` the head of one
+    layer."""
 
     def __init__(self, layers: Sequence[type[Layer]]) -> None:
         self._named: dict[str, list[type]] = {}
@@ -102,7 +103,7 @@ class Heads:
                     self._named.setdefault(name, []).append(head)
 
     def of(self, names: Sequence[str | type]) -> tuple[type, ...]:
-        """The heads of these names, all heads for no name; UsageError for a name that no layer has."""
+        """The heads of these names; all heads if `names` is empty.  Raises UsageError for a name that no layer has."""
         found: list[type] = []
         for name in names or self._named:
             if isinstance(name, type):

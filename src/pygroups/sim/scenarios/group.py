@@ -27,9 +27,9 @@ from .script import ScenarioWorld, Script
 from .verbs import CALM, Names, Verbs, listed
 
 BRISK: Final = Habits()
-FORMS_WITHIN: Final = 60.0  # seconds until all are in one view
-SETTLING: Final = 0.02  # seconds between two looks at whether everything has settled
-STORY_LINES: Final = 200  # of a failed scenario: the last ones
+FORMS_WITHIN: Final = 60.0  # seconds until all members are in one view
+SETTLING: Final = 0.02  # seconds between two checks whether the group has settled
+STORY_LINES: Final = 200  # the last lines of a failed scenario's story
 
 
 def scenario(
@@ -49,21 +49,22 @@ def scenario(
 ) -> ScenarioGroup:
     """A group in virtual time, for `with scenario("A B C") as group`.
 
-    It begins with all of `names` in one view in this order, or with nobody (`formed=False`).  The promises of `profile`
-    are judged all along; at the end of the block everything heals, and within `bound` seconds everything promised must
-    have happened.  What fails is raised with the story of what happened.
+    The group starts with all of `names` in one view in this order, or without members (`formed=False`).  The promises
+    of `profile` are judged during the whole scenario.  At the end of the block all faults heal, and every promise must
+    be kept within `bound` seconds.  A failure is raised with the story of the scenario.
 
-    `profile`: a name, or an own Profile, which is judged by the promises of the profile of the same name if there is
-    one.  `layers`: other layers in its place, below the top, top first.  `application`: makes what acts at each member.
-    `checks`: promises to judge beside those of the profile.  `seed`: chance.  `weather`: of the network.
-    `habits`: how long a process and its application take.  `journal`: keep journals.
-    `config`: fields of core.limits.Config, in their units (microseconds and bytes).
+    `profile` is a name, or a Profile of the caller.  A Profile is judged by the promises of the built-in profile of the
+    same name, if there is one.  `layers` replaces the layers below the top, from top to bottom.  `application` makes
+    the application of each member.  `checks` are judged in addition to those of the profile.  `seed` determines all
+    random choices.  `weather` is the network's treatment of frames.  `habits` are the delays of a process and its
+    application.  `journal` keeps journals.  `config` contains fields of core.limits.Config, in their units
+    (microseconds and bytes).
     """
     found = profile_named(profile) if isinstance(profile, str) else profile
     if layers is not None:
         found = found._replace(layers=tuple(layers))
     wanted = names.split() if isinstance(names, str) else list(names)
-    Config(**config)  # UsageError for what cannot be
+    Config(**config)  # raises UsageError for an invalid value
     schedule = Schedule(
         seed=seed,
         profile=found.name,
@@ -83,11 +84,11 @@ def scenario(
 
 
 class NotYet(AssertionError):
-    """A condition did not come to hold in time."""
+    """A condition did not become true in time."""
 
 
 class ScenarioGroup(Verbs):
-    """A group in virtual time: what happens to its members, and how to get at each of them."""
+    """A group in virtual time: methods for faults and time, and access to each member."""
 
     def __init__(
         self,
@@ -112,16 +113,16 @@ class ScenarioGroup(Verbs):
     # -- members
 
     def __getitem__(self, name: str) -> Player:
-        """The member of this name."""
+        """The member with this name."""
         return Player(self.world, self._recorder, name)
 
     @property
     def members(self) -> list[Player]:
-        """Those who run, by their start."""
+        """The running members, in the order of their starts."""
         return [self[name] for name in self.world.running]
 
     def forms(self, names: Names) -> None:
-        """Start these, one after the other, until all are in one view in this order."""
+        """Start these members one after the other, until all are in one view in this order."""
         wanted = listed(names)
         for name in wanted:
             self.start(name)
@@ -137,16 +138,16 @@ class ScenarioGroup(Verbs):
         return self.world.agenda.now / SECOND
 
     def after(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Let this time pass."""
         self.world.agenda.run_until(self.world.agenda.now + int(seconds * SECOND))
 
     def later(self, seconds: float, do: Callable[..., Any], *args: Any) -> None:
-        """Call `do(*args)` when so much time has passed."""
+        """Call `do(*args)` after this time."""
         self.world.agenda.after(int(seconds * SECOND), do, *args)
 
     def until(self, condition: Callable[[], bool], within: float, step: float = 0.001) -> None:
-        """Let time pass until the condition holds; AssertionError if it does not `within` so many seconds.  It is
-        looked at each `step` seconds."""
+        """Let time pass until the condition holds.  The condition is evaluated every `step` seconds.  Raises
+        AssertionError if it does not hold `within` this many seconds."""
         agenda = self.world.agenda
         limit = agenda.now + int(within * SECOND)
         while not condition():
@@ -155,7 +156,8 @@ class ScenarioGroup(Verbs):
             agenda.run_until(min(agenda.now + int(step * SECOND), limit))
 
     def settles(self, within: float = 60.0) -> None:
-        """Let time pass until everything promised so far has happened; AssertionError if it does not in that time."""
+        """Let time pass until every promise so far is kept.  Raises AssertionError if that takes longer than
+        `within` seconds."""
         missing: list[Broken] = []
 
         def settled() -> bool:
@@ -169,7 +171,7 @@ class ScenarioGroup(Verbs):
                 return False
             return True
 
-        self.after(SETTLING)  # what was asked for just now begins
+        self.after(SETTLING)  # lets the latest requests begin
         try:
             self.until(settled, within, step=SETTLING)
         except NotYet:
@@ -196,9 +198,10 @@ class ScenarioGroup(Verbs):
         error.add_note(self.told(error.witness if isinstance(error, Broken) else None))
 
     def ends(self) -> None:
-        """Everything heals, and all that was promised happens within the bound; Broken if not.  `with` does this.
+        """Heal all faults, and wait until every promise is kept.  Raises Broken if the bound ends first.  `with` calls
+        this method.
 
-        NotYet if somebody was to crash at a moment that has not come: the scenario would show nothing.
+        Raises NotYet if a crash still waits for its moment: the scenario would show nothing.
         """
         for member in self.world.running.values():
             for moment in [armed.trap.fault.moment for armed in member.armed if not armed.trap.over]:
@@ -211,20 +214,20 @@ class ScenarioGroup(Verbs):
         settle(self.world)
 
     def told(self, witness: Witness | None = None) -> str:
-        """What happened so far, as a table of the last rows; those with what `witness` names are marked."""
+        """The events so far, as a table of the last rows; rows that show parts of `witness` are marked."""
         table = SpaceTime(list(self.world.births))
         table.heard = self._listener.heard
         lines = [line.plain() for line in table.lines(witness)]
         return "\n".join(["what happened:", *lines[-STORY_LINES:]])
 
     def save_journals(self, root: Path) -> None:
-        """Write everybody's journal so far into a folder that `pygroups audit` judges; needs scenario(journal=True)."""
+        """Write the journals of all members so far into a folder for `pygroups audit`; needs scenario(journal=True)."""
         for member in self.world.lives.values():
             if member.journal is None:
                 raise UsageError("this scenario keeps no journals: write scenario(..., journal=True)")
             member.journal.save(root)
 
-    # -- what listens
+    # -- listeners
 
     def _begin_acting(self, member: SimulatedMember, script: Script) -> None:
         if self._application is not None:
@@ -232,14 +235,14 @@ class ScenarioGroup(Verbs):
             self.actors[member.address.name] = self._application(acting)
 
     def heard(self, who: str, event: Event) -> None:
-        """`who`'s stack told its application this."""
+        """The stack of `who` gave this event to its application."""
         actor = self.actors.get(who)
         if actor is not None:
             actor.on_event(event)
 
 
 class _Listener:
-    """Keeps what happened, and has applications hear what their stacks tell them."""
+    """Records the events, and passes the events of stacks to their applications."""
 
     def __init__(self, group: ScenarioGroup) -> None:
         self.heard: list[Heard] = []

@@ -1,4 +1,4 @@
-"""One member in a scenario: what it is told to do, and what it saw."""
+"""One member in a scenario: its actions, and its observations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Payloads = int | str | bytes | Iterable[str | bytes]
 
 
 class Seen(msgspec.Struct):
-    """What one life saw."""
+    """The observations of one incarnation."""
 
     views: list[tuple[str, ...]] = []
     ids: list[ViewId] = []
@@ -36,11 +36,11 @@ class Seen(msgspec.Struct):
     unknown: list[int] | None = None
     accepted: int = 0  # own multicasts
     landed: int = 0  # own multicasts up to this number were delivered here
-    stable: int = 0  # and those everywhere
+    stable: int = 0  # own multicasts up to this number were delivered everywhere
 
 
 class Recorder(Check):
-    """Writes down what every life saw."""
+    """Records the observations of every incarnation."""
 
     def __init__(self) -> None:
         self.lives: dict[Address, Seen] = {}
@@ -80,25 +80,26 @@ class Recorder(Check):
 
 
 class Player:
-    """A member by its name: the life that runs, or the last one.  Everything it says is of that life."""
+    """A member by its name.  All methods concern the incarnation that runs, or the last one."""
 
     def __init__(self, world: ScenarioWorld, recorder: Recorder, name: str) -> None:
         self.name = name
         self._world = world
         self._recorder = recorder
 
-    # -- what it does
+    # -- actions
 
     def sends(self, what: Payloads, every: float = 0.0, size: int = 0) -> None:
-        """Its application multicasts: one text, several, or so many that are called A1, A2 ... after the name.
+        """Let the application multicast one text, several texts, or a number of texts called A1, A2 ... after the name.
 
-        `every`: seconds between two of them; without it all are sent at once.  `size`: bytes that each has at least.
-        What does not fit the window waits; nothing is sent any more once it leaves or ends.
+        `every` is the time in seconds between two sends; by default all are sent at once.  `size` is the least size of
+        each payload in bytes.  A payload waits when the window has no room.  The application sends nothing more after
+        its member leaves or ends.
         """
         self._put(what, every, size, None)
 
     def tells(self, to: str, what: Payloads, every: float = 0.0, size: int = 0) -> None:
-        """The same, to the member `to` alone."""
+        """Let the application send to the member `to` alone; the other parameters are those of `sends`."""
         self._put(what, every, size, self._address_of(to))
 
     def _put(self, what: Payloads, every: float, size: int, to: Address | None) -> None:
@@ -120,138 +121,139 @@ class Player:
         return [text.encode() if isinstance(text, str) else text for text in texts]
 
     def stops_sending(self) -> None:
-        """What still waits for room in the window is not sent."""
+        """Drop the payloads that still wait for room in the window."""
         self.member.app.orders.clear()
 
     def reads(self, does: bool = True) -> None:
-        """Its application consumes what it is given, or lets it lie from now on: then windows of others fill up."""
+        """Let the application consume its messages, or leave them unread from now on: then windows of other members
+        fill up."""
         member = self.member
         self._script(member).reads = does
         member.arrive(lambda: None)
 
     def forgets(self, peer: str) -> None:
-        """It closes its connection with `peer`, as an application may."""
+        """Let the application close its connection with `peer`."""
         self.asks(Forget(self._address_of(peer)))
 
     def asks(self, event: Event) -> None:
-        """Its application asks its stack for something: `event` goes down from the top, in the next turn."""
+        """Let the application send a request to its stack: `event` goes down from the top, in the next turn."""
         self.member.ask(event)
 
     def hears(self, event: Event) -> None:
-        """Its driver tells its stack something: `event` comes up from the bottom, in the next turn."""
+        """Let the driver send an event to its stack: `event` goes up from the bottom, in the next turn."""
         self._world.judge.disturbed()
         self.member.arrive(event)
 
-    # -- what it saw
+    # -- observations
 
     @property
     def view(self) -> tuple[str, ...]:
-        """The names of the members of its view, in rank order; nothing before the first one."""
+        """The names of the members of its view, in rank order; empty before the first view."""
         views = self.views
         return views[-1] if views else ()
 
     @property
     def views(self) -> list[tuple[str, ...]]:
-        """All its views."""
+        """All views of the member."""
         return self._seen.views
 
     @property
     def view_id(self) -> ViewId | None:
-        """The id of its view."""
+        """The id of its view; None before the first view."""
         ids = self._seen.ids
         return ids[-1] if ids else None
 
     @property
     def delivered(self) -> list[Message]:
-        """The multicasts it delivered, in their order."""
+        """The multicasts that the member delivered, in their order."""
         return self._seen.delivered
 
     @property
     def texts(self) -> list[str]:
-        """The payloads of those, as text."""
+        """The payloads of the delivered multicasts, as text."""
         return [message.text for message in self.delivered]
 
     def delivered_from(self, name: str) -> list[int]:
-        """The numbers of the multicasts of `name` that it delivered."""
+        """The numbers of the delivered multicasts of `name`."""
         return [message.number for message in self.delivered if message.origin == name]
 
     @property
     def received(self) -> list[Message]:
-        """The messages sent to it alone, in the order it was given them."""
+        """The messages that were sent to this member alone, in the order of their delivery."""
         return self._seen.received
 
     def received_from(self, name: str) -> list[int]:
-        """The numbers of those that `name` sent."""
+        """The numbers of the messages that `name` sent to this member alone."""
         return [message.number for message in self.received if message.origin == name]
 
     @property
     def history(self) -> list[str]:
-        """Views, as `[A B C]`, and multicasts, by their texts, in the order it was told of them."""
+        """Views, as `[A B C]`, and multicasts, by their texts, in the order of the events."""
         return self._seen.history
 
     @property
     def undelivered(self) -> dict[str, list[int]]:
-        """The numbers of own messages to single members that it was told were not acknowledged, per receiver."""
+        """Per receiver, the numbers of own unicasts that were reported as not acknowledged."""
         return self._seen.undelivered
 
     @property
     def landed(self) -> int:
-        """Its own multicasts up to this number were delivered here (`until="delivered"`)."""
+        """The number up to which this member delivered its own multicasts (`until="delivered"`)."""
         return self._seen.landed
 
     @property
     def stable(self) -> int:
-        """Its own multicasts up to this number were delivered by every member (`until="stable"`)."""
+        """The number up to which every member delivered this member's multicasts (`until="stable"`)."""
         return self._seen.stable
 
     @property
     def accepted(self) -> int:
-        """So many own multicasts went into its stack."""
+        """The number of own multicasts that the stack accepted."""
         return self._seen.accepted
 
     @property
     def unsent(self) -> int:
-        """So many payloads wait until the window lets them be sent."""
+        """The number of payloads that wait for room in the window."""
         return len(self.member.app.orders)
 
     @property
     def unknown(self) -> list[int] | None:
-        """Once it has left: the numbers of own multicasts whose fate it cannot know.  None for who crashed."""
+        """After the member has left: the numbers of own multicasts with an unknown fate.  None after a crash."""
         return self._seen.unknown
 
     @property
     def runs(self) -> bool:
-        """Whether its process lives."""
+        """Whether the process runs."""
         return not self.member.ended
 
     @property
     def ended(self) -> str:
-        """Why its life is over: left, excluded, crashed ...; nothing while it runs."""
+        """The reason why the incarnation ended, such as left, excluded or crashed; empty while it runs."""
         return self.member.ended
 
     @property
     def gauges(self) -> dict[str, int]:
-        """What its layers hold, as layer.name."""
+        """The sizes of the layers' buffers, as layer.name."""
         return self.member.stack.gauges()
 
     @property
     def holds(self) -> dict[str, int]:
-        """The same without zeros: nothing, when all is quiet."""
+        """The gauges without zeros: empty when the group has settled."""
         return {name: value for name, value in self.gauges.items() if value}
 
     @property
     def counters(self) -> Counter[str]:
-        """What its layers counted."""
+        """The counters of the layers."""
         return Counter(self.member.env.counters)
 
     @property
     def drops(self) -> Counter[str]:
-        """What its layers discarded, by reason."""
+        """The numbers of items that the layers discarded, by reason."""
         return Counter({name[5:]: count for name, count in self.counters.items() if name.startswith("drop ")})
 
     @property
     def journal(self) -> bytes:
-        """The segment of its journal so far (docs/journal.md); needs scenario(journal=True)."""
+        """The segment of the member's journal so far (docs/journal.md); needs scenario(journal=True)."""
         journal = self.member.journal
         if journal is None:
             raise UsageError("this scenario keeps no journals: write scenario(..., journal=True)")
@@ -261,12 +263,12 @@ class Player:
 
     @property
     def address(self) -> Address:
-        """Its address."""
+        """The address of the member."""
         return self.member.address
 
     @property
     def member(self) -> SimulatedMember:
-        """The simulated process, with `stack`, `env` and what else there is."""
+        """The simulated process, with `stack`, `env` and its other attributes."""
         return self._world.life(self.name)
 
     @property

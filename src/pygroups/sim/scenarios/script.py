@@ -1,5 +1,5 @@
-"""The world of a scenario: the simulated one, in which the application sends what a test says and single runs can be
-lost, repeated and delayed."""
+"""The world of a scenario: the application sends the payloads of a test, and rules lose, repeat and delay single
+runs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Parcel(Order):
 
 
 class Script(Application):
-    """The application of a scenario: it sends the test's payloads, and reads unless it was told not to."""
+    """The application of a scenario: it sends the test's payloads, and reads unless the test forbids it."""
 
     def __init__(self, me: Address, top: Top, reads_after: int, rng: Random) -> None:
         super().__init__(me, top, reads_after, rng)
-        self.numbered = 0  # payloads that the test gave a number only
+        self.numbered = 0  # number of payloads that the test requested by their count
         self.reads = True
 
     def payload(self, size: int) -> bytes:
@@ -47,7 +47,7 @@ class Script(Application):
 
 
 class ScenarioWorld(World):
-    """A world with rules about single runs."""
+    """A world with rules for single runs."""
 
     def __init__(self, schedule: Schedule, profile: Profile, judge: Judge, *, journals: bool, story: Story) -> None:
         self.codec = Codec(GROUP, profile.heads())
@@ -61,10 +61,11 @@ class ScenarioWorld(World):
         )
         self.rules: list[Rule] = []
         self.on_start: Callable[[SimulatedMember, Script], None] | None = None
-        self.planned = 0  # payloads whose time to be sent has not come
+        self.planned = 0  # number of payloads whose sending time has not come
 
     def start(self, name: str) -> None:
-        """A new life begins under `name`, with an application that does what the test says."""
+        """Start a new incarnation under `name`, with an application that follows the test.  Raises UsageError if one
+        runs."""
         if name in self.running:
             raise UsageError(f"{name} runs already")
         habits = self.schedule.habits.setdefault(name, Habits())
@@ -75,7 +76,7 @@ class ScenarioWorld(World):
             self.on_start(member, script)
 
     def life(self, name: str) -> SimulatedMember:
-        """The life that runs under `name`, or the last one; UsageError if there was none."""
+        """The incarnation that runs under `name`, or the last one.  Raises UsageError if there was none."""
         if name in self.running:
             return self.running[name]
         lives = [member for member in self.lives.values() if member.address.name == name]
@@ -84,7 +85,7 @@ class ScenarioWorld(World):
         return lives[-1]
 
     def put(self, member: SimulatedMember, payloads: Sequence[bytes], to: Address | None) -> None:
-        """`member`'s application sends these as soon as it may."""
+        """Let `member`'s application send these payloads as soon as it may."""
         if member.ended or member.leaving or not payloads:
             return
         for payload in payloads:
@@ -92,7 +93,7 @@ class ScenarioWorld(World):
         member.arrive(_nothing)
 
     def plan(self, delay: int, member: SimulatedMember, payload: bytes, to: Address | None) -> None:
-        """`member`'s application sends this in so many microseconds."""
+        """Let `member`'s application send this payload in `delay` microseconds."""
         self.planned += 1
         self.agenda.after(delay, self._planned_comes, member, payload, to)
 
@@ -103,8 +104,8 @@ class ScenarioWorld(World):
     # -- rules
 
     def send(self, member: SimulatedMember, dest: Address, frames: Sequence[bytes]) -> None:
-        """`member` hands frames for `dest` to its kernel; the rules decide what becomes of each run in them."""
-        if dest not in self.lives:  # somebody whom the test made up
+        """`member` hands frames for `dest` to its kernel; the rules decide the fate of each run in them."""
+        if dest not in self.lives:  # a process that the test invented
             self.count("to nobody", len(frames))
         elif not self.rules:
             super().send(member, dest, frames)
@@ -140,9 +141,9 @@ class ScenarioWorld(World):
         return False
 
     def send_alone(self, member: SimulatedMember, hit: Hit) -> None:
-        """Put this run on the wire, in a frame of its own; no rule looks at it again."""
+        """Send this run in a frame of its own; no rule sees it again."""
         super().send(member, hit.dest, self.codec.encode(hit.src, hit.run.dest, [hit.run]))
 
 
 def _nothing() -> None:
-    """What an application does that only wants a turn."""
+    """The action of an application that only needs a turn."""

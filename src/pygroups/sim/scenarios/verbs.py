@@ -1,4 +1,4 @@
-"""What a scenario does to members, to the network between them, and to single runs on the wire."""
+"""The actions of a scenario on members, on the network between them, and on single runs on the wire."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..world import faults
 from .frames import Fate, Heads, Hit, Rule, Where
 from .script import ScenarioWorld
 
-CALM: Final = Weather(jitter=0)  # each frame takes as long as the one before it: nothing overtakes
+CALM: Final = Weather(jitter=0)  # all frames of a link take equally long: no frame overtakes another
 
 Names = str | Iterable[str]
 
 
 class Verbs:
-    """What can be done to a group; the base of ScenarioGroup."""
+    """The actions on a group; the base of ScenarioGroup."""
 
     def __init__(self, world: ScenarioWorld, judge: Judge, heads: Heads) -> None:
         self.world = world
@@ -33,18 +33,19 @@ class Verbs:
     # -- members
 
     def start(self, names: Names) -> None:
-        """New lives begin under these names, and join."""
+        """Start new incarnations under these names, which then join."""
         for name in listed(names):
             self.world.start(name)
 
     def crash(
         self, name: str, moment: Moment = "now", *, nth: int = 1, leaves: Leaving = "all", reaches: int = 1
     ) -> None:
-        """Its process ends without a word: now, or at a moment of a later turn (see schedule.Moment: it `sends`,
-        `delivers`, `stops`, `installs`, or sends a head of this name), for the `nth` time from now on.
+        """Crash the process of `name`: now, or at a moment of a later turn (see steps.Moment), for the `nth` time from
+        now on.  The process `sends`, `delivers`, `stops`, `installs`, or sends a head with the name `moment`.
 
-        `leaves`: which of that turn's frames are on the wire by then: all, some, nothing, or those to the `first` so
-        many that it `reaches`.  `unwritten`: it dies between the layers and the journal of that turn.
+        `leaves` says which frames of that turn leave before the crash: all, some, nothing, or those to the `first`
+        processes, whose number is `reaches`.  With `unwritten` the process crashes between the layers and the journal
+        of that turn.
         """
         who, at = self._running(name), self.world.agenda.now
         if moment not in MOMENTS:
@@ -52,17 +53,17 @@ class Verbs:
         faults.apply(self.world, Crash(at=at, who=who, moment=moment, nth=nth, leaves=leaves, reaches=reaches))
 
     def leave(self, name: str) -> None:
-        """Its application asks to leave."""
+        """Let the application of `name` ask to leave."""
         faults.apply(self.world, Leave(at=self.world.agenda.now, who=self._running(name)))
 
     def pause(self, name: str) -> None:
-        """Its process does not run; what arrives waits, until `resume`."""
+        """Stop the process of `name` until `resume`; arriving frames wait."""
         self.judge.disturbed()
         self.world.tell(self._running(name), "is paused")
         self.world.running[name].pause()
 
     def resume(self, name: str) -> None:
-        """It runs again."""
+        """Let the process of `name` run again."""
         self.world.tell(self._running(name), "runs again")
         self.world.running[name].resume()
 
@@ -74,23 +75,24 @@ class Verbs:
     # -- the network
 
     def cut(self, side: Names, others: Names | None = None, way: Way = "both") -> None:
-        """Nothing passes between `side` and `others` (all the rest), or only not `out` of the side, or `in`to it."""
+        """Cut the network between `side` and `others` (default: all other names), or only `out` of the side, or
+        `in`to it."""
         links = self._links(listed(side), others, way)
         self.judge.disturbed()
         self.world.tell(" ".join(listed(side)), f"cut {way}")
         self.world.network.cut(links)
 
     def isolate(self, name: str) -> None:
-        """Nothing passes between it and all the rest."""
+        """Cut the network between `name` and all other names."""
         self.cut(name)
 
     def mend(self, side: Names, others: Names | None = None, way: Way = "both") -> None:
-        """Take back a cut."""
+        """Remove a cut."""
         self.world.tell(" ".join(listed(side)), "a cut heals")
         self.world.network.mend(self._links(listed(side), others, way))
 
     def heal(self) -> None:
-        """Take back all cuts, stop all rules; the network is calm."""
+        """Remove all cuts, calm the weather, and end all rules."""
         self.world.tell("-", "the network heals")
         self.world.network.mend_all()
         self.world.network.set_weather(CALM)
@@ -103,7 +105,7 @@ class Verbs:
         return (out if way != "in" else []) + (into if way != "out" else [])
 
     def weather(self, weather: Weather) -> None:
-        """From now on the network treats frames so."""
+        """Let the network treat frames as `weather` says from now on."""
         self.world.network.set_weather(weather)
         if self.world.network.silences:
             self.judge.disturbed()
@@ -119,10 +121,10 @@ class Verbs:
         first: bool = False,
         where: Where | None = None,
     ) -> Rule:
-        """Lose the next `count` runs (all, without it) that carry one of these heads on the way from `src` to `dest`.
+        """Lose the next `count` runs (default: all) that carry one of these heads on the link from `src` to `dest`.
 
-        A head is named `Data`, or `nakack.Data` where several layers have one of that name.  `first`: only what was not
-        sent on this way before.  `where`: only runs of which this is true.
+        A head has a name such as `Data`, or `nakack.Data` where several layers have a head of that name.  With `first`
+        the rule ignores retransmissions.  `where` limits the rule to runs for which it returns True.
         """
         return self._rule("drop", heads, src, dest, count, first, where)
 
@@ -135,7 +137,7 @@ class Verbs:
         first: bool = False,
         where: Where | None = None,
     ) -> Rule:
-        """Only note them: `hits` of the rule."""
+        """Record matching runs, in `hits` of the rule, and let them pass."""
         return self._rule("watch", heads, src, dest, count, first, where)
 
     def repeat(
@@ -148,7 +150,7 @@ class Verbs:
         first: bool = False,
         where: Where | None = None,
     ) -> Rule:
-        """Have so many copies of them follow."""
+        """Send `copies` further copies of matching runs."""
         return self._rule("repeat", heads, src, dest, count, first, where, copies)
 
     def delay(
@@ -161,7 +163,7 @@ class Verbs:
         first: bool = False,
         where: Where | None = None,
     ) -> Rule:
-        """Let them leave `by` seconds later."""
+        """Send matching runs `by` seconds later."""
         return self._rule("delay", heads, src, dest, count, first, where, int(by * SECOND))
 
     def _rule(
@@ -189,7 +191,7 @@ class Verbs:
         return rule
 
     def again(self, hit: Hit) -> None:
-        """A copy of a run that a rule has seen arrives once more."""
+        """Let a copy of a matched run arrive again."""
         (frame,) = self.world.codec.encode(hit.src, hit.run.dest, [hit.run])
         self._arrives(hit.src, hit.dest, frame)
 
@@ -202,10 +204,10 @@ class Verbs:
         first: int = 1,
         multicast: bool = False,
     ) -> None:
-        """A run arrives at `dest` that `src` seems to have sent, under these heads, the lowest layer's last.
+        """Let a run arrive at `dest` that `src` seems to have sent, with these heads, the lowest layer's last.
 
-        `src` may be a name that nobody has, or an address.  With `payloads` it is a run of messages of `src`, whose
-        numbers begin at `first`.
+        `src` may be an unused name, or an address.  With `payloads` the run contains messages of `src`, with numbers
+        from `first` on.
         """
         sender, receiver = self.address(src), self._address(dest)
         run = Run(sender, None if multicast else receiver, heads)
@@ -220,16 +222,17 @@ class Verbs:
         receiver.arrive((src, frame))
 
     def address(self, who: str | Address) -> Address:
-        """The life that runs under a name, or the last one; under a name that nobody ever had, one that is made up."""
+        """The incarnation that runs under a name, or the last one; an invented address for a name that was never
+        used."""
         if isinstance(who, Address):
             return who
         return self._address(who) if who in self.world.births else Address(who, "f" * INCARNATION_DIGITS)
 
     def _address(self, name: str) -> Address:
-        """The life that runs under `name`, or the last one."""
+        """The incarnation that runs under `name`, or the last one."""
         return self.world.life(name).address
 
 
 def listed(names: Names) -> list[str]:
-    """The names, which may be one text with blanks between them."""
+    """The names as a list; a text contains names with blanks between them."""
     return names.split() if isinstance(names, str) else list(names)

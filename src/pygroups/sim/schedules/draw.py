@@ -178,7 +178,7 @@ def _small(rng: Random) -> dict[str, int]:
 
 
 def _patience(config: dict[str, int]) -> int:
-    """The time from the last sign of life of a member until it is suspected, in microseconds."""
+    """The time from the last frame of a member until it is suspected, in microseconds."""
     defaults = Config(**config)
     return defaults.heartbeat_timeout + defaults.verify_timeout
 
@@ -293,7 +293,7 @@ def _sends(
             count, size = 1, rng.randint(large, 6 * large)
         at = rng.randrange(FORMATION // 2, until)
         to = rng.choice(names) if rng.random() < 0.1 else None
-        who = to if to is not None and rng.random() < 0.2 else rng.choice(senders)  # also to oneself
+        who = to if to is not None and rng.random() < 0.2 else rng.choice(senders)  # some members send to themselves
         sends.append(Send(at=at, who=who, count=count, size=size, to=to))
         left -= count if to is None else 0
     for _ in range(20 if heal_at > until else 0):

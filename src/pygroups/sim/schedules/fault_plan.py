@@ -24,7 +24,7 @@ from .steps import (
     Way,
 )
 
-FORMATION: Final = 500 * MILLISECOND  # most of the first members have started by then
+FORMATION: Final = 500 * MILLISECOND  # most of the initial members have started by then
 TURNS: Final = ("sends", "delivers", "stops", "installs")
 WAYS: Final[tuple[Way, ...]] = ("both", "both", "out", "in")
 ANYBODY: Final = "anybody"

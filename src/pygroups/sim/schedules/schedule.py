@@ -48,7 +48,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     delay: Time = 200  # usual delay of a link; each link has between half of it and twice as much
     jitter: Time = 100
     loss: Share = 0.0
-    bursts: Share = 0.0  # so often a burst of losses begins
+    bursts: Share = 0.0  # share of the frames after which a burst of losses begins
     burst_frames: Nth = 20
     repeat: Share = 0.0  # a copy follows shortly after the frame
     reorder: Share = 0.0
@@ -61,7 +61,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def treats(self) -> bool:
-        """Whether the weather does anything to frames other than to delay them by the usual time."""
+        """Whether the weather has any effect on frames besides the usual delay."""
         return any((self.loss, self.bursts, self.repeat, self.reorder, self.tail, self.late, self.corrupt))
 
     @property

@@ -1,4 +1,4 @@
-"""Faults of applications and of discovery, other than sending (world/surroundings.py plays them).
+"""Faults of applications and of discovery (world/surroundings.py plays them).
 
 A second process starts under a name that is in use, or with another profile.  An application closes a connection.  The
 directory answers late, incompletely or wrongly.
@@ -34,7 +34,7 @@ def stranger(plan: FaultPlan, at: int) -> None:
 
 
 def mislead(plan: FaultPlan, at: int) -> None:
-    """A process joins while the directory answers late, names dead members, or omits some members."""
+    """A process joins while the directory answers late, names ended members, or omits some members."""
     rng = plan.rng
     lasts = rng.choice((100, 500, 2_000)) * MILLISECOND
     plan.actions.append(Mislead(at=at, how=rng.choice(WRONG), lasts=lasts))

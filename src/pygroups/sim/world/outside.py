@@ -49,11 +49,11 @@ class Finder(Generic[P]):
         self.tell = tell
 
     def find(self) -> None:
-        """Look in the directory after a short delay: the answer shows the directory at that time."""
+        """Read the directory after a short delay: the answer shows the directory at that time."""
         self.world.agenda.after(self.delay(), self._looks)
 
     def delay(self) -> int:
-        """Return the time of a look into the directory, in microseconds."""
+        """Return the time for reading the directory, in microseconds."""
         return self.world.rng.randint(200, 2 * MILLISECOND)
 
     def _looks(self) -> None:
