@@ -13,7 +13,7 @@ from pathlib import Path
 
 DOCUMENTS = ("*.md", "docs/*.md", "docs/guides/*.md")
 OTHERS = ("CHANGELOG.md",)  # a history, and not read as a whole
-ROOMS = ("channel", "cli", "core", "drivers", "journal", "layers", "sim", "testing", "wire")
+ROOMS = ("channel", "cli", "core", "drivers", "journal", "layers", "pipeline", "sim", "testing", "wire")
 
 _NOT_PROSE = re.compile(r"```.*?```|<!-- from .*?<!-- end -->|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”", re.DOTALL)
 _START = r"(?:^|[.:;!?]\s+|\|\s|[-*]\s|\*\*\s?)"

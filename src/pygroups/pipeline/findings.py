@@ -1,4 +1,4 @@
-"""What a rule is: what it counts in the shared tables, and its exact step, which says where the promise is broken.
+"""A rule judges one promise: it has counts over the shared tables, and an exact step that finds the violations.
 
 Most histories are right, so a rule is judged in two stages. Its *counts* are SQL text over tables that rules share
 (`tables.py`): how many facts a row judges, how many it leaves out and why, and whether it is suspect. One query
@@ -31,7 +31,7 @@ TableOf = Callable[["Tables"], DataFrame]
 
 @dataclass(frozen=True)
 class Count:
-    """What a rule counts in one table: SQL text over one row, with numbers of facts and a condition.
+    """A rule's count in one table: SQL text over one row, with numbers of facts and a condition.
 
     `table` is the name of a shared table or a function that makes one; rules that give the same function share it. The
     table has `group`, `profile` and `history`. `skipped` says per reason how many facts cannot be judged. A row on
@@ -50,13 +50,14 @@ class Count:
 class Rule:
     """A promise and how it is judged.
 
-    - profiles: which profiles make the promise; the rows of others do not count
-    - unit: what its facts are: messages at a member, views at a member, or unicast messages
+    - profiles: the profiles that make the promise; the rows of others do not count
+    - unit: the kind of its facts: messages at a member, views at a member, or unicast messages
     - no_occasion: the reason when a history has no fact at all
-    - counts: what it counts in which tables
+    - counts: its counts, one per table
     - exact: the exact step, `findings` from tables that hold suspicious groups and the rule's profiles only
-    - columns: what it adds to shared tables, as SQL text by table and name: to `views` and `lives` expressions over a
-      row (window functions too), to `streams`, `blocks` and `runs` aggregates; rules may add one column alike
+    - columns: the columns that it adds to shared tables, as SQL text by table and name: to `views` and `lives`
+      expressions over a row (window functions too), to `streams`, `blocks` and `runs` aggregates; two rules may add the
+      same column
     - needs: without a record of one of these kinds there is no occasion, and the rule is left out of the plan
     """
 

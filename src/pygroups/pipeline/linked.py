@@ -1,4 +1,4 @@
-"""Which lives belong together: those that views link, directly or through others, however far apart in time."""
+"""Finds the lives that belong together: views link them, directly or through other lives, at any distance in time."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

@@ -2,8 +2,8 @@
 
 A journal with a hole or a damaged place counts as ended before it: `end` is the first index that is not trusted, and
 `whole` is false. A life reaches quiet with its `quiet` mark; in a history without marks with a `leave` after a `stats`
-record whose gauges are all 0. What counts as delivered by then is what stands in view `quiet_view` below index
-`quiet_end`: below the mark, or, without marks, all that was delivered until the end.
+record whose gauges are all 0. A delivery counts if its record stands in view `quiet_view` below index `quiet_end`:
+below the mark, or, without marks, anywhere before the end.
 """
 
 from collections.abc import Mapping
@@ -100,9 +100,10 @@ def _lost(recorded: "Recorded") -> DataFrame:
 def views_of(recorded: "Recorded", lives: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     """One row per view as a member installed it, with the columns that rules add (SQL text by name).
 
-    `previous` is the view it says it came from, `next` the view installed after it at this member and `next_previous`
-    what that one came from; `before` are the members of the view installed before it. `epoch` counts the views that
-    began with a given state: numbers of messages are followed within one epoch.
+    `previous` is the view that the record names as its predecessor. `next` is the view installed after it at this
+    member, and `next_previous` is the predecessor that this next view names. `before` has the members of the view
+    installed before it. `epoch` counts the views that began with a given state: numbers of messages are followed within
+    one epoch.
     """
     known = lives.selectExpr(
         *("life", "profile", "address", "linked", "unknown", "`end`", "marked", "has_marks"),

@@ -1,6 +1,6 @@
-"""Up to which number a member has heard of each sender: delivered, announced as a gap, or held by a state it was given.
+"""The numbers up to which a member has heard each sender: delivered, announced as a gap, or held by a given state.
 
-A row says so at one place in the member's journal; what holds there is the greatest number up to it.
+A row has one number at one place in the member's journal. The greatest number up to a place holds there.
 """
 
 from pyspark.sql import DataFrame
@@ -12,7 +12,7 @@ from pygroups.pipeline.tables import Tables
 def heard(tables: Tables) -> DataFrame:
     """Rows with group, life, sender (keys), index (in the journal of `life`), last (a number), late.
 
-    What was delivered in one view is one row, with the index of its first delivery; `late` is true behind the end of
+    All deliveries in one view are one row, with the index of the first delivery; `late` is true behind the end of
     quiet.
     """
     delivered = tables.streams.where("kind = 1").selectExpr(

@@ -22,7 +22,8 @@ _PAIR: Final = ("view", "mine", "their")
 
 
 def compared(tables: "Tables") -> DataFrame:
-    """Where the order of a view is broken: one row per accused member and run, for total-order and gap-free-prefix.
+    """The broken places in the order of a view: one row per accused member and run, for total-order and
+    gap-free-prefix.
 
     A member that delivered a run of the view without a position is left out.
 
@@ -98,7 +99,7 @@ def _classes(tables: "Tables") -> DataFrame:
 
 
 def _rows(tables: "Tables") -> DataFrame:
-    """What each class delivered, in the blocks to look at."""
+    """The deliveries of each class, in the blocks to look at."""
     wanted = tables.once("silver/order_blocks", _wanted)
     return _placed(tables).join(wanted, ["view", "life", "block"])
 
@@ -135,7 +136,7 @@ def _wanted(tables: "Tables") -> DataFrame:
 
 
 def _pairs(tables: "Tables") -> DataFrame:
-    """Where two classes, of which one deviates, have each run: one row per pair of classes and run.
+    """The places of each run at two classes, of which one deviates: one row per pair of classes and run.
 
     `at_one` and `at_two` are its positions, null where the class lacks it.
     """
@@ -188,8 +189,9 @@ def _moves_of(pairs: DataFrame) -> DataFrame:
 def _crossing(moves: DataFrame) -> DataFrame:
     """The moves whose runs may cross runs that moved by another distance.
 
-    What moved by one distance is in order among itself: where one run is lacking all the others moved alike, and none
-    has to be sorted. Two runs cross if the one that comes first here moved further than the distance between the two.
+    Runs that moved by one distance are in order among themselves. If one run is lacking, all the others moved by the
+    same distance, and none has to be sorted. Two runs cross if the first one here moved further than the distance
+    between the two.
     """
     further = (
         "over (partition by view, mine, their order by moved desc rows between unbounded preceding and 1 preceding)"

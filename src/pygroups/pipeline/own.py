@@ -1,4 +1,4 @@
-"""What a member sent itself, against what it delivered of that."""
+"""The messages that a member sent, compared with its deliveries of these messages."""
 
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def own_messages(tables: "Tables") -> DataFrame:
     """One row per life: group, profile, history, `settles` (it reaches quiet), `stops` (its journal has a stop).
 
-    `sent` and `heard` are the greatest own numbers that it sent, and delivered, before the end of quiet; `unlike` is
-    true if it did not deliver exactly the runs that it sent.
+    `sent` and `heard` are the greatest own numbers that the member sent, and delivered, before the end of quiet;
+    `unlike` is true if the member did not deliver exactly the runs that it sent.
     """
     own = tables.streams.where("kind <= 1 and sender = life").groupBy("group", "profile", "life", "settles", "stops")
     digests = "bit_xor(bits) <> 0 or sum(if(kind = 0, low_sum, -low_sum)) <> 0"
@@ -27,5 +27,5 @@ def own_messages(tables: "Tables") -> DataFrame:
 
 
 def own_gaps(tables: "Tables") -> DataFrame:
-    """Gaps that a member heard over its own messages."""
+    """Gaps over a member's own messages that were announced to that member."""
     return tables.events.where("kind = 'gap' and sender = life")

@@ -44,7 +44,7 @@ def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
 
 
 def trusted(frame: DataFrame, lives: DataFrame) -> DataFrame:
-    """The records before the end of their journal, with what a rule asks of their life."""
+    """The records before the end of their journal, with the columns of their life that rules use."""
     known = lives.selectExpr(
         *("life", "profile", "address", "end", "whole", "quiet_end", "quiet_index", f"{ORDERED} as ordered")
     )

@@ -87,11 +87,11 @@ def _views(table: Table) -> pa.Table:
 
 
 def lives_of(manifest: Sequence[Life], views: pa.Table) -> list[Life]:
-    """One row per life: how far its journal can be trusted, a number for all lives that views link with it (`linked`),
-    and which of those have no whole journal (`unknown`, addresses).
+    """One row per life: the end of the trusted part of its journal, a number for all lives that views link with it
+    (`linked`), and the addresses of those without a whole journal (`unknown`).
 
-    `manifest` are rows of the manifest, `views` has `life`, `index` and `members` of every view record. Who has no
-    record is no life.
+    `manifest` are rows of the manifest, `views` has `life`, `index` and `members` of every view record. A process
+    without a record is no life.
     """
     lives: dict[int, Life] = {}
     for row in manifest:

@@ -22,7 +22,7 @@ PLACE: Final = "if(ordered, position, first)"
 def digest_of(value: str, prefix: str = "") -> dict[str, str]:
     """An order-free digest of many 64-bit values as SQL aggregates: xor, and the sums of two 31-bit halves.
 
-    An xor alone cannot see a pair, a sum alone not what cancels out. Nulls do not count.
+    An xor alone cannot see a pair, and a sum alone cannot see values that cancel out. Nulls do not count.
     """
     return {
         f"{prefix}bits": f"coalesce(bit_xor({value}), 0L)",
@@ -62,13 +62,13 @@ _STABLE: Final = {
 
 
 def streams_of(records: DataFrame, lives: DataFrame, purges: DataFrame | None, columns: Mapping[str, str]) -> DataFrame:
-    """One row per (kind, life, view, sender, stream, late): what a member sent or delivered of one sender in a view.
+    """One row per (kind, life, view, sender, stream, late): a member's sends or deliveries of one sender in a view.
 
-    `records` are trusted run records of the kinds 0 to 3; `purges` (`purges_of`) may be None; `columns` are what rules
-    add, SQL aggregates by name. Columns: group, profile, ordered, history; `late` (at or behind the end of quiet);
+    `records` are trusted run records of the kinds 0 to 3; `purges` (`purges_of`) may be None; `columns` are the columns
+    of rules, SQL aggregates by name. Columns: group, profile, ordered, history; `late` (at or behind the end of quiet);
     runs, messages; `begin`, the first index; `last`, the greatest number; `stop`, the place behind the last run;
     `irregular` and `behind`, deliveries that do not continue their sender's numbers, or begin below the next; the
-    digest of the runs (`bits`, `low_sum`, `high_sum`), and the same with `stable_` of what votes let be purged, with
+    digest of the runs (`bits`, `low_sum`, `high_sum`), and the same with `stable_` of the runs purged by votes, with
     `stable_messages` and the number `below` which they do; of the life `first_view`, `settles` (it reaches quiet),
     `stops` (its journal has a stop); `origin_whole`, null without the sender's journal.
     """
@@ -115,11 +115,11 @@ _OF_BLOCK: Final = {
 
 
 def blocks_of(deliveries: DataFrame, lives: DataFrame, streams: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-    """One row per (life, view, lane, block, slot): what a member delivered there, compared with all others.
+    """One row per (life, view, lane, block, slot): a member's deliveries there, compared with all others.
 
     An ordered profile has one lane in a view, whose blocks are of positions; another a lane for each sender, whose
     blocks are of numbers. A block is cut into slots where a member's deliveries end, so that a dead member's last
-    block is compared at equal length. What an ordered profile delivered without a position has a null block.
+    block is compared at equal length. Deliveries of an ordered profile without a position have a null block.
 
     Columns: group, profile, ordered, history, runs, messages, stop; `digest` of places, runs and bodies; `members`, how
     many have this slot; `differs`, whether their digests do; `reference`, the member that got furthest in the lane;
@@ -149,7 +149,7 @@ def blocks_of(deliveries: DataFrame, lives: DataFrame, streams: DataFrame, colum
 
 
 def cuts_of(streams: DataFrame) -> DataFrame:
-    """Where blocks are cut: the places at which deliveries of a member in a lane of a view end, but for the last.
+    """The cuts of blocks: the places at which deliveries of a member in a lane of a view end, but for the last.
 
     Columns: `at` (view, lane and block in one), `low`, `high` (places), `slot`, from 1.
     """

@@ -52,7 +52,7 @@ _SMALL_SETTINGS: Final = {
 
 
 class NoSpark(RuntimeError):
-    """Spark cannot run here, or not so; the text is one sentence that says what to install or to give."""
+    """Spark cannot run here or in this way; the text is one sentence that names the missing program or option."""
 
 
 def make_session(*, master: str | None = None, small: bool = False) -> "SparkSession":
@@ -103,9 +103,10 @@ def _prepare_environment(*, local: bool) -> None:
 
 @contextmanager
 def _quiet_java() -> Iterator[Callable[[Exception], str]]:
-    """A JVM that starts in here writes its standard error to a file: it warns about itself, whatever one configures.
+    """Send the standard error of a starting JVM to a file, because no setting stops the JVM's warnings.
 
-    Gives a function that says in one line why it did not start. With `--verbose` it writes where we do.
+    Yields a function that gives the reason of a failed start in one line. With `--verbose` the JVM keeps the standard
+    error of this process.
     """
     if _LOG.isEnabledFor(logging.DEBUG):
         yield lambda error: _first_line(str(error))
@@ -129,14 +130,14 @@ def _quiet_java() -> Iterator[Callable[[Exception], str]]:
 
 
 def _first_line(text: str) -> str:
-    """Of a Java exception the line that says something."""
+    """The line of a Java exception that names the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if "Exception:" in line] or lines
     return telling[0] if telling else "no reason given"
 
 
 def check_java() -> None:
-    """Raises NoSpark, with what to install, if there is none that Spark 4 can use."""
+    """Raises NoSpark, with the package to install, if there is no Java that Spark 4 can use."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if java is None:

@@ -64,7 +64,7 @@ def members_of_cohorts(tables: "Tables") -> DataFrame:
 
 
 def _early(sums: dict[str, str]) -> dict[str, str]:
-    """Sums over streams, of what is not late."""
+    """Sums over streams, without late deliveries."""
     return {f"early_{name}": text.replace("(", "(if(late, 0L, ", 1) + ")" for name, text in sums.items()}
 
 

@@ -1,6 +1,6 @@
 """The Spark data source `pygroups`: journals as tables. `docs/guides/spark.md` is for its users.
 
-What cannot be answered is refused while the query is planned, before a task runs, in one sentence without a traceback.
+A wrong request is refused while the query is planned, before a task runs, in one sentence without a traceback.
 """
 
 import os
@@ -76,7 +76,7 @@ class GroupsDataSource(DataSource):
 
 
 class _NoStream(DataSourceStreamReader):
-    """Refuses at the first question: Spark loses what is said before it has a reader."""
+    """Refuses at the first call: Spark loses an error that is raised before it has a reader."""
 
     def initialOffset(self) -> dict[str, Any]:
         with _refusing():
@@ -94,7 +94,7 @@ class _NoStream(DataSourceStreamReader):
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """What is wrong with a request becomes the error that Spark shows.
+    """Raise the error of a wrong request as the error that Spark shows.
 
     Spark's own switch leaves the traceback out. It is set for this process only, which plans one read for Spark and
     ends with the error.

@@ -1,4 +1,4 @@
-"""How Spark reads journals: what a query leaves out is not decoded, and large files are shared out to several tasks."""
+"""Spark's reader of journals: it decodes only the columns and kinds of a query, and splits large files into tasks."""
 
 import gc
 import os
@@ -35,7 +35,7 @@ _RANGE_BYTES_MAX: Final = 32 << 20  # a task holds one range in memory
 
 @dataclass
 class Share(InputPartition):
-    """What one task reads."""
+    """The byte ranges that one task reads."""
 
     ranges: list[Range]
 
@@ -68,7 +68,7 @@ class JournalsReader(DataSourceReader):
         self.pushFilters = _Overriding(self._take_over)  # type: ignore[method-assign]
 
     def _take_over(self, filters: list[Filter]) -> list[Filter]:
-        """Leave out what the filters on `kind`, `group` and `member` leave out; gives those that Spark has to judge."""
+        """Apply the filters on `kind`, `group` and `member`; returns the filters that Spark has to judge."""
         rest = []
         for one in filters:
             column, test = _test_of(one)
@@ -83,7 +83,7 @@ class JournalsReader(DataSourceReader):
             return True
         if column not in ("group", "member"):
             return False
-        if self.table == "quarantine":  # whose rows have the names of folders, as a header may be what is damaged
+        if self.table == "quarantine":  # its rows have the names of folders, because the header may be damaged
             self.segments = [segment for segment in self.segments if test(getattr(segment, column))]
             return True
         if self.table in ("records", "messages"):
@@ -98,7 +98,7 @@ class JournalsReader(DataSourceReader):
         if self.table in ROWS:
             most = min(max(-(-total // number), _RANGE_BYTES_MIN), _RANGE_BYTES_MAX)
             pieces = [[piece] for segment in self.segments for piece in _split(segment, most)]
-        else:  # what a row says hangs on the rows before it: a life is not cut
+        else:  # a row depends on the rows before it: a life is not cut
             lives: dict[Path, list[Range]] = {}
             for segment in self.segments:
                 lives.setdefault(Path(segment.path).parent, []).append(Range(segment, 0, segment.size))
@@ -122,7 +122,7 @@ def _split(segment: Segment, most: int) -> list[Range]:
     try:
         return split(segment, most)
     except OSError:
-        return [Range(segment, 0, segment.size)]  # the task tells it, as a row of `quarantine`
+        return [Range(segment, 0, segment.size)]  # the task reports the error, as a row of `quarantine`
 
 
 def shared_out(pieces: Iterable[list[Range]], number: int) -> list[list[Range]]:
@@ -137,7 +137,7 @@ def shared_out(pieces: Iterable[list[Range]], number: int) -> list[list[Range]]:
 
 
 def _test_of(condition: Filter) -> tuple[str, Callable[[str], bool] | None]:
-    """The column of a condition, and what it asks of a text that is not null; None if this is not known."""
+    """The column of a condition, and its test of a text that is not null; None if the test is not known."""
     column, values = ".".join(getattr(condition, "attribute", ())), _values(condition)
     match condition:
         case EqualTo() | In() if values is not None:
@@ -157,11 +157,11 @@ def _test_of(condition: Filter) -> tuple[str, Callable[[str], bool] | None]:
 
 
 def _values(condition: Filter) -> frozenset[Any] | None:
-    """What EqualTo and In compare with; None if a null is among it, with which no comparison is true."""
+    """The values of EqualTo or In; None if a null is among them, with which no comparison is true."""
     found = condition.value if isinstance(condition, In) else (getattr(condition, "value", None),)
     return None if None in found else frozenset(found)
 
 
 def reader_of(request: Request, segments: list[Segment], schema: StructType) -> DataSourceReader:
-    """What reads `segments` for a query of a request; `schema` has columns of its table only."""
+    """The reader of `segments` for a query of a request; `schema` has columns of its table only."""
     return JournalsReader(request, segments, schema)

@@ -1,4 +1,4 @@
-"""What a user of the data source asks for: paths, a table, columns. Every refusal is one sentence."""
+"""The request of a user of the data source: paths, a table, columns. Every refusal is one sentence."""
 
 import glob
 import json
@@ -78,7 +78,7 @@ class Request:
 
 
 def request_of(options: Mapping[str, str], paths: Sequence[str] | None = None) -> Request:
-    """What the options of a read ask for; Spark gives one path in `path`, several in `paths`. Raises WrongRequest."""
+    """The request in the options of a read; Spark gives one path in `path`, several in `paths`. Raises WrongRequest."""
     if paths is None:
         paths = [*json.loads(options.get("paths", "[]")), *([options["path"]] if options.get("path") else [])]
     if not paths:

@@ -1,4 +1,4 @@
-"""What an audit did: each step with its seconds, and the CPU seconds of this process, its workers and Spark's JVM."""
+"""The steps of an audit: seconds of each step, and the CPU seconds of this process, its workers and Spark's JVM."""
 
 import os
 import time

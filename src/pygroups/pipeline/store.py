@@ -1,4 +1,4 @@
-"""Where an audit keeps its tables between steps: Parquet in a folder."""
+"""The store of an audit's tables between its steps: Parquet in a folder."""
 
 from pathlib import Path
 

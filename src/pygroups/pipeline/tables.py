@@ -1,4 +1,4 @@
-"""What rules read: a history as it was ingested, and the tables that rules share."""
+"""The input of rules: a history as it was ingested, and the tables that rules share."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ Gathered = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True)
 class Recorded:
-    """A history as it was ingested, and what is known of it before any query.
+    """A history as it was ingested, and the facts about it that need no query.
 
     `lives` has one row per life, from the manifest: group, profile, host, address, life, end, whole, linked, unknown.
     `kinds` are the kinds of record that occur, `profiles` those of the lives; `whole` is False if a journal ends early;
@@ -32,7 +32,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Tables:
-    """What the rules read: only what journals can be trusted for, with `group`, `profile` and `history` in each table.
+    """The tables that rules read: trusted records only, with `group`, `profile` and `history` in each table.
 
     Lives, views, histories and senders are 64-bit keys (`keys.py`).
 
@@ -40,7 +40,7 @@ class Tables:
     - views: one row per view installed, with its epoch and the views before and after it at this member (`lives.py`)
     - events, votes, sends, deliveries, unicasts: records as ingested, with the `profile`, `address` and `quiet_end` of
       their life; `unicasts` are sent or delivered, `kind` tells which
-    - streams, blocks: what was delivered, of each sender in a view and block by block, as digests (`scan.py`)
+    - streams, blocks: deliveries, of each sender in a view and block by block, as digests (`scan.py`)
     - runs: the records about each run, added up from all sends and a sample of the deliveries (`runs.py`)
 
     `once` makes a table of all of these, not only of some groups, and keeps it: exact steps share what they both need.
@@ -63,14 +63,14 @@ class Tables:
     once: "Once"
 
     def only(self, groups: Collection[str], profiles: Collection[str]) -> "Tables":
-        """Only these groups, and in them what members of these profiles wrote."""
+        """The same tables with these groups only, and with the records of members with these profiles only."""
         here = F.col("group").isin(*sorted(groups)) & F.col("profile").isin(*sorted(profiles))
         frames = {name: frame for name, frame in vars(self).items() if name not in ("gathered", "once")}
         return replace(self, **{name: frame.where(here) for name, frame in frames.items()})
 
 
 class Once:
-    """Called with a name below the store and a function of all tables: what it makes, kept the first time."""
+    """Makes a table once: called with a name below the store and a function of all tables, it keeps the result."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What an audit answers: a verdict per promise and history, with the violations that prove it."""
+"""The answer of an audit: a verdict per promise and history, with the violations that prove it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,10 +37,10 @@ class Violation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one rule found in one history of one group.
+    """The finding of one rule in one history of one group.
 
     `judged` and `skipped` count facts: one message at one member for rules over messages, one view at one member for
-    rules over views. `reason` says why facts were skipped or why nothing was judged; "" if there is nothing to say.
+    rules over views. `reason` explains why facts were skipped or why nothing was judged; otherwise it is "".
     `excused` is True if nothing was judged because the profile does not promise it or the history had no occasion:
     `--strict` forgives that. `broken` counts all violations, `violations` holds the first of them; `skips` says
     how many facts were skipped for which reason.
@@ -79,7 +79,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Work:
-    """What an audit judged, and the steps it took, one after the other.
+    """The input of an audit, and its steps, one after the other.
 
     `files`, `bytes` and `rows` count all that the judged table contains, whenever it was ingested. `files` counts the
     segments of journals of which the table contains bytes; copies of one segment count once. `rows` counts their
@@ -97,8 +97,8 @@ class Work:
 class AuditResult:
     """Everything one audit found. `history` holds the tables it judged; `session` lives until the caller stops it.
 
-    `unjudged` names the promises that profiles in these journals make and that no rule judges yet. `work` says what the
-    audit did.
+    `unjudged` names the promises that profiles in these journals make and that no rule judges yet. `work` has the input
+    and the steps of the audit.
     """
 
     groups: list[str]

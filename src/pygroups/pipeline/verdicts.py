@@ -21,7 +21,7 @@ _SHOWN_FIRST: Final = "partition by promise, `group`, history order by view, pos
 
 @dataclass
 class Tally:
-    """What was counted for one rule, group and history."""
+    """The counts of one rule, group and history."""
 
     judged: int = 0
     broken: int = 0
@@ -32,7 +32,7 @@ class Tally:
 
 @dataclass
 class Counted:
-    """What the one query over the shared tables gave.
+    """The result of the one query over the shared tables.
 
     `tallies` by promise, group and history (a key); `profiles` and `lost` facts (by unit) of each group.
     """
@@ -148,7 +148,7 @@ def named(found: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def witnesses(counted: Counted, violations: DataFrame) -> None:
-    """Bring the number of violations, and the first of them, to the tallies."""
+    """Add the number of violations, and the first violations, to the tallies."""
     first = violations.selectExpr(
         "*",
         f"row_number() over ({_SHOWN_FIRST}) as rank",

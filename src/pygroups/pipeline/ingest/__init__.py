@@ -1,4 +1,4 @@
-"""Journals become a table: `ingest` appends what is new to Parquet files that Spark, Arrow and others read.
+"""Journals become a table: `ingest` appends new records to Parquet files that Spark, Arrow and others read.
 
 `docs/guides/ingest.md` describes the table, and `layout.py` its schemas.
 """

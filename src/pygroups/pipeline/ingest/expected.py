@@ -1,4 +1,4 @@
-"""Which number is next of each sender at a life, carried along its journal: fifo needs no sort later."""
+"""The next number of each sender at a life, carried along the life's journal, so that fifo needs no sort later."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

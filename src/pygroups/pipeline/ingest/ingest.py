@@ -1,7 +1,7 @@
-"""Appends to a table of histories what journals hold beyond what the table knows.
+"""Appends the new records of journals to a table of histories.
 
-A commit exists when its manifest file exists, which is renamed into place last; what a killed ingest left behind is
-removed by the next one.
+A commit exists when its manifest file exists.  The manifest is renamed into place last.  The next ingest removes the
+files that a killed ingest left behind.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ from pygroups.pipeline.ingest.work import Done, work_on
 from pygroups.pipeline.verdict import Quarantined
 
 SMALL_BYTES: Final = 64 << 20
-"""Up to so many new bytes are read in this process: a pool would take longer to start."""
+"""Up to this number of new bytes is read in this process, because a pool would take longer to start."""
 _BATCH_BYTES: Final = 32 << 20
 _BATCHES_A_JOB: Final = 4
 _TABLES: Final = ("runs", "events", "votes", "names", "carried", "manifest")
@@ -35,11 +35,11 @@ _TABLES: Final = ("runs", "events", "votes", "names", "carried", "manifest")
 
 @dataclass
 class IngestResult:
-    """What one call did. `commit` is None if nothing was new.
+    """The result of one call. `commit` is None if nothing was new.
 
-    `files` are the segments that were looked at, `bytes` and `rows` what was added, `skipped` the byte ranges that the
-    table had already, `damaged` the places in the added ranges that could not be read. `cpu_seconds` is that of this
-    process and its workers.
+    `files` counts the segments in the paths, `bytes` and `rows` count the additions, and `skipped` counts the byte
+    ranges that the table had already. `damaged` has the places in the added ranges that could not be read.
+    `cpu_seconds` adds up this process and its workers.
     """
 
     commit: str | None = None
@@ -59,7 +59,7 @@ def ingest(
     jobs: int | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> IngestResult:
-    """Append what the journals in `paths` hold to the table `out`, which is made if it is missing.
+    """Append the records of the journals in `paths` to the table `out`, which is made if it is missing.
 
     Only bytes that the table does not know are read. `jobs` is the number of processes (default: the cores); a small
     ingest needs none besides this one. `progress` is told bytes done, and of how many. Raises NotAJournal for a path
@@ -83,7 +83,7 @@ def ingest(
 
 
 def _prepared(out: Path) -> Path:
-    """The folder `out` as a table, made if it is missing or holds nothing but what an audit of another table keeps."""
+    """The folder `out` as a table, made if it is missing or holds only the files of an audit of another table."""
     if not is_table(out):
         ours = {_begun(out / TABLE_FILE), *(out / name for name in AUDITED)}
         if out.exists() and (not out.is_dir() or set(out.iterdir()) - ours):
@@ -97,7 +97,7 @@ def _prepared(out: Path) -> Path:
 
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
-    """One ingest at a time; a killed process lets go of the lock."""
+    """Allow one ingest at a time. The end of a process, even by a kill, releases the lock."""
     lock = os.open(out / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         try:
@@ -110,7 +110,7 @@ def _locked(out: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(table: Table) -> None:
-    """Files of commits that never came to be."""
+    """Remove the files of commits that have no manifest."""
     commits = set(table.commits)
     for name in _TABLES:
         for file in (table.path / name).rglob("*.parquet*"):
@@ -119,7 +119,7 @@ def _remove_leftovers(table: Table) -> None:
 
 
 def _next_commit(table: Table) -> str:
-    """Microseconds since 1970, later than all commits so far whatever the clock says."""
+    """Microseconds since 1970, or more if the clock is not later than the last commit."""
     last = int(table.commits[-1]) if table.commits else 0
     return f"{max(time.time_ns() // 1000, last + 1):016d}"
 
@@ -156,7 +156,7 @@ def _batches(lives: Sequence[LifeParts], size: int) -> list[list[LifeParts]]:
 
 
 def _commit(out: Path, commit: str, done: Sequence[Done], result: IngestResult) -> None:
-    """Make the work count: what is carried along first, the manifest last."""
+    """Make the work count: write the carried state first, the manifest last."""
     manifest = [row for one in done for row in one.manifest]
     carried = [row for one in done for row in one.carried]
     if not carried:
@@ -179,12 +179,12 @@ def _rows(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
 
 def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """A file that is there as a whole or not at all."""
+    """Write a file so that it is there as a whole or not at all."""
     beside = _begun(path)
     write(beside)
     os.replace(beside, path)
 
 
 def _begun(path: Path) -> Path:
-    """Where a file stands that is not whole yet."""
+    """The path of a file while it is not whole yet."""
     return path.with_name(f".{path.name}")

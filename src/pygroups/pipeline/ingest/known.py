@@ -1,4 +1,4 @@
-"""What a table remembers of the journals that went into it: where to go on in each segment, and with what."""
+"""The memory of a table about its journals: the place at which to go on in each segment, and the state there."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -34,15 +34,15 @@ CARRIED: Final = pa.schema(
         ("segments", pa.list_(_SEGMENT)),
     ]
 )
-"""One row per life that a commit touched: what holds behind its last record, and the segments that were touched."""
+"""One row per life that a commit touched: the state behind its last record, and the segments that were touched."""
 
 
 @dataclass
 class SegmentState:
     """Of a segment: bytes [0, end) are in the table, `size` were there.
 
-    `print` is the fingerprint of the first; `history` holds at `end`. `followed`: another segment was there already, so
-    what is torn behind `end` has been judged. `unreadable`: it has no header that can be read. `told`: the manifest has
+    `print` is the fingerprint of [0, end); `history` holds at `end`. `followed`: another segment was there already, so
+    torn bytes behind `end` have been judged. `unreadable`: it has no header that can be read. `told`: the manifest has
     the damage at `end` already; no whole frame stood behind it, so reading goes on there when there is more.
     """
 

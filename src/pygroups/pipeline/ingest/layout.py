@@ -121,18 +121,18 @@ MANIFEST: Final = pa.schema(
 """One row per byte range of a segment that was ingested; a second damaged place in it is a further row without rows.
 
 `wrong_index`: where the numbers in the range stop being consecutive: the first one that is missing, or that was there
-before. What a life's journal says from there on is not trusted. `first_us` and `last_us` are the least and the greatest
+before. The records of a life from there on are not trusted. `first_us` and `last_us` are the least and the greatest
 `time_us` of the range's records, `last_mono_us` is their greatest `mono_us`.
 """
 
 
 def is_table(path: Path) -> bool:
-    """Whether the folder `path` is a table of histories, of whatever format."""
+    """Whether the folder `path` is a table of histories, of any format."""
     return (path / TABLE_FILE).is_file()
 
 
 def format_of(path: Path) -> int | None:
-    """The format that the table says of itself; None if it says nothing that can be understood."""
+    """The format that the table names in its own file; None if this file cannot be read or understood."""
     try:
         told = json.loads((path / TABLE_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

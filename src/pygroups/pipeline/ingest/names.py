@@ -1,4 +1,4 @@
-"""Keys for names, each computed once, and the table of what every key stands for."""
+"""Keys for names, each computed once, and the table of the name of every key."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -61,7 +61,7 @@ class Keys:
         return key
 
     def table(self) -> pa.Table:
-        """What the keys stand for."""
+        """The names of the keys, as the table `names`."""
         rows = [(self.group, *row) for row in self._rows]
         columns = list(zip(*rows, strict=True)) or [()] * len(NAMES)
         return pa.table([pa.array(column, kind) for column, kind in zip(columns, NAMES.types, strict=True)], NAMES)

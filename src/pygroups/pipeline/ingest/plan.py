@@ -1,4 +1,4 @@
-"""Which bytes of which segments are new to a table, and which journals it has to refuse."""
+"""Finds the byte ranges of segments that are new to a table, and the journals that the table has to refuse."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from pygroups.pipeline.ingest.known import LifeState, SegmentState, fingerprint
 
 
 class NotTheSame(ValueError):
-    """A journal is not what the table knows of it; the text is one sentence for people."""
+    """A journal differs from the records that the table has of it; the text is one sentence for people."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass
 class LifeParts:
-    """What is new of one life, in the order of its segments; `state` is what holds before."""
+    """The new byte ranges of one life, in the order of its segments; `state` holds before them."""
 
     life: int
     group: str
@@ -50,7 +50,7 @@ class LifeParts:
 
 @dataclass
 class Plan:
-    """What to do: lives by group and key; `skipped` ranges are known already."""
+    """The work of one ingest: lives by group and key; `skipped` ranges are known already."""
 
     lives: list[LifeParts]
     files: int
@@ -58,7 +58,7 @@ class Plan:
 
 
 def plan(segments: Iterable[Segment], known: dict[int, LifeState]) -> Plan:
-    """Compare the segments with what a table knows. Raises NotTheSame, and OSError for a file that cannot be read."""
+    """Compare the segments with those of a table. Raises NotTheSame, and OSError for a file that cannot be read."""
     found: dict[tuple[int, int], tuple[LifeParts, Part]] = {}
     for segment in sorted(segments, key=lambda one: one.path):
         life, part = _identified(segment, known)
@@ -80,7 +80,7 @@ def plan(segments: Iterable[Segment], known: dict[int, LifeState]) -> Plan:
 
 
 def _identified(segment: Segment, known: dict[int, LifeState]) -> tuple[LifeParts, Part]:
-    """Whose segment it is, by its header; by the names of its folders if it has none."""
+    """The life of a segment, by its header; without a header, by the names of its folders."""
     header, first = header_of(segment.path)
     names = header if isinstance(header, Header) else segment
     key = key_of(names.group, names.member, names.incarnation)
@@ -110,7 +110,7 @@ def _longer(life: LifeParts, one: Part, other: Part) -> Part:
 
 
 def _new_of(life: LifeParts, part: Part, state: LifeState) -> Part | None:
-    """What of a segment a table that knows its life does not have; None if it has all."""
+    """The part of a segment that is new to a table which knows its life; None if the table has the whole segment."""
     path, size = part.segment.path, part.segment.size
     before = state.segments.get(part.number)
     later = max(state.segments, default=-1) > part.number
@@ -141,7 +141,7 @@ def _from(part: Part, before: SegmentState) -> Part:
 
 
 def goes_on(segment: Segment, expected: int | None) -> bool:
-    """True if what is torn at the end of a segment was never acknowledged: the next one goes on with its number."""
+    """True if the torn bytes at the end of a segment were never acknowledged: the next segment has their number."""
     if segment.following is None:
         return True
     first = first_index(segment.following)

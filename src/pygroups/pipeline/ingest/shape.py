@@ -142,7 +142,7 @@ class Shape:
         return values, nulls
 
     def _given(self, others: Sequence[Others]) -> list[tuple[int, dict[int, int]]]:
-        """The views that begin with a given state, and what it covers."""
+        """The views that begin with a given state, and the numbers that this state covers."""
         found = []
         for other in others:
             if other.kind != "view":
@@ -155,7 +155,7 @@ class Shape:
 
 
 class _Histories:
-    """Which history a record of a window belongs to."""
+    """The history of each record of a window."""
 
     def __init__(self, changes: list[tuple[int, str | None]], before: str | None, keys: Keys) -> None:
         self.places = np.array([place for place, _ in changes], np.int64)

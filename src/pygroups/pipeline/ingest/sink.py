@@ -85,7 +85,7 @@ class Sink:
         return _Open(name, writer, [])
 
     def close(self) -> None:
-        """Write what is held, and end all files; more can be added afterwards, of another group."""
+        """Write the buffered rows, and end all files. Afterwards rows of another group can be added."""
         for file in self._open.values():
             _flush(file)
             file.writer.close()

@@ -22,7 +22,7 @@ _DATA: Final = {"runs": "runs/group=*/day=*", "events": "events/group=*/day=*", 
 
 
 class Table:
-    """What a table holds as of now: commits that come later are not seen. Raises NotATable.
+    """The content of a table as of now: commits that follow later are not seen. Raises NotATable.
 
     Lists of files are sorted paths; `group` and `day` stand in the names of the folders as Spark escapes them.
     """
@@ -59,7 +59,7 @@ class Table:
 
     @property
     def carried_files(self) -> list[str]:
-        """What ingest keeps for its next call, the oldest commit first. Raises NotATable if a commit lacks its file."""
+        """The files with the state for the next ingest, oldest first. Raises NotATable if a commit lacks its file."""
         files = self._files("carried")
         missing = sorted(set(self.commits) - {Path(file).name.partition("-")[0] for file in files})
         if missing:

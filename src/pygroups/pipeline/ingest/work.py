@@ -1,4 +1,4 @@
-"""What one worker does: it reads the new bytes of some lives and writes their rows, and says what came of it."""
+"""The work of one worker: it reads the new bytes of some lives, writes their rows, and returns a summary."""
 
 import gc
 import time
@@ -26,7 +26,7 @@ from pygroups.pipeline.ingest.table import write_rows
 
 @dataclass
 class Done:
-    """Rows for the manifest and for what is carried along, and processor seconds."""
+    """Rows for the manifest, rows with the carried state, and CPU seconds."""
 
     manifest: list[dict[str, Any]] = field(default_factory=list)
     carried: list[dict[str, Any]] = field(default_factory=list)
@@ -35,9 +35,9 @@ class Done:
 
 @dataclass
 class _Range:
-    """What was found in the new bytes of one segment; they were read up to `end`.
+    """The findings in the new bytes of one segment; the bytes were read up to `end`.
 
-    `told`: the last thing found was the damage at `damaged_at`, and where the frame behind it begins is not known yet.
+    `told`: the last finding was the damage at `damaged_at`, and the beginning of the frame behind it is not known yet.
     """
 
     end: int

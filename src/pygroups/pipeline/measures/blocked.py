@@ -1,4 +1,4 @@
-"""How long members were blocked: told not to send, and to wait."""
+"""The times in which members were blocked: their applications had to wait with new messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a change of view took: from the record in which a member was bound to the view that it then installed."""
+"""The time of a view change: from the record in which a member was bound to the view that it then installed."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def failover_gaps(history: History) -> DataFrame:
 def _delivery_gaps(history: History) -> DataFrame:
     """Pauses between deliveries: from `from_us` to `mono_us`. Deliveries are put into stretches first, so few are left.
 
-    What lies within a stretch is shorter than the stretch; what spans two is measured exactly.
+    A pause within a stretch is shorter than the stretch; a pause that spans two is measured exactly.
     """
     stretches = (
         history.runs.where(DELIVERED)

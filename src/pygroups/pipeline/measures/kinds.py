@@ -1,4 +1,4 @@
-"""What the measures read, in words of Spark SQL: multicasts and unicasts are counted alike."""
+"""The rows that the measures read, as Spark SQL: multicasts and unicasts are counted alike."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DELIVERED: Final = f"kind in ({DELIVER}, {UNICAST_DELIVER})"
 
 
 def amounts(history: History, **by: Column) -> DataFrame:
-    """Per life (its key) and what is given: runs, messages and bytes, sent and delivered: `sent_runs` and so on.
+    """Per life (its key) and the columns `by`: runs, messages and bytes, sent and delivered: `sent_runs` and so on.
 
-    What a life sent and what it delivered are added up apart and put side by side afterwards: a row is looked at once.
+    Sends and deliveries of a life are added up apart and joined afterwards, so Spark reads each row once.
     """
     rows = history.runs.where(f"{SENT} or {DELIVERED}").groupBy(
         "life", *(key.alias(name) for name, key in by.items()), F.expr(SENT).alias("sent")

@@ -45,9 +45,9 @@ def latencies(history: History, *, one_host: bool = False) -> DataFrame:
 
 
 def latency_counts(latency_rows: DataFrame, bucket_us: int | Column = MINUTE_US) -> DataFrame:
-    """How many messages took how long, per group, sender and stretch of `bucket_us`: what percentiles need.
+    """The number of messages per latency, group, sender and stretch of `bucket_us`, for percentiles.
 
-    `latency_us` is rounded to three significant digits, so the table stays small whatever the number of messages;
+    `latency_us` is rounded to three significant digits, so the table stays small with any number of messages;
     `sender` is a key; `bucket` is the first microsecond of its stretch.
     """
     keys = ("group", "sender", stretch(bucket_us).alias("bucket"), rounded("latency_us").alias("latency_us"))

@@ -1,4 +1,4 @@
-"""What was lost on the way and what that cost: discards by reason, requests for missing runs, and repeats."""
+"""Losses and their cost: discards by reason, requests for missing runs, and retransmissions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def drops(history: History) -> DataFrame:
 
 
 def retransmissions(history: History) -> DataFrame:
-    """Per group and member that asked or repeated: how often it asked for missing runs and for how many, and what it
-    sent again for others.
+    """Per group and member that asked or retransmitted: the number of its requests, of the runs that it requested, and
+    of the runs that it retransmitted for others.
 
     `repeated_share` is the repeated runs of a member over the runs that it sent first (null where it sent none).
     """

@@ -25,6 +25,6 @@ def throughput(history: History, bucket_us: int | Column = SECOND_US) -> DataFra
 
 
 def throughput_of_group(per_member: DataFrame) -> DataFrame:
-    """The same per group: what all members sent and delivered, and the number of lives that had traffic."""
+    """The same per group: the sends and deliveries of all members, and the number of lives that had traffic."""
     sums = [F.sum(name).alias(name) for name in per_member.columns if name.endswith(("_runs", "_messages", "_bytes"))]
     return per_member.groupBy("group", "bucket").agg(*sums, F.count("*").alias("members"))

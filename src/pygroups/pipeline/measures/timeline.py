@@ -1,4 +1,4 @@
-"""Who lived when, in which views, and what was done to the group meanwhile: the rows of a timeline."""
+"""The rows of a timeline: the life of each process, its views, and the faults of the group."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LIFE_COLUMNS: Final = (
 
 
 def lives(history: History) -> DataFrame:
-    """One row per life of a member: when it was heard of, what it did, and how it ended.
+    """One row per life of a member: its first and last record, its work, and its end.
 
-    `ending` is `stopped` (it wrote why, in `stop_reason`), `cut off` (its journal ends without a last word, and a mark
-    says that it was killed or crashed, its name came back, or a last view of the group that is younger than its last
-    record is without it) or `open` (it may still be running).
+    `ending` is `stopped`, `cut off` or `open`. A life that stopped wrote the reason, in `stop_reason`. A life that was
+    cut off wrote no stop; in addition a mark names it as killed or crashed, or its name came back, or a last view of
+    the group that is younger than its last record does not contain it. An open life may still be running.
     `life` counts the lives of one name from 1; `kinds` are those of its records.
     """
     known = history.writers.join(amounts(history), "life", "left").join(_own_story(history), "life", "left")

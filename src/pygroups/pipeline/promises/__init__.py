@@ -1,4 +1,4 @@
-"""One rule per promise, one file per rule (`findings.py` says what a rule is)."""
+"""One rule per promise, one file per rule (`findings.py` defines a rule)."""
 
 from collections.abc import Collection
 from typing import Final

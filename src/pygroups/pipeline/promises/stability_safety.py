@@ -26,7 +26,7 @@ def cohorts(tables: Tables) -> DataFrame:
 
 
 def _members(tables: Tables) -> DataFrame:
-    """One row per stream and member of a view, with the digest of what it delivered of what was purged."""
+    """One row per stream and member of a view, with the digest of its deliveries among the purged messages."""
     listed = tables.views.selectExpr("group", "history", "profile", "view", "members").dropDuplicates(
         ["view", "members"]
     )

@@ -51,8 +51,8 @@ def _states(tables: Tables) -> DataFrame:
 
 
 def _unlike(tables: Tables) -> DataFrame:
-    """The states whose numbers are wrong, with the first sender for whom they are: up to where the giver `claimed` to
-    have heard, and up to where it `had`."""
+    """The states with wrong numbers, with the first wrong sender: the number up to which the provider `claimed` to have
+    heard this sender, and the number up to which it `had`."""
     states = _states(tables).selectExpr(
         *("`group`", "history", "life", "view", "begin", "digest"),
         f"{life_sql('peer')} as taker",
@@ -100,7 +100,7 @@ _ENTRIES = "array_sort(map_entries(map_filter({}, (origin, mark) -> mark > 0)))"
 
 
 def taken(tables: Tables) -> DataFrame:
-    """One row per state that a member took, next to what its provider gave and to what its view began with."""
+    """One row per state that a member took, next to the state that its provider gave and the state of its view."""
     states = tables.events.where("kind = 'state_get'").selectExpr(
         *("life as provider", "view", "checksum as given_checksum"),
         f"{life_sql('peer')} as life",

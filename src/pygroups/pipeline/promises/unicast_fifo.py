@@ -1,4 +1,4 @@
-"""unicast-fifo: a connection delivers a prefix of what was sent on it, in order, to one receiver; connections rise."""
+"""unicast-fifo: a connection delivers a prefix of its messages, in order, to one receiver; connections rise."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from pygroups.pipeline.findings import ALL, Count, Rule, findings
 from pygroups.pipeline.tables import Tables
 
-# What is wrong with a delivery, and the words for it, as SQL text.
+# The faults of a delivery, and the words for each, as SQL text.
 _WRONG = {
     "life <> peer or life <> only_receiver": "concat('connection ', connection, ' has another receiver')",
     "connection < connection_before": "concat('came on connection ', connection, ' after ', connection_before)",
@@ -18,10 +18,11 @@ _UNKNOWN = f"sent_first is null and not coalesce(whole, false) and not ({_BROKEN
 
 
 def delivered(tables: Tables) -> DataFrame:
-    """Unicast runs as delivered, next to what was sent at the same place of the connection.
+    """Unicast runs as delivered, next to the run that was sent at the same place of the connection.
 
-    `sent_first` is null where nothing was, `whole` where the origin's journal is missing. `only_receiver` is to whom
-    the connection's first run was sent, `connection_before` on which connection of this origin the run before came.
+    `sent_first` is null if no run was sent there, `whole` is null if the origin's journal is missing. `only_receiver`
+    is the receiver of the connection's first run. `connection_before` is the connection of this origin that delivered
+    the run before.
     """
     sent = "over (partition by life, connection order by index)"
     sends = tables.unicasts.where("kind = 2").selectExpr(

@@ -1,6 +1,6 @@
 """The report: one HTML file that works offline, for a reader who has never seen a group.
 
-`docs/decisions/0020-figures-without-a-library.md` says why its figures are drawn here.
+`docs/decisions/0020-figures-without-a-library.md` explains why its figures are drawn here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the report shows, as plain values: small, bounded and without Spark, so that drawing can be tested alone."""
+"""The content of the report as plain values: small, bounded and without Spark, so that drawing can be tested alone."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the lives of one name, or of all if None, delivered and sent in the stretch of time from `bucket` on."""
+    """Deliveries and sends of the lives of one name, or of all if None, in the stretch of time from `bucket` on."""
 
     member: str | None
     bucket: int
@@ -85,7 +85,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class RunSizes:
-    """How one sender's messages were bundled."""
+    """The sizes of the runs of one sender."""
 
     sender: str
     runs: int
@@ -105,7 +105,7 @@ class SizeClass:
 
 @dataclass(frozen=True)
 class ViewChange:
-    """How long one change of view took, over all members that installed the view."""
+    """The time of one view change, over all members that installed the view."""
 
     view_number: int
     view_creator: str
@@ -133,7 +133,7 @@ class FailoverGap:
 
 @dataclass(frozen=True)
 class BlockedTime:
-    """How long one member was blocked."""
+    """The times in which one member was blocked."""
 
     member: str
     times: int
@@ -143,7 +143,7 @@ class BlockedTime:
 
 @dataclass(frozen=True)
 class Drop:
-    """What one member dropped or refused, and why."""
+    """The messages that one member dropped or refused, for one reason."""
 
     member: str
     kind: str
@@ -153,7 +153,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Retransmission:
-    """What one member asked for again and what it sent again."""
+    """The requests and retransmissions of one member."""
 
     member: str
     requests: int
@@ -165,7 +165,7 @@ class Retransmission:
 
 @dataclass(frozen=True)
 class ClockDifference:
-    """How far the clock of `other_host` is ahead of that of `host`."""
+    """The lead of the clock of `other_host` over the clock of `host`."""
 
     host: str
     other_host: str
@@ -194,9 +194,9 @@ class Overview:
 
 @dataclass(frozen=True)
 class GroupFindings:
-    """What is shown of one group. `bucket_us` is the length of the stretches of the series.
+    """The report's content for one group. `bucket_us` is the length of the stretches of the series.
 
-    `left_out` says, by name of what is shown, how many more there are.
+    `left_out` has the number of entries that are not shown, by name of the field.
     """
 
     overview: Overview

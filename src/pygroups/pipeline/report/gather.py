@@ -1,4 +1,5 @@
-"""From an audit to what the report shows: every table is aggregated and cut to a bounded size in Spark, then collected.
+"""From an audit to the content of its report: Spark aggregates every table and cuts it to a bounded size, then it is
+collected.
 
 Two queries fetch everything but the diagrams, however many groups and tables there are: one has a row for each life,
 the other one for each line of a table that has any occasion. A query costs more than the rows of most histories.
@@ -180,7 +181,7 @@ def _group(total: Overview, bucket_us: int, shown: Sequence[Life], found: Mappin
 
 
 def sum_of(traffics: Sequence[Traffic]) -> list[Traffic]:
-    """What all members together delivered and sent in each stretch, in the order of time."""
+    """Deliveries and sends of all members together in each stretch, in the order of time."""
     found: dict[int, list[Traffic]] = {}
     for one in traffics:
         found.setdefault(one.bucket, []).append(one)

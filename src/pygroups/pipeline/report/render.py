@@ -55,7 +55,7 @@ def _template_text(name: str) -> str:
 
 
 def _source_hash(script: str) -> str:
-    """What the page's policy allows to run: this one script and, whatever a journal holds, nothing else."""
+    """The hash of `script`, the only script that the page's policy allows: a script from a journal cannot run."""
     digest = hashlib.sha256(script.encode()).digest()
     return "sha256-" + base64.b64encode(digest).decode()
 
@@ -131,7 +131,7 @@ def _in_doubt(verdict: Verdict) -> bool:
 
 
 def _chapters(summary: Sequence[Verdict]) -> Iterator[tuple[str, list[Verdict]]]:
-    """The verdicts in the order of what needs a reader's attention; empty chapters are left out."""
+    """The verdicts by chapter, the most urgent chapter first; empty chapters are left out."""
     chapters = {
         "Broken": [v for v in summary if v.verdict == "broken"],
         "Promised, but could not be judged": [v for v in summary if _in_doubt(v)],
@@ -216,7 +216,7 @@ def _in_full_and_in_brief(verdict: Verdict, drawn: Container[int]) -> tuple[list
 
 
 def _place(violation: Violation) -> Iterator[tuple[str, str]]:
-    """Where a violation is, in the words of a reader; what does not apply is left out."""
+    """The place of a violation, in the words of a reader; fields that do not apply are left out."""
     message = None if violation.first is None else f"{violation.first:,}"
     position = None if violation.position is None else f"{violation.position:,}"
     named = {

@@ -1,4 +1,4 @@
-"""The records around a violation: what was sent and delivered near the place that a witness names."""
+"""The records around a violation: sends and deliveries near the place that a witness names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a violation is: `view` and `sender` are keys."""
+    """The place of a violation: `view` and `sender` are keys."""
 
     number: int
     view: int | None
@@ -80,7 +80,7 @@ def _place(number: int, violation: Violation) -> _Place:
 
 
 def _events(history: History, places: Sequence[_Place]) -> list[Row]:
-    """The nearest records of each place, as rows that carry its number. Only what is near any place is compared."""
+    """The nearest records of each place, as rows with its number. Only records near a place are compared."""
     reached = ", ".join(f"named_struct('number', {place.number}, 'distance', {place.distance()})" for place in places)
     near = f"explode(filter(array({reached}), place -> place.distance is not null)) as place"
     rank = "row_number() over (partition by place.number order by place.distance, time_us, index) as rank"
@@ -89,7 +89,7 @@ def _events(history: History, places: Sequence[_Place]) -> list[Row]:
 
 
 def _sends_of(history: History, found: Sequence[Row]) -> list[Row]:
-    """The sends of what was delivered near a place, where they are not near themselves: without them no arrow."""
+    """The sends of runs that were delivered near a place, if the sends themselves are far: the arrows need them."""
     sent = {_run(row) for row in found if row["kind"] in SENDS}
     missing = {_run(row) for row in found} - sent
     if not missing:

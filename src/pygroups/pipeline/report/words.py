@@ -45,7 +45,7 @@ NAMED_AT_MOST = 3
 
 
 def meaning(promise: str) -> str:
-    """What a promise means, in one plain sentence; a promise without words here is shown by its name alone."""
+    """The meaning of a promise in one plain sentence; a promise without words here is shown by its name alone."""
     return PROMISES.get(promise, "")
 
 

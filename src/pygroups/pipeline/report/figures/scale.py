@@ -32,7 +32,7 @@ class Axis:
     ticks: tuple[float, ...]
 
     def share(self, value: float) -> float:
-        """Where a value stands, 0 at `low` to 1 at `high`; values outside are put at the edge."""
+        """The place of a value, from 0 at `low` to 1 at `high`; a value outside is put at the edge."""
         if self.high <= self.low:
             return 0.0
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
@@ -47,7 +47,7 @@ class LogAxis:
     ticks: tuple[float, ...]
 
     def share(self, value: float) -> float:
-        """Where a value stands, 0 at `low` to 1 at `high`."""
+        """The place of a value, from 0 at `low` to 1 at `high`."""
         if value <= self.low:
             return 0.0
         return min(1.0, math.log(value / self.low) / math.log(self.high / self.low))

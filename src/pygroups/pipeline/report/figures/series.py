@@ -102,7 +102,7 @@ def _latency_description(group: GroupFindings) -> str:
 
 
 def throughput(group: GroupFindings) -> Markup:
-    """Messages per second that each name delivered, all on one scale, under what the whole group sent."""
+    """Messages per second that each name delivered, all on one scale, under the sends of the whole group."""
     axis = time_axis(group.start_us, group.end_us)
     words = since(group.start_us)
     strips = [("sent by all", _amounts(group.sent, "sent"), "sent")]

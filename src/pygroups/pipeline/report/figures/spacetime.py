@@ -1,5 +1,5 @@
-"""A space-time diagram: members as lanes, records in the order of their clocks, an arrow from each send to where it was
-delivered. Columns are steps, not seconds, so that what happened within a microsecond can still be told apart."""
+"""A space-time diagram: members as lanes, records in the order of their clocks, an arrow from each send to its
+deliveries. Columns are steps, not seconds, so that records of one microsecond stand apart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Place = tuple[float, float]
 
 
 def spacetime(diagram: Diagram) -> Markup:
-    """The records around a violation; what it is about is drawn strongly."""
+    """The records around a violation; the records that it names are drawn strongly."""
     violation = diagram.violation
     events = sorted(diagram.events, key=lambda event: (event.time_us, event.kind != "send", event.index))
     lanes = _lanes(violation, events)

@@ -86,7 +86,7 @@ def curve(
 
 
 def picture(shapes: Iterable[str], height: float, description: str, css_class: str = "") -> Markup:
-    """A whole figure, with the sentence that says what is to be seen in it."""
+    """A whole figure, with a sentence that describes it."""
     return element(
         "svg",
         *shapes,

@@ -1,4 +1,4 @@
-"""Who lived when and in which views: one lane per name, each life a bar that is divided into its views."""
+"""A timeline of lives and views: one lane per name, each life a bar that is divided into its views."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def mark_in_words(mark: Mark) -> str:
 
 
 def life_in_words(life: Life, words: Words) -> str:
-    """How a life went: `joined at 2.1 s, cut off at 4.2 s`."""
+    """The course of a life in words: `joined at 2.1 s, cut off at 4.2 s`."""
     endings = {
         "stopped": f"stopped at {words(life.to_us)} ({life.stop_reason})",
         "cut off": f"cut off at {words(life.to_us)}",
