@@ -116,7 +116,7 @@ def play(
         pass
     except Broken as broken:
         witness = broken.witness
-    except Exception as error:  # noqa: BLE001 (an exception of a layer is a finding: the outcome reports it with its seed)
+    except Exception as error:  # noqa: BLE001 (a layer's exception is a finding, reported with its seed)
         witness, trace = _fallen(error), traceback.format_exc()
     if journals is not None:
         for member in world.lives.values():

@@ -51,9 +51,12 @@ def simulate(
 ) -> Simulated:
     """Draw and play the schedules of `seeds`, in this process, until one breaks a promise.
 
-    `profile` is the name of a profile, or a Profile of the caller; the latter must have the name of the profile whose
-    promises it keeps.  `build` makes a member's stack, in place of the profile's.  `checks` makes further checks for
-    each schedule.  `members`, `minutes` (of faults, simulated) and `faults` (see catalog.FAULTS) are drawn by default.
+    - `profile`: the name of a profile, or a Profile of the caller with the name of the profile whose promises it keeps.
+    - `build`: makes a member's stack, in place of the profile's.
+    - `checks`: makes further checks for each schedule.
+    - `members`, `minutes` (of faults, simulated) and `faults` (see catalog.FAULTS): drawn by default.
+
+    Raises UsageError for an unknown profile or fault.
     """
     totals = Totals()
     for seed in seeds:

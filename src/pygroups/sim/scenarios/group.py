@@ -53,12 +53,12 @@ def scenario(
     of `profile` are judged during the whole scenario.  At the end of the block all faults heal, and every promise must
     be kept within `bound` seconds.  A failure is raised with the story of the scenario.
 
-    `profile` is a name, or a Profile of the caller.  A Profile is judged by the promises of the built-in profile of the
-    same name, if there is one.  `layers` replaces the layers below the top, from top to bottom.  `application` makes
-    the application of each member.  `checks` are judged in addition to those of the profile.  `seed` determines all
-    random choices.  `weather` is the network's treatment of frames.  `habits` are the delays of a process and its
-    application.  `journal` keeps journals.  `config` contains fields of core.limits.Config, in their units
-    (microseconds and bytes).
+    - `profile`: a name, or a Profile of the caller, judged by the promises of the built-in profile of its name, if any.
+    - `layers`: replacements for the layers below the top, from top to bottom.
+    - `application`: makes the application of each member.  `checks`: judged in addition to those of the profile.
+    - `seed`: determines all random choices.  `weather`: the network's treatment of frames.
+    - `habits`: the delays of a process and its application.  `journal`: whether members keep journals.
+    - `config`: fields of core.limits.Config, in their units.  UsageError for an unknown profile or an invalid value.
     """
     found = profile_named(profile) if isinstance(profile, str) else profile
     if layers is not None:

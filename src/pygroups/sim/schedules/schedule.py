@@ -95,7 +95,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     duties: bool = False  # whether the duties of time are tested after all faults have healed (world/ending.py)
     actions: tuple[Action, ...]  # by time
     heal_at: Time  # all faults end, except lasting ones
-    stays: Time = 0  # lasting faults end this long after heal_at; the bound of `progress` is over by then
+    stays: Time = 0  # lasting faults end this long after heal_at
     for_good: bool = False  # lasting faults never end: promises are judged while they last, and not afterwards
     bound: Time  # time after heal_at within which every promise must be kept
 

@@ -66,9 +66,9 @@ class Send(Step, frozen=True, tag="send"):
 
 
 class Crash(Aimed, frozen=True, kw_only=True, tag="crash"):
-    """The process crashes: between two turns, or in the turn of a `moment`.  In such a turn the journal is written
-    first, and then all, some, none or those to the first `reaches` processes of the frames leave.  With `unwritten`
-    the process crashes right before the turn's journal is written."""
+    """The process crashes: between two turns, or in the turn of a `moment`, after the turn's journal was written.
+    `leaves` says which frames of that turn still leave: all, some, nothing, or those to the first `reaches`
+    processes.  With `unwritten` the process crashes right before the turn's journal is written."""
 
     who: str
     leaves: Leaving = "all"
