@@ -1,8 +1,8 @@
 """Minimize a schedule that breaks a promise: remove everything that the failure does not need.
 
-The shrinker goes from coarse to fine, because a small schedule is played faster.  It first reduces the time, the
-members, the kinds of faults and the weather, then removes single steps.  It makes the remaining steps weaker and
-plainer, and repeats all this until nothing more can be removed.
+The shrinker goes from coarse to fine, because a small schedule is played faster.  The first phase reduces the time, the
+members, the kinds of faults and the weather.  The next phases remove single steps, and make the remaining steps weaker
+and plainer.  The shrinker repeats all phases until nothing more can be removed.
 """
 
 from __future__ import annotations

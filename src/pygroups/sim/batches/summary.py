@@ -189,7 +189,7 @@ def failure(outcome: Outcome, repeat: str) -> str:
 
 
 def as_json(summary: Summary, failed: Outcome | None, promises: Sequence[str], repeat: str) -> dict[str, Any]:
-    """The object that `simulate --json` prints.  Later versions only add names to it."""
+    """The object that `simulate --json` prints.  Later versions only add names to this object."""
     totals, wish = summary.totals, summary.wish
     counts = totals.counts
     return {

@@ -1,7 +1,8 @@
 """causal: a message that its sender delivered before sending another is delivered before the other at every member that
 shares the view.
 
-This follows from total-order, gap-free-prefix and virtual-synchrony.  It is not judged where one of these is broken.
+This promise follows from total-order, gap-free-prefix and virtual-synchrony, and is not judged where one of these is
+broken.
 """
 
 from __future__ import annotations

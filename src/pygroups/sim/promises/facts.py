@@ -28,7 +28,7 @@ class Viewed(msgspec.Struct, frozen=True):
     came_from: ViewId | None
     previous: ViewId | None  # the previous view according to the event
     transitional: tuple[Address, ...]
-    digest: Marks | None  # per origin, the number of the first message not covered by the state it begins with
+    digest: Marks | None  # per origin, the number of the first message after the initial state
     at: int = 0  # time of the installation, in microseconds of the world
     joined: tuple[Address, ...] = ()
     left: tuple[Address, ...] = ()
@@ -216,7 +216,7 @@ class Check:
         """`member` learned that no member has a state for it."""
 
     def looked(self, situation: Situation) -> None:
-        """This is the present state of every process and link."""
+        """`situation` is the present state of every process and link."""
 
     def healed(self, deadline: int) -> None:
         """All faults have ended; by `deadline` (microseconds, the world's time) every promise must be kept."""

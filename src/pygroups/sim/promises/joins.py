@@ -1,7 +1,8 @@
 """A duty of time while faults last: join-in-time.
 
-A process that joins a group without faults, and reaches all its members, is in the view soon.  This also holds while
-another process asks to join that no member can reach: attempts at a view must not wait for that process repeatedly.
+A process that joins a group without faults, and reaches all its members, is in the view soon.  Another process that
+asks to join and that no member can reach must not delay the join: attempts at a view must not wait for that process
+repeatedly.
 """
 
 from __future__ import annotations

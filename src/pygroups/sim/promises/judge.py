@@ -108,8 +108,8 @@ class Judge:
 
     @property
     def facts(self) -> dict[str, int]:
-        """Per promise, the number of judged facts: views, runs or messages at a member.  0 means that it was not
-        judged."""
+        """Per promise, the number of judged facts: views, runs or messages at a member.  A promise with 0 facts was
+        not judged."""
         facts = dict.fromkeys(self.promises, 0)
         for check in self.checks:
             for promise, count in check.facts().items():
@@ -225,8 +225,8 @@ class Judge:
             check()
 
     def unsettled(self, until: int | None = None) -> None:
-        """A disturbance begins now, or ends now, or has ended by `until`.  Its effects last for a recovery time
-        afterwards."""
+        """A disturbance begins now, or ends now, or has ended by `until`.  The effects of a disturbance last for a
+        recovery time."""
         around = self.around
         over = around.clock() if until is None else until
         around.calm_from = max(around.calm_from, over + recovery(around.config))
@@ -274,7 +274,7 @@ class Judge:
             check(member, view)
 
     def looked(self, situation: Situation) -> None:
-        """This is the state of every process, in a period without changes."""
+        """`situation` is the state of every process, in a period without changes."""
         for check in self._looked:
             check(situation)
 

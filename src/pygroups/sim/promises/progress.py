@@ -19,8 +19,8 @@ Problem = tuple[str, Address, Address | None, int]  # obstacle, member, causing 
 
 
 def bound_of(config: Config, round_trip: int = 0) -> int:
-    """The longest time for an obstacle in a group without changes, in microseconds.  It is the time to notice a
-    silent member, and four attempts at a view.  Each attempt may wait in two stages; a message and its answer take
+    """The longest time for an obstacle in a group without changes, in microseconds: the time to notice a silent
+    member, and four attempts at a view.  Each attempt may wait in two stages; a message and its answer take
     `round_trip`."""
     noticed = config.heartbeat_timeout + config.verify_timeout + config.join_retry
     patience = config.ready_timeout + config.flush_timeout + 8 * round_trip

@@ -1,5 +1,5 @@
-"""The directory in which the simulated processes find each other.  It stands for the folder, or the list of hosts, of
-the real driver.
+"""The directory in which the simulated processes find each other, in place of the real driver's folder or list of
+hosts.
 
 Unlike the folder, this directory waits for a joiner that was invited and is paused, as long as the pause lasts.
 """

@@ -32,7 +32,7 @@ def arm(members: Iterable[SimulatedMember], fault: Aimed) -> None:
 
 
 def due(member: SimulatedMember, output: Output) -> list[Aimed]:
-    """The faults whose moment `member` has reached in this turn.  They no longer wait for other members."""
+    """The faults whose moment `member` has reached in this turn.  These faults no longer wait for other members."""
     for armed in member.armed:
         trap, moment = armed.trap, armed.trap.fault.moment
         if moment in _DONE:

@@ -1,7 +1,7 @@
 """The network of the simulated world: the delay and the fate of each frame between two processes.
 
-The network promises nothing.  It loses, repeats, reorders and delays frames as the schedule's weather says, although
-the real driver's connections do less of that.  The layers therefore meet harder conditions here than in production.
+The network promises nothing: frames are lost, repeated, reordered and late as the schedule's weather says.  The real
+driver's connections do less of that, so the layers meet harder conditions here than in production.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The application at one member.  It sends the payloads of the schedule as far as its window has room, and reads its
-messages, at once or slowly."""
+"""The application at one member, which sends the payloads of the schedule as far as its window has room, and reads
+its messages at once or slowly."""
 
 from __future__ import annotations
 
