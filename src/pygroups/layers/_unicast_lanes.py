@@ -67,7 +67,7 @@ class Outbox:
     def __init__(self, conn: int) -> None:
         self.conn = conn
         self.lanes = (OutLane(), OutLane())
-        self.answered_at = 0  # when the peer last said something about it, or we began to wait for that
+        self.answered_at = 0  # when the peer last answered for this connection, or this member began to wait
 
     def waits(self) -> bool:
         """Whether the peer owes an acknowledgement."""

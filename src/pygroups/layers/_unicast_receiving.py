@@ -132,7 +132,7 @@ class Receiving:
         return box
 
     def forget(self, peer: Address) -> None:
-        """Close the connection from `peer`; a tombstone says for a time where it ended."""
+        """Close the connection from `peer`.  For a time a tombstone keeps the end of the connection."""
         box = self.inboxes.pop(peer, None)
         if box is not None:
             self._close(box)

@@ -122,7 +122,7 @@ class Sending:
             self.layer.tell(peer, Start(box.conn, send_first.lane, lane.low))
 
     def _asked_about(self, peer: Address, conn: int) -> Outbox | None:
-        """The connection that a peer asks about; if it was given up the peer is told so."""
+        """The connection that a peer asks about, or None.  The peer of a closed connection gets Closed."""
         box = self.outboxes.get(peer)
         if box is not None and box.conn == conn:
             box.answered_at = self.env.now

@@ -79,10 +79,10 @@ class VoteClock:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.news = False  # the next vote says something new
+        self.news = False  # the next vote has news
         self.due = False  # the vote leaves at the end of this turn
         self.urgent = False  # a sender may wait for the content of the next vote
-        self.at = NEVER  # when to look whether there is anything to say
+        self.at = NEVER  # when to check whether a vote is due
         self.voted_at = 0
         self.lengths = [0, 1, config.stable_pause, config.stable_period, 0, 0, 0]  # of each Pause, in microseconds
 
@@ -119,7 +119,7 @@ class VoteClock:
             self.at = when
 
     def look(self, now: int, settled: Callable[[], bool]) -> None:
-        """If the time has come, the vote is due, unless it would say nothing new and all is `settled`."""
+        """If the time has come, the vote is due, unless it has no news and all is `settled`."""
         if self.at <= now:
             self.at = NEVER
             self.due = self.due or self.news or not settled()

@@ -124,7 +124,7 @@ class Voter(Layer):
     # -- voting
 
     def _news(self, origin: Origin) -> None:
-        """Messages of `origin` were delivered or consumed: the clock decides when the coordinator is told."""
+        """Messages of `origin` were delivered or consumed: the clock decides when the next vote leaves."""
         if self.stopped:
             return
         clock, now = self.clock, self.env.now

@@ -30,10 +30,10 @@ Ranks = Annotated[list[Number], Meta(max_length=SLOWEST_MAX)]  # of members in t
 class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
     """A member to the coordinator (the seed's STABLE message): how far the member has delivered and consumed."""
 
-    view: ViewId  # a vote of another view says nothing about this one, even if the members are the same
+    view: ViewId  # a vote of another view does not count in this one, even if the members are the same
     round: Number  # of this voter in this view; a later vote repeats or raises the numbers of an earlier one
     delivered: Vector  # per stream, the first seq not delivered
-    seen: Vector  # per stream, beyond the highest seq received or heard of
+    seen: Vector  # per stream, one more than the highest seq known to exist
     numbers: Vector  # per origin, the number of the first message not delivered
     consumed: Vector  # per origin, the number of the first message not consumed
     urgent: bool = False  # so much is new that a sender may wait for it
@@ -132,7 +132,7 @@ class Origin:
         return RUNS if self.runs >= runs_due else None
 
     def voted(self) -> None:
-        """A vote leaves that tells the coordinator all of this."""
+        """A vote leaves that reports all of these counts to the coordinator."""
         self.due = self.consumed_bytes + self.quantum
         self.runs = 0
         if self.next >= self.wanted:
@@ -147,7 +147,7 @@ class Votes:
     def __init__(self, members: Sequence[Address]) -> None:
         self.members = tuple(members)
         self.last: dict[Address, Vote] = {}
-        self.since: dict[Address, None] = {}  # the members that have voted since all were last told
+        self.since: dict[Address, None] = {}  # the members that have voted since the last result
 
     def repeats(self, voter: Address, vote: Vote) -> bool:
         """Whether the network brought a vote twice, or after a later one."""

@@ -1,6 +1,7 @@
 """DISCOVERY: other processes can find this one while it is a member of the group.
 
-The driver does the finding, in a folder or on the network; this layer says from when to when this member may be found.
+The driver finds processes, in a folder or on the network.  This layer begins and ends the time in which this member may
+be found.
 Needs nothing.  Note: docs/layers/discovery.md; seed 002.
 """
 

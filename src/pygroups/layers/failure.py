@@ -30,7 +30,7 @@ class Doubt(msgspec.Struct):
     crashed."""
 
     times: int = 0
-    probe_at: int = NEVER  # when to connect again, if nothing is heard of it until then
+    probe_at: int = NEVER  # when to connect again, if no frame arrives until then
 
 
 class Failure(Layer):
@@ -149,7 +149,7 @@ class Failure(Layer):
 
     def _ask(self, peer: Address) -> None:
         if len(self.asked) >= self.env.config.unicast_peers_max:
-            del self.asked[next(iter(self.asked))]  # the oldest: a probe that never ended says nothing
+            del self.asked[next(iter(self.asked))]  # the oldest: a probe that never ended proves nothing
         self.asked[peer] = None
         self.below.append(Probe(peer))
 

@@ -152,7 +152,7 @@ class FlowControl(Layer):
                 return
             asked = self.asked[sender] = deque()
         if len(asked) >= READ_REQUESTS_MAX:
-            asked.pop()  # the later one says it too
+            asked.pop()  # the later request includes the earlier one
         asked.append(req.below)
         self._answer(sender)
 

@@ -42,7 +42,7 @@ class Outgoing:
         self.run = run
         self.pieces = -(-len(run.body) // size)
         self.sent = 0  # pieces handed down
-        self.arrived: dict[Address, int] = {}  # at each receiver, as far as it said
+        self.arrived: dict[Address, int] = {}  # at each receiver, by its last answer
         self.behind: deque[Run] = deque()
 
     def begin_again(self) -> None:

@@ -158,7 +158,7 @@ class StateTransfer(Layer):
         return _which(self.stateless.get(joiner)) == (self.env.me, view)
 
     def _refuse(self, event: StateFailed) -> None:
-        """The application gives no state: tell the joiner as soon as the joiner has the view."""
+        """The application gives no state: report this to the joiner as soon as the joiner has the view."""
         if self._provides(event.joiner, event.view):
             self.env.count("state not given")
             refusal = Run(self.env.me, event.joiner, (StateRefused(event.view),))

@@ -1,9 +1,9 @@
 """The classes of Spark as a JVM loads them fastest: an archive that the JVM writes once, for users who ask for it.
 
 A new JVM spends CPU on finding, checking and preparing some 9,000 classes, and an archive saves most of that. To write
-it costs more than one audit does (docs/decisions/0062-rules-count-first.md has the figures), so it is for those who
-audit often: with `PYGROUPS_JVM_ARCHIVE=FILE` in the environment the JVM of the first small audit writes FILE after the
-command has ended (some 190 MB), and that of each later one maps it. The JVM checks for itself whether a file fits.
+it costs more than one audit does (docs/decisions/0062-rules-count-first.md has the figures), so the archive pays for
+users with many audits. With `PYGROUPS_JVM_ARCHIVE=FILE` in the environment the JVM of the first small audit writes FILE
+after the command has ended (some 190 MB), and the JVM of each later audit maps it. The JVM checks whether a file fits.
 """
 
 import os
@@ -18,7 +18,7 @@ _QUIET: Final = "-Xlog:disable"  # it warns on standard output of each class tha
 def archive_options() -> list[str]:
     """Options for the JVM: read the archive that the environment names, or write it if there is none; or nothing.
 
-    A path with a space is left alone: it cannot be told to Spark's JVM.
+    A path with a space gives no options, because Spark cannot pass it to the JVM.
     """
     name = os.environ.get(VARIABLE, "")
     if not name or " " in name:

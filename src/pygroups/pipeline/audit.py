@@ -43,14 +43,15 @@ def audit(
 ) -> AuditResult:
     """Judge every promise over the journals in `paths` (folders of journals, of groups, or of lives), or over a table.
 
-    `master` chooses the Spark cluster, default `local[*]`. `out` keeps the table of the history and what is made of it
-    (`silver`, `gold`) as Parquet; without it they go to a temporary folder that ends with the process. A table that is
-    there already grows by what is new, and all of it is judged. For a cluster `out` is needed, and is a folder that all
-    its machines mount at the same place; so is a table that is audited. `progress` is told each step.
+    `master` chooses the Spark cluster, default `local[*]`. `out` keeps the table of the history and the tables derived
+    from it (`silver`, `gold`) as Parquet; without `out` they go to a temporary folder that ends with the process. A
+    table that is there already grows by the new records, and all of it is judged. A cluster needs `out`, a folder that
+    all its machines mount at the same place; the same holds for a table that is audited. `progress` is called with the
+    name of each step.
 
     Raises NotAJournal for paths without a journal or without any record, NotATable for a table of another format or one
     that is damaged, NamesCollide for two names under one key, NoSpark if Spark or Java is missing or `out` for a
-    cluster, OSError for what cannot be read or written.
+    cluster, OSError for a file that cannot be read or written.
     """
     if out is None and not is_local(master):
         raise NoSpark(f"Spark on {master} needs --out DIR: a folder for the tables, which all its machines mount")

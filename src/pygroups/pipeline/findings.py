@@ -3,7 +3,7 @@
 Most histories are right, so a rule is judged in two stages. Its *counts* are SQL text over tables that rules share
 (`tables.py`): how many facts a row judges, how many it leaves out and why, and whether it is suspect. One query
 evaluates the counts of all rules. Only for a rule with a suspect row the *exact step* is planned: it gives one row per
-violation, with the keys of the lives and views that its sentence speaks of.
+violation, with the keys of the lives and views in its sentence.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,9 +34,9 @@ class Count:
     """A rule's count in one table: SQL text over one row, with numbers of facts and a condition.
 
     `table` is the name of a shared table or a function that makes one; rules that give the same function share it. The
-    table has `group`, `profile` and `history`. `skipped` says per reason how many facts cannot be judged. A row on
-    which `suspect` is true makes the exact step run. Null is 0 or false. With `needs` the count is left out of the plan
-    of a history that has no record of these kinds.
+    table has `group`, `profile` and `history`. `skipped` has, per reason, the number of facts that cannot be judged. A
+    row on which `suspect` is true makes the exact step run. Null is 0 or false. With `needs` the count is left out of
+    the plan of a history that has no record of these kinds.
     """
 
     table: SharedTable | TableOf

@@ -1,4 +1,4 @@
-"""Gaps that members were told of, next to the views in which they were told."""
+"""Gaps that were announced to members, next to the views of the announcements."""
 
 from typing import TYPE_CHECKING, Final
 

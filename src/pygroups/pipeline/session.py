@@ -59,7 +59,7 @@ def make_session(*, master: str | None = None, small: bool = False) -> "SparkSes
     """A session on `master` (default `local[*]`).
 
     With `small` it is tuned for start-up instead of throughput. Raises NoSpark if PySpark or Java is missing, or if
-    Spark does not start there. Log4j is told to be quiet; Python workers use this interpreter.
+    Spark does not start there. Log4j is set to be quiet; Python workers use this interpreter.
     """
     try:
         from py4j.protocol import Py4JError
@@ -90,7 +90,7 @@ def is_local(master: str | None) -> bool:
 
 
 def _prepare_environment(*, local: bool) -> None:
-    """Spark's Python workers use this interpreter and import what this process imports."""
+    """Spark's Python workers use this interpreter and this process's modules."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if local:  # a cluster's machines call this one by another address

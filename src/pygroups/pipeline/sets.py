@@ -46,7 +46,7 @@ def compared(members: DataFrame) -> DataFrame:
 
 
 def members_of_cohorts(tables: "Tables") -> DataFrame:
-    """One row per cohort and member: its rank, the index `until` which deliveries count, the digest of what it had."""
+    """One row per cohort and member: rank, the index `until` which deliveries count, digest of deliveries."""
     sums = merged() | {"messages": "sum(messages)"}
     sums |= _early(sums)
     streams = tables.streams.where("kind = 1 and view is not null").groupBy("view", "life")
@@ -102,8 +102,8 @@ def uneven(
 
     `unlike_members` makes those of cohorts that are `unlike`, kept under the `name`. `deliveries` has the columns view,
     life, sender, first, position, is joined with them `by` these columns, and counts where `inside` is true. `parts`
-    has the digest of what a member had of each sender, with `early_` that of what it had where `until` is given: only
-    of senders with unlike digests are the deliveries looked at, and of one member of those with the same. The
+    has the digest of a member's deliveries from each sender, and with `early_` the digest of those that count where
+    `until` is given. Deliveries are read only of senders with unlike digests, and of one member for each digest. The
     smaller side is to blame, of two equal sides the one without the coordinator; with `lacking_only` the lacking side.
 
     Columns: group, history, purpose, view, next, sender, first, `position` where it was delivered, `member`, `other`

@@ -15,7 +15,7 @@ from pygroups.pipeline.schemas import EVENTS, MANIFEST, MESSAGES, NAMES, QUARANT
 
 TABLES: Final[dict[str, StructType]] = {
     "records": RECORDS,  # one row per record
-    "messages": MESSAGES,  # one row per delivered message; the payload if the journal was told to keep it
+    "messages": MESSAGES,  # one row per delivered message; the payload if the journal keeps payloads
     "quarantine": QUARANTINE,  # one row per place that could not be read
     # The tables of a history, as `ingest` writes them:
     "runs": RUNS,

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 class Store:
     """Keeps tables below `folder`.
 
-    `lasting` says that the user keeps the folder: tables are then partitioned by group and day. With `small` a
-    table that is read again is one partition.
+    With `lasting` the user keeps the folder, and tables are partitioned by group and day. With `small` a table that is
+    read again is one partition.
     """
 
     def __init__(self, session: SparkSession, folder: Path, *, lasting: bool = False, small: bool = False) -> None:

@@ -39,7 +39,7 @@ class Tables:
     - lives: one row per life: address, how far it is trusted, when it reached quiet (`lives.py`)
     - views: one row per view installed, with its epoch and the views before and after it at this member (`lives.py`)
     - events, votes, sends, deliveries, unicasts: records as ingested, with the `profile`, `address` and `quiet_end` of
-      their life; `unicasts` are sent or delivered, `kind` tells which
+      their life; `unicasts` are sent or delivered, `kind` distinguishes them
     - streams, blocks: deliveries, of each sender in a view and block by block, as digests (`scan.py`)
     - runs: the records about each run, added up from all sends and a sample of the deliveries (`runs.py`)
 

@@ -42,8 +42,8 @@ class Verdict:
     `judged` and `skipped` count facts: one message at one member for rules over messages, one view at one member for
     rules over views. `reason` explains why facts were skipped or why nothing was judged; otherwise it is "".
     `excused` is True if nothing was judged because the profile does not promise it or the history had no occasion:
-    `--strict` forgives that. `broken` counts all violations, `violations` holds the first of them; `skips` says
-    how many facts were skipped for which reason.
+    `--strict` forgives that. `broken` counts all violations, `violations` holds the first of them; `skips` has the
+    number of skipped facts per reason.
     """
 
     promise: str

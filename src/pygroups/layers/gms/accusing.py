@@ -15,25 +15,25 @@ from .suspicion import Suspicion
 
 
 class Accusing:
-    """The suspicions that this member tells, and those that it hears."""
+    """The suspicions that this member sends, and the suspicions that it receives."""
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
         self.env = membership.env
-        self.accused: dict[Address, Suspicion] = {}  # the suspicions that the others were told
-        self.accused_at = -self.env.config.batch  # when they were told last
+        self.accused: dict[Address, Suspicion] = {}  # the suspicions that were sent to the others
+        self.accused_at = -self.env.config.batch  # when they were last sent
 
     def installed(self) -> None:
-        """A new view, in which no member has been told anything."""
+        """A new view, in which no suspicion has been sent yet."""
         self.accused, self.accused_at = {}, -self.env.config.batch
 
     # -- telling
 
     def tell(self) -> None:
-        """Tell the others the suspicions of this member, if they changed.
+        """Send the suspicions of this member to the others, if they changed.
 
-        The first change is told at once, and later ones are gathered for `batch`: half of a large group may fall silent
-        within some milliseconds.
+        The first change is sent at once.  Later changes are gathered for `batch`, because half of a large group may
+        become silent within some milliseconds.
         """
         membership = self.membership
         if membership.phase is not Phase.MEMBER:
@@ -49,7 +49,7 @@ class Accusing:
         membership.tell_others(view.members, Accuse(view.id, own))
 
     def give_way_if_unheard(self) -> None:
-        """Most members leave Ready unanswered.  If they also say that they do not hear this member, it gives way.
+        """Most members leave Ready unanswered.  If most also accuse this member, it gives way.
 
         The next in rank may hear this member well, and would never know that it has to lead.
         """
@@ -86,7 +86,7 @@ class Accusing:
         return {}
 
     def _before_the_first_view(self, src: Address, head: Accuse) -> None:
-        """Keep an accusation for a joiner's first view.  Others have that view earlier, and tell a suspicion once."""
+        """Keep an accusation for a joiner's first view.  Others have that view earlier, and send a suspicion once."""
         later = self.membership.later
         if (src, Accuse) in later or len(later) < MEMBERS_MAX:
             later[src, Accuse] = head

@@ -164,7 +164,7 @@ class Admission:
         self.joiners, self.silent, self.leavers, self.renewal = {}, {}, {}, False
 
     def installed(self, changed: bool) -> None:
-        """A new view.  `changed` says whether members joined or left with it."""
+        """A new view.  `changed` is True if members joined or left with it."""
         view = self.membership.current
         self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if joiner not in view.members}
         self.silent = {joiner: asked for joiner, asked in self.silent.items() if joiner not in view.members}

@@ -1,4 +1,4 @@
-"""Answering: the part of a member in an attempt.  It says that it is there, stops, fetches, and accepts.
+"""Answering: the part of a member in an attempt.  The member answers Ready, stops, fetches, and accepts.
 
 The answer to Collect binds the member to a ballot: it never resumes its view, and answers only higher ballots.  A bound
 member that hears nothing complains until it gets the installation or another attempt begins.
@@ -108,7 +108,7 @@ class Answering:
             self.membership.tell(ballot.leader, Accept(ballot))
 
     def fetching(self) -> None:
-        """Missing runs arrive: tell the leader, whose patience might end sooner."""
+        """Missing runs arrive: report this to the leader, whose timeout might end sooner."""
         now, binding = self.env.now, self.binding
         if binding.ballot is None or binding.proposal is None or binding.has_accepted(binding.ballot):
             return

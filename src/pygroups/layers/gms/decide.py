@@ -45,7 +45,7 @@ def left_out(pairs: Sequence[tuple[Address, Address]], members: Sequence[Address
 
 
 def next_number(view: AgreedView, highest: int) -> int:
-    """The number of a new ballot.  It is above every number heard of or used, so no two proposals share a ballot."""
+    """The number of a new ballot.  It is above every known or used number, so no two proposals share a ballot."""
     return max(view.id.number, highest) + 1
 
 

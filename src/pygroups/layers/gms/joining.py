@@ -29,7 +29,7 @@ class Joining:
         self.membership.wake_at(self.env.now + self.env.config.join_retry)
 
     def invited(self) -> None:
-        """A group sent Ready to this joiner.  The joiner may be in the next view of that group and hear of it late."""
+        """A group sent Ready to this joiner.  The joiner may be in the next view of that group and learn this late."""
         if self.membership.phase is Phase.JOINING:
             if self.invited_until == NEVER:
                 self.membership.below.append(events.Invited(True))

@@ -195,7 +195,7 @@ class Gms(Membership):
     # -- installing
 
     def on_install(self, src: Address, head: Install) -> None:
-        """Take the successor of the own view, or the first one; to any other, say where this member is."""
+        """Take the successor of the own view, or the first view.  Any other Install gets the reply of elsewhere.py."""
         proposal, me = head.proposal, self.env.me
         if self.view is not None and proposal.view.id == self.view.id:
             self.tell(src, InstallAck(self.view.id))

@@ -92,7 +92,7 @@ class Membership(Layer):
         self.primary = True  # a hint, see View.primary of the channel
         self.standing: Standing = True  # to the group's state; state_transfer sets it, in a stack with that layer
         self.leaving = False
-        self.highest = 0  # of all ballots and views heard of
+        self.highest = 0  # of all known ballots and views
         self.binding = Binding(env)
         self.suspicions = Suspicions()
         self.inbox: list[tuple[Address, object]] = []  # messages to itself, and messages that waited for a view

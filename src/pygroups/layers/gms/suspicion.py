@@ -2,7 +2,7 @@
 
 | a member is suspected because | taken back by |
 |---|---|
-| nothing is heard of it (SILENT), or its process is proven to have ended (ENDED) | it is heard again |
+| no frame arrives from it (SILENT), or its process is proven to have ended (ENDED) | a frame of it arrives again |
 | it left two Ready in a row unanswered, even if other messages arrive from it | it answers a Ready |
 | it and another member cannot reach each other (`apart`) | it answers a Ready; judged anew after that |
 | it is in another view for good (ELSEWHERE) | nothing |
@@ -22,7 +22,7 @@ UNANSWERED_MAX = 2  # Ready in a row that a member may leave unanswered before i
 class Suspicion(Enum):
     """The reason to suspect a member.  The numbers go on the wire."""
 
-    SILENT = 0  # nothing is heard of it
+    SILENT = 0  # no frame arrives from the member
     ENDED = 1  # its process has ended: there is a proof, which may be wrong
     ELSEWHERE = 2  # it is in another view, and never comes back into this one
     UNHEARD = 3  # a leader reports of itself: most members do not hear it
@@ -58,7 +58,7 @@ class Suspicions(Container[Address]):
         return ended and not any(member in accused for accused in self.accusations.values())
 
     def is_unheard(self, member: Address, members: Iterable[Address]) -> bool:
-        """Whether most of `members` that are not suspected themselves say that they do not hear `member`."""
+        """Whether most of `members` accuse `member`.  Members that are suspected themselves do not count."""
         here = [other for other in members if other == member or other not in self]
         deaf = [other for other in here if other != member and member in self.accusations.get(other, ())]
         return 2 * len(deaf) > len(here)
@@ -95,7 +95,7 @@ class Suspicions(Container[Address]):
         self.known[me] = Suspicion.UNHEARD
 
     def heard(self, member: Address) -> None:
-        """Something was heard of this incarnation: it is neither silent nor has it ended."""
+        """A frame of this incarnation arrived: the member is neither silent nor has it ended."""
         if self.known.get(member) is not Suspicion.ELSEWHERE:
             self.known.pop(member, None)
 

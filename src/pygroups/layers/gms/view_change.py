@@ -62,7 +62,7 @@ class ViewChange:
         self.attempt = Attempt(membership.current, ballot, joiners, self.env.now)
         self.go_on(leads=True)
 
-    # -- it goes on
+    # -- the course of an attempt
 
     def go_on(self, *, leads: bool) -> None:
         """Check whether the attempt can go on, or has to end.  `leads` is True while this member still leads."""

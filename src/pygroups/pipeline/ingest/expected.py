@@ -14,7 +14,7 @@ _NONE: Final = -(1 << 63)
 class Numbering:
     """The next number of each sender (by key) at one life.
 
-    `given`: a view has told which numbers a given state covers. `gossip`: before that, no first number is expected.
+    `given`: a view record had the numbers of a given state. `gossip`: before that, no first number is expected.
     """
 
     gossip: bool = False

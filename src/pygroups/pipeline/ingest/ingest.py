@@ -61,10 +61,12 @@ def ingest(
 ) -> IngestResult:
     """Append the records of the journals in `paths` to the table `out`, which is made if it is missing.
 
-    Only bytes that the table does not know are read. `jobs` is the number of processes (default: the cores); a small
-    ingest needs none besides this one. `progress` is told bytes done, and of how many. Raises NotAJournal for a path
-    without journals, NotATable if `out` cannot be one or another ingest is writing it, NotTheSame for a journal that is
-    not what the table knows of it, OSError for what cannot be read or written. Nothing is added then.
+    Only bytes that the table does not have are read. `jobs` is the number of processes (default: the cores); a small
+    ingest needs none besides this one. `progress` is called with the bytes done and with the total.
+
+    Raises NotAJournal for a path without journals, NotATable if `out` cannot be a table or another ingest writes to it,
+    NotTheSame for a journal that differs from its records in the table, OSError for a file that cannot be read or
+    written. After an error nothing is added.
     """
     began, used = time.perf_counter(), time.process_time()
     segments = find_segments(paths)

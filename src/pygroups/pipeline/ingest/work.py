@@ -64,7 +64,7 @@ def work_on(
 ) -> Done:
     """Write the data files `<commit>-<number>.parquet` for these lives, which stand in the order of their groups.
 
-    `progress` is told how many bytes are done.
+    `progress` is called with the number of bytes done.
     """
     used = time.process_time()
     done = Done()

@@ -18,7 +18,7 @@ def view_changes(history: History) -> DataFrame:
     """One row per view and member that installed it: `flush_us` from its first `collect` since its last view.
 
     `agree_us` is the part up to its last `accepted`; both are null for a member that was not bound, such as a joiner.
-    `attempts` counts the ballots that bound it; `came_by_merge` says that a merge record was among them.
+    `attempts` counts the ballots that bound it; `came_by_merge` is true if a merge record was among them.
     """
     return by_member(_installed(history), history).select(*LIFE, *_CHANGE)
 

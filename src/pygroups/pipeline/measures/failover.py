@@ -23,10 +23,10 @@ _MARKS_OF_GAP: Final = f"""explode(array(
 def failover_gaps(history: History) -> DataFrame:
     """Per `fault` mark and member that it does not name: the longest time between two deliveries around the mark.
 
-    Looked at is every gap that ends after the mark, begins at most 10 s after it and before the next mark. A mark may
-    be written a moment after what it tells of, so a gap that ended up to a quarter of a second before it counts too.
-    `gap_us` is by the member's monotonic clock; gaps under 5 ms are not looked for. A group that is idle has long gaps
-    without any fault.
+    A gap counts if it ends after the mark, and begins at most 10 s after the mark and before the next mark. A mark may
+    be written a moment after its fault, so a gap that ended up to a quarter of a second before the mark counts too.
+    `gap_us` is by the member's monotonic clock; gaps under 5 ms do not count. An idle group has long gaps without any
+    fault.
     """
     mark = "struct(mark_us, reason, named, mono_us as at_us) as mark"
     survived = by_member(mark_records(history, ("fault",)), history, "address").where(

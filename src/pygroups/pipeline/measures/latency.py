@@ -20,10 +20,10 @@ _RUN: Final = "xxhash64(sender, first, peer) as run"
 def latencies(history: History, *, one_host: bool = False) -> DataFrame:
     """One row per run and member that delivered it: `messages`, `time_us` of the delivery, `latency_us`.
 
-    `sender` and `life` (of the member that delivered) are keys of lives; `receiver` is that of a unicast's only
-    receiver and 0 of what went to all. On one host the monotonic clock is used, which neither jumps nor differs between
-    processes (`one_clock` is true); between hosts the wall clocks are all there is, and their difference is part of the
-    number, which may be negative. `one_host` says that all lives are on one host: then no clocks are looked up.
+    `sender` and `life` (of the member that delivered) are keys of lives; `receiver` is the key of a
+    unicast's only receiver, and 0 for a multicast. On one host the monotonic clock is used, which neither jumps nor
+    differs between processes (`one_clock` is true). Between hosts only wall clocks can be compared; their difference is
+    part of the latency, which may be negative. With `one_host` all lives are on one host, and no clock is looked up.
     """
     delivered = history.runs.where(DELIVERED).selectExpr(
         *("group", "sender", "first", f"coalesce(peer, {TO_ALL}L) as receiver", "life", "time_us", "mono_us"),

@@ -42,7 +42,7 @@ def origins(tables: Tables) -> DataFrame:
 
 
 def reached(tables: Tables) -> DataFrame:
-    """Per origin at quiet: how many of the `members` had heard up to what it `sent`: `all_heard`."""
+    """Per origin at quiet: `all_heard` counts those of its `members` that had heard all messages up to `sent`."""
     sent = origins(tables).withColumnRenamed("life", "sender")
     members = tables.lives.where(_SETTLED).selectExpr("life", "linked as with")
     marks = heard(tables).where("not late").groupBy("life", "sender").agg(F.max("last").alias("heard"))

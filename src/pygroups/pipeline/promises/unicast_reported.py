@@ -11,7 +11,7 @@ _LOST = "fate is null and whole"
 
 
 def sent(tables: Tables) -> DataFrame:
-    """Unicast runs of senders that reached quiet or stopped. `fate` is null where no journal tells it;
+    """Unicast runs of senders that reached quiet or stopped. `fate` is null if no journal has it;
     `whole` is null where the receiver's journal is missing."""
     done = tables.lives.where("quiet_end is not null or stop_index is not null").selectExpr(
         "life", "coalesce(quiet_end, `end`) as until"

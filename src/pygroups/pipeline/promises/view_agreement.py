@@ -13,7 +13,7 @@ _FIRST = "element_at(filter(sequence(1, size(low)), at -> low[at - 1] <> high[at
 def exact(tables: Tables) -> DataFrame:
     """A fact is one view at one member. Most members have the right list, of as many the creator of the view.
 
-    Each other list is told once, with a member that has it.
+    Each other list is reported once, with a member that has it.
     """
     views = tables.views.where("low_list <> high_list").groupBy("group", "history", "view", "members")
     lists = views.agg(

@@ -17,7 +17,7 @@ __all__ = ["write_report"]
 def write_report(path: Path, audit: AuditResult) -> None:
     """Writes the report of an audit to `path`, whose folder is made where it is missing.
 
-    Raises OSError if the file cannot be written; then what stood at `path` before is untouched.
+    Raises OSError if the file cannot be written; then an earlier file at `path` is untouched.
     """
     page = page_of(findings_of(audit))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -269,7 +269,7 @@ class Diagram:
 class Findings:
     """The whole report. `summary` has one verdict per promise, `verdicts` one per promise, group and history.
 
-    `unjudged` names the promises that no rule judges yet; `work` says what the audit did, where it is known.
+    `unjudged` names the promises that no rule judges yet; `work` has the input and the steps of the audit, if known.
     """
 
     summary: Sequence[Verdict]
