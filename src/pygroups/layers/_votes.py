@@ -112,7 +112,7 @@ class Origin:
         return True
 
     def want(self, below: int) -> None:
-        """Its sender waits until all members have delivered its messages below `below`."""
+        """The origin waits until all members have delivered its messages below `below`."""
         if self.wanted == UNWANTED:
             self.wanted = self.wanted_last = below
         else:

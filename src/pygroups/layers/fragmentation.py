@@ -46,7 +46,7 @@ class Outgoing:
         self.behind: deque[Run] = deque()
 
     def begin_again(self) -> None:
-        """All pieces were dropped."""
+        """Begin again with the first piece, because all pieces were dropped."""
         self.sent, self.arrived = 0, {}
 
     def lowest(self, receivers: Iterable[Address]) -> int:

@@ -31,9 +31,9 @@ _OF_RUN: Final = {
 def runs_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole: bool) -> DataFrame:
     """One row per run `(sender, peer, first)`; `peer` is 0 for a multicast.
 
-    `records` are trusted run records of the kinds 0 to 3. All sends and unicasts are read. Of the deliveries in a view
-    those of one member are read among the members that had the same. Deliveries from a sender whose journal ends early
-    are read at all members, because integrity counts each of them; `whole` says that there is no such journal.
+    `records` are trusted run records of the kinds 0 to 3. All sends and unicasts are read. If members of a view had the
+    same deliveries, those of one member are read. Deliveries from a sender whose journal ends early are read at all
+    members, because integrity counts each of them; with `whole` there is no such journal.
 
     Columns: group, profile, history; sends, deliveries (records that were looked at), delivered (their messages);
     `low_label` and `high_label`, the least and greatest hash of count, bytes and checksum in these records;

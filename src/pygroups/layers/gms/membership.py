@@ -43,8 +43,8 @@ class Binding:
         self.ballot, self.proposal, self.accepted = None, None, {}
 
     def has_accepted(self, ballot: Ballot) -> bool:
-        """Whether it may be decided with this member's answer.  A leader that begins a later attempt in the same view
-        has given its earlier one up, so that the last one of each leader is all that counts."""
+        """Whether `ballot` may be decided with this member's answer.  A leader that begins a later attempt in the same
+        view has given up its earlier one, so only the last ballot of each leader counts."""
         return self.accepted.get(ballot.leader) == ballot
 
     def is_on_the_way_to(self, view: ViewId) -> bool:

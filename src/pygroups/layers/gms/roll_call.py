@@ -32,7 +32,7 @@ class Asker(NamedTuple):
 
 
 class RollCall:
-    """One roll call.  It asks suspected members, too, and does not wait for them."""
+    """One roll call.  Suspected members are asked too, but the roll call does not wait for them."""
 
     def __init__(self, asker: Asker, ballot: Ballot, members: Iterable[Address], joiners: Iterable[Address]) -> None:
         self.asker = asker

@@ -127,7 +127,7 @@ def _next_commit(table: Table) -> str:
 
 
 def _work(out: Path, commit: str, what: Plan, jobs: int | None, progress: Callable[[int, int], None]) -> list[Done]:
-    """All of the plan, in this process or in a pool."""
+    """Carry out the plan, in this process or in a pool."""
     of = sum(life.size for life in what.lives)
     jobs = jobs or os.cpu_count() or 1
     if of <= SMALL_BYTES or jobs == 1:

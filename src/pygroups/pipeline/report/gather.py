@@ -119,7 +119,7 @@ def stretch_us(start_us: int, end_us: int) -> int:
 
 
 def _groups(history: History, totals: Sequence[Overview], shown: Mapping[str, Sequence[Life]]) -> list[GroupFindings]:
-    """All groups at once: the number of queries does not depend on the number of groups."""
+    """Gather all groups at once: the number of queries does not depend on the number of groups."""
     if not totals:
         return []
     buckets_us = {total.group: stretch_us(total.start_us, total.end_us) for total in totals}

@@ -11,7 +11,7 @@ LIVES_SHOWN: Final = 100
 
 
 def overviews(lives: Mapping[str, Sequence[Life]]) -> list[Overview]:
-    """One of each group, of the `lives` by group; those with the most messages first."""
+    """An overview of each group in `lives`; the groups with the most messages come first."""
     totals = [_overview(group, own) for group, own in lives.items()]
     return sorted(totals, key=lambda total: (-total.messages_sent, total.group))
 
