@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -430,15 +431,15 @@ def test_a_member_that_hangs_is_found_by_its_silence_and_told_when_it_wakes(tmp_
         await until(lambda: len(second.channel.view.members) == len(third.channel.view.members) == 2)
         assert second.channel.view.left == (readers[0].channel.address,)
         awake.set()
-        await until(lambda: not thread.is_alive())
+        await until(done.done)
 
-    thread = threading.Thread(target=asyncio.run, args=(hanging(),))
-    thread.start()
-    try:
-        in_a_group(tmp_path, story)
-    finally:
-        awake.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(asyncio.run, hanging())
+        try:
+            in_a_group(tmp_path, story)
+        finally:
+            awake.set()
+        done.result(30)
     assert readers[0].left == [Left("excluded", [])]
 
 

@@ -99,6 +99,10 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
         "told to be elsewhere": "sent Elsewhere",
         "excluded": "sent Excluded",
     },
+    "Fragmentation": {
+        "payload in pieces": "payloads sent in pieces",
+        "pieces sent again from the first": "payloads sent again from their first piece",
+    },
     "Flush": {"runs withheld": "runs withheld", "multicasts kept for the next view": "runs for the next view"},
     "StateTransfer": {
         "state may come": "sent StateBegin",

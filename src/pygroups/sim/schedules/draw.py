@@ -272,7 +272,8 @@ def _one_of(rng: Random, weights: dict[str, int]) -> str:
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
-PIECES: Final = 0.02  # share of the send steps with one payload that is larger than a run
+PIECES: Final = 0.03  # share of the send steps with one payload that is larger than a run
+PIECES_MOST: Final = 40  # runs that such a payload fills at most
 
 
 def _sends(
@@ -290,7 +291,7 @@ def _sends(
         count = rng.choice([1, 1, 1, 2, 5, 20])
         size = rng.randint(10, min(200, large)) if rng.random() < 0.97 else rng.randint(min(200, large), large)
         if rng.random() < PIECES:
-            count, size = 1, rng.randint(large, 6 * large)
+            count, size = 1, rng.randint(large, PIECES_MOST * large)
         at = rng.randrange(FORMATION // 2, until)
         to = rng.choice(names) if rng.random() < 0.1 else None
         who = to if to is not None and rng.random() < 0.2 else rng.choice(senders)  # some members send to themselves
