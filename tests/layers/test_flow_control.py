@@ -55,6 +55,17 @@ def test_runs_leave_the_window_whole_and_in_order() -> None:
     assert flow_control.gauges() == EMPTY
 
 
+def test_a_message_in_pieces_is_in_the_window_once_however_often_it_is_sent() -> None:
+    """With its last piece; a view change may drop all pieces before or after that one, and they come again."""
+    flow_control = layer()
+    pieces = [Run(A, None, (), A, 1, index, 1 if index == 3 else 0, bytes(10)) for index in (1, 2, 3)]
+    for piece in [*pieces[:2], *pieces, *pieces]:
+        flow_control.down(piece)
+    assert flow_control.gauges() == {"window_bytes": 30, "unicast_bytes": 0}
+    flow_control.up_event(stability(2, 2))
+    assert flow_control.above == [stability(2, 2), Freed(30)]
+
+
 def test_what_was_only_delivered_stays_in_the_window() -> None:
     flow_control = layer()
     flow_control.down(run_of(1, 1))

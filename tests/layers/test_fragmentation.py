@@ -9,7 +9,7 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.events import Block, Event, Excluded, Leave, NewView, Undelivered
-from pygroups.core.layer import Env
+from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
@@ -206,6 +206,23 @@ def test_a_payload_over_the_limit_is_dropped_by_its_receivers() -> None:
     assert not [item for item in given(one) if isinstance(item, Run)]
     assert one.env.drops["payload too large"] == 1
     assert one.gauges()["collected_bytes"] == 0
+
+
+def test_what_an_outsider_began_is_forgotten_after_a_time() -> None:
+    one = viewed(A, B, me=B)
+    pieces = pieces_of(large(1, 4))
+    to_b = [Run(A, B, (), A, piece.first, piece.index, piece.count, piece.body) for piece in pieces]
+    arrives(one, to_b[:2], stream=None)
+    view(one, B, number=2)
+    one.env.now = one.wake - 1
+    arrives(one, to_b[2:3], stream=None)
+    one.env.now += 1
+    one.timer()
+    assert one.gauges()["collected_bytes"] > 0, "it goes on"
+    one.env.now = one.wake
+    one.timer()
+    assert one.gauges()["collected_bytes"] == 0
+    assert one.wake == NEVER
 
 
 def test_of_outsiders_few_messages_are_collected() -> None:

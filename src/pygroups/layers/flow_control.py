@@ -53,8 +53,8 @@ class Sent:
         if run.index:
             size += 0 if run.index == 1 else self.pieces_bytes
             self.pieces_bytes = 0 if run.count else size
-            if not run.count:
-                return
+            if not run.count or (self.runs and self.runs[-1][0] == run.next):
+                return  # its last piece was sent in the view before, too, and dropped by all
         self.runs.append((run.first + run.count, size))
         self.window_bytes += size
         self.unasked_bytes += size

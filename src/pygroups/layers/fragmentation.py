@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from pygroups.core.address import Address
 from pygroups.core.events import Block, Event, Excluded, Leave, NewView, Undelivered
-from pygroups.core.layer import Env, Layer
+from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.run import Run
 
@@ -63,10 +63,11 @@ class Outgoing:
 class Incoming:
     """The pieces of one message that have arrived: a beginning of it."""
 
-    __slots__ = ("bodies", "first", "size")
+    __slots__ = ("bodies", "first", "heard_at", "size")
 
     def __init__(self, first: int) -> None:
         self.first = first
+        self.heard_at = 0  # when the last piece arrived
         self.bodies: list[bytes] = []
         self.size = 0
 
@@ -172,6 +173,7 @@ class Fragmentation(Layer):
             self.incoming.pop(key, None)
             return
         message.bodies.append(run.body)
+        message.heard_at = self.env.now
         message.size += len(run.body)
         if message.size > self.largest:
             self.env.drop("payload too large")
@@ -186,10 +188,25 @@ class Fragmentation(Layer):
         """A leaver's last message may come from outside the view; of such messages only a few are collected at once."""
         if origin in self.receivers or origin == self.env.me:
             return
-        outside = [key for key in self.incoming if key[0] not in self.receivers and key[0] != self.env.me]
+        outside = self._of_outsiders()
         if len(outside) >= OUTSIDERS_MAX:
             self.env.drop("pieces of too many outsiders")
             del self.incoming[outside[0]]
+        self.wake_at(self.env.now + self.env.config.leave_timeout)
+
+    def _of_outsiders(self) -> list[tuple[Address, bool]]:
+        return [key for key in self.incoming if key[0] not in self.receivers and key[0] != self.env.me]
+
+    def timer(self) -> None:
+        """Forget what outsiders began and do not go on with: they crashed."""
+        self.wake = NEVER
+        for key in self._of_outsiders():
+            until = self.incoming[key].heard_at + self.env.config.leave_timeout
+            if until <= self.env.now:
+                self.env.drop("pieces of an outsider without an end")
+                del self.incoming[key]
+            else:
+                self.wake_at(until)
 
     def _whole(self, last: Run, body: bytes) -> None:
         """Hand up the message at the place of its last piece."""
@@ -231,6 +248,8 @@ class Fragmentation(Layer):
         self.blocked = False
         self.receivers = tuple(member for member in members if member != self.env.me)
         self.incoming = {key: message for key, message in self.incoming.items() if key[1]}
+        if self._of_outsiders():
+            self.wake_at(self.env.now + self.env.config.leave_timeout)
         for dest in [dest for dest in self.outgoing if dest is not None and dest not in members]:
             self._give_up(dest, range(0))
         box = self.outgoing.get(None)
@@ -257,7 +276,7 @@ class Fragmentation(Layer):
         for dest in list(self.outgoing):
             if dest is not None:
                 self._give_up(dest, range(0))
-        self.blocked, self.outgoing, self.incoming = True, {}, {}
+        self.blocked, self.outgoing, self.incoming, self.wake = True, {}, {}, NEVER
 
     def gauges(self) -> dict[str, int]:
         boxes = self.outgoing.values()

@@ -106,7 +106,7 @@ class Repairs(Check):
         if view is None or self.stable.get(member, 1) < number or self._waits_for_others(member, view):
             return
         there = all(other in self.views and self.views[other].id == view.id for other in view.members)
-        if there:
+        if there and len(payload) <= self.around.config.run_bytes:  # a larger one is many frames, and none is lone
             lacking = dict.fromkeys(view.members)
             self.lone[member] = Lone(number, view.id, self.around.clock(), lacking)
 
