@@ -13,7 +13,7 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers.fragmentation import OUTSIDERS_MAX, Fragmentation, PiecesHere
+from pygroups.layers.fragmentation import OUTSIDERS_MAX, Fragmentation, GivenUp, PiecesHere
 
 A, B, C = (Address(name, f"{number:016x}") for number, name in enumerate("ABC", 1))
 SIZE = 100 + 2 * ENTRY_BYTES  # of a piece
@@ -179,6 +179,30 @@ def test_what_a_receiver_will_not_get_is_reported() -> None:
     one.up_event(Excluded("excluded", ""))
     assert given(one) == [Undelivered(C, range(5, 6)), Excluded("excluded", "")]
     assert one.gauges() == {"pieces_to_send": 0, "waiting": 0, "collected_bytes": 0}
+
+
+def test_the_receiver_of_a_message_that_is_given_up_forgets_its_pieces() -> None:
+    """B's connection is given up, and B stays in the view."""
+    one, other = viewed(A, B), viewed(A, B, me=B)
+    one.down(large(1, 10, B))
+    arrives(other, [run for run in one.below if isinstance(run, Run)], stream=None)
+    one.below.clear()
+    one.up_event(Undelivered(B, range(0)))
+    (told,) = (item for item in one.below if isinstance(item, Run))
+    assert told.head == GivenUp(1)
+    other.up(Run(A, B, (GivenUp(2),)))
+    assert other.gauges()["collected_bytes"] > 0
+    other.up(told)
+    assert other.gauges()["collected_bytes"] == 0
+    one.below.clear()
+    one.down(large(2, 2, B))
+    one.down(small(3, B))
+    assert not one.outgoing, "all of it is with UNICAST2"
+    one.below.clear()
+    one.up_event(Undelivered(B, range(2, 4)))
+    assert [item.head for item in one.below if isinstance(item, Run)] == [GivenUp(2)]
+    one.up_event(Undelivered(B, range(3, 4)))
+    assert len(one.below) == 1, "3 was small"
 
 
 def test_a_report_of_a_view_is_given_with_it() -> None:

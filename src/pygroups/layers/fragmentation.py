@@ -19,7 +19,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Block, Event, Excluded, Leave, NewView, Undelivered
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import ENTRY_BYTES
-from pygroups.core.run import Run
+from pygroups.core.run import Run, pack
 
 OUTSIDERS_MAX: Final = 16  # messages of origins outside the view that are collected at once
 Number = Annotated[int, Meta(ge=1, le=1 << 62)]
@@ -31,6 +31,12 @@ class PiecesHere(msgspec.Struct, array_like=True, tag=96):
     message: Number
     upto: Number  # the index of the last of them
     alone: bool  # the message is to this receiver alone
+
+
+class GivenUp(msgspec.Struct, array_like=True, tag=97):
+    """Origin to receiver: the rest of this message to you alone will not come, because its connection was given up."""
+
+    message: Number
 
 
 class Outgoing:
@@ -75,11 +81,22 @@ class Incoming:
 class Fragmentation(Layer):
     """See the module."""
 
-    __slots__ = ("ahead", "blocked", "incoming", "largest", "leave", "outgoing", "receivers", "size")
+    __slots__ = (
+        "ahead",
+        "blocked",
+        "ended",
+        "incoming",
+        "largest",
+        "leave",
+        "outgoing",
+        "receivers",
+        "size",
+        "through",
+    )
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "BLOCK_AT_VIEW"})
     gives: ClassVar[frozenset[str]] = frozenset({"ANY_SIZE"})
-    heads: ClassVar[tuple[type, ...]] = (PiecesHere,)
+    heads: ClassVar[tuple[type, ...]] = (PiecesHere, GivenUp)
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -89,8 +106,10 @@ class Fragmentation(Layer):
         self.ahead = max(2, config.window // self.size)  # pieces on their way that some receiver has not confirmed
         self.receivers: tuple[Address, ...] = ()  # the other members of the view
         self.blocked = True  # no view, or one that is about to end
+        self.ended = False  # this member has left its group
         self.outgoing: dict[Address | None, Outgoing] = {}  # by destination; None: all members
         self.incoming: dict[tuple[Address, bool], Incoming] = {}  # by origin, and whether it is to this member alone
+        self.through: dict[Address, int] = {}  # by receiver in the view: the last large message handed down to it alone
         self.leave: Leave | None = None  # the application leaves: passed on when no piece to one member waits here
 
     # -- sending
@@ -129,13 +148,15 @@ class Fragmentation(Layer):
 
     def _finished(self, dest: Address | None) -> None:
         """The large run is through: those behind it leave, up to the next large one."""
-        behind = self.outgoing.pop(dest).behind
+        box = self.outgoing.pop(dest)
+        behind = box.behind
+        if dest is not None:
+            self.through[dest] = box.run.first
         while behind:
             run = behind.popleft()
             self.down(run)
-            box = self.outgoing.get(dest)
-            if box is not None:
-                box.behind.extend(behind)
+            if dest in self.outgoing:
+                self.outgoing[dest].behind.extend(behind)
                 return
         self._leave_if_all_left()
 
@@ -156,6 +177,8 @@ class Fragmentation(Layer):
         head = run.head
         if isinstance(head, PiecesHere):
             self.on_pieces_here(head, run.src)
+        elif isinstance(head, GivenUp):
+            self.on_given_up(head, run.src)
         elif run.index and not run.heads:
             self._collect(run)
         else:
@@ -183,6 +206,11 @@ class Fragmentation(Layer):
             self._whole(run, b"".join(message.bodies))
         elif run.origin != self.env.me and run.index % max(1, self.ahead // 4) == 0:
             self.tell(run.origin, PiecesHere(run.first, run.index, key[1]))
+
+    def on_given_up(self, given_up: GivenUp, origin: Address) -> None:
+        message = self.incoming.get((origin, True))
+        if message is not None and message.first == given_up.message:
+            del self.incoming[origin, True]
 
     def _make_room(self, origin: Address) -> None:
         """A leaver's last message may come from outside the view; of such messages only a few are collected at once."""
@@ -250,6 +278,7 @@ class Fragmentation(Layer):
         self.incoming = {key: message for key, message in self.incoming.items() if key[1]}
         if self._of_outsiders():
             self.wake_at(self.env.now + self.env.config.leave_timeout)
+        self.through = {dest: first for dest, first in self.through.items() if dest in self.receivers}
         for dest in [dest for dest in self.outgoing if dest is not None and dest not in members]:
             self._give_up(dest, range(0))
         box = self.outgoing.get(None)
@@ -262,17 +291,26 @@ class Fragmentation(Layer):
     def _give_up(self, dest: Address, numbers: range) -> None:
         """Report the messages that `dest` will not get to the application: `numbers`, and all that are queued here."""
         box = self.outgoing.pop(dest, None)
+        begun = self.through.get(dest, 0)
         if box is not None:
+            begun = box.run.first if box.sent else begun
             held = [box.run, *box.behind]
             for run in held:
                 self.env.record("undelivered", **run.columns(), peer=dest, connection=None)
             numbers = range(numbers.start if numbers else held[0].first, held[-1].next)
+        if numbers and numbers.start <= begun and not self.ended and dest != self.env.me:
+            self._tell_given_up(dest, begun)  # outside this view, too: it may come back, and has some pieces
         if numbers:
             self.above.append(Undelivered(dest, numbers))
         self._leave_if_all_left()
 
+    def _tell_given_up(self, dest: Address, first: int) -> None:
+        """Behind the pieces, so in their lane: it is a run with an empty list of payloads."""
+        me = self.env.me
+        self.below.append(Run(me, dest, (GivenUp(first),), me, first, 0, 1, pack([])))
+
     def _end(self) -> None:
-        self.leave = None
+        self.leave, self.ended = None, True
         for dest in list(self.outgoing):
             if dest is not None:
                 self._give_up(dest, range(0))
