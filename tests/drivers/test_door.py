@@ -268,7 +268,7 @@ def test_a_full_table_of_descriptors_is_met_in_order() -> None:
                 process.kill()
             errors = process.stderr.read()
             assert "Traceback" not in errors
-            assert errors.count("no connection can be accepted: Too many open files") == 1
+            assert errors.count("this member cannot accept a connection: Too many open files") == 1
 
     run(main)
 
