@@ -209,7 +209,7 @@ def test_a_piece_is_as_long_as_its_time() -> None:
         ("sim/world/network.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
         ("sim/schedules/lasting.py", "FOR_GOOD: Final = 0.3", "FOR_GOOD: Final = 0.4", True),
         ("sim/promises/progress.py", "+ 4 * patience", "+ 5 * patience", True),
-        ("sim/promises/views.py", '"""What views promise', '"""What all views promise', False),
+        ("sim/promises/views.py", '"""Promises about views', '"""Promises about all views', False),
         ("sim/world/spacetime.py", "from __future__", "LIMIT = 3\nfrom __future__", False),
     ],
 )

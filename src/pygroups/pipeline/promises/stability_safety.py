@@ -70,7 +70,7 @@ RULE = Rule(
     "stability-safety",
     VIRTUAL_SYNCHRONY,
     "messages",
-    "nothing was purged by votes",
+    "nothing was purged by votes in a view of several members",
     counts=(
         Count(
             cohorts,
