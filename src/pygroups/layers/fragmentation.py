@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Excluded, Leave, NewView, Undelivered
+from pygroups.core.events import Block, Event, Excluded, FreedTo, Leave, NewView, Undelivered
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.run import Run, pack
@@ -85,6 +85,7 @@ class Fragmentation(Layer):
         "ahead",
         "blocked",
         "ended",
+        "freed",
         "incoming",
         "largest",
         "leave",
@@ -109,6 +110,7 @@ class Fragmentation(Layer):
         self.ended = False  # this member has left its group
         self.outgoing: dict[Address | None, Outgoing] = {}  # by destination; None: all members
         self.incoming: dict[tuple[Address, bool], Incoming] = {}  # by origin, and whether it is to this member alone
+        self.freed: dict[Address, tuple[int, int]] = {}  # by receiver, the bytes freed by FLOW_CONTROL and here
         self.through: dict[Address, int] = {}  # by receiver in the view: the last large message handed down to it alone
         self.leave: Leave | None = None  # the application leaves: passed on when no piece to one member waits here
 
@@ -267,6 +269,9 @@ class Fragmentation(Layer):
         elif isinstance(event, Undelivered):
             self._give_up(event.to, event.numbers)
             return
+        elif isinstance(event, FreedTo):
+            self._freed_to(event.to, event.total_bytes)
+            return
         self.above.append(event)
         if isinstance(event, NewView):
             self._install(event.view.members)
@@ -278,6 +283,7 @@ class Fragmentation(Layer):
         self.incoming = {key: message for key, message in self.incoming.items() if key[1]}
         if self._of_outsiders():
             self.wake_at(self.env.now + self.env.config.leave_timeout)
+        self.freed = {dest: freed for dest, freed in self.freed.items() if dest in members}
         self.through = {dest: first for dest, first in self.through.items() if dest in self.receivers}
         for dest in [dest for dest in self.outgoing if dest is not None and dest not in members]:
             self._give_up(dest, range(0))
@@ -298,11 +304,28 @@ class Fragmentation(Layer):
             for run in held:
                 self.env.record("undelivered", **run.columns(), peer=dest, connection=None)
             numbers = range(numbers.start if numbers else held[0].first, held[-1].next)
+            self._give_room_back(dest, sum([len(run.body) for run in held]))
         if numbers and numbers.start <= begun and not self.ended and dest != self.env.me:
             self._tell_given_up(dest, begun)  # outside this view, too: it may come back, and has some pieces
         if numbers:
             self.above.append(Undelivered(dest, numbers))
         self._leave_if_all_left()
+
+    def _give_room_back(self, dest: Address, size: int) -> None:
+        """The top counts `size` bytes in the window of `dest`, and FLOW_CONTROL below never got the messages."""
+        total, here = self.freed.get(dest, (0, 0))
+        self.freed[dest] = (total, here + size)
+        self._freed_to(dest, total if dest in self.receivers or dest == self.env.me else None)
+
+    def _freed_to(self, dest: Address, total: int | None) -> None:
+        """FLOW_CONTROL has freed `total` bytes of the window of `dest`; the bytes that were given up here are added."""
+        if total is None:
+            self.freed.pop(dest, None)
+            self.above.append(FreedTo(dest, None))
+            return
+        _, here = self.freed.get(dest, (0, 0))
+        self.freed[dest] = (total, here)
+        self.above.append(FreedTo(dest, total + here))
 
     def _tell_given_up(self, dest: Address, first: int) -> None:
         """Behind the pieces, so in their lane: it is a run with an empty list of payloads."""
