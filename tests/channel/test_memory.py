@@ -9,13 +9,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pygroups import Address, Channel, ChannelClosed, Message, NotSent, Timeout, UsageError, View, WouldBlock
 from pygroups.core.limits import Config
 from tests.channel.socket_group import Group, Reader, in_a_group, until
 
-SMALL = Config(window=256 << 10, run_bytes=16 << 10, stable_bytes=16 << 10, queue_max=1 << 20, receive_bytes=256 << 10)
+SMALL = Config(
+    payload_max=16 << 10,
+    run_bytes=16 << 10,
+    window=256 << 10,
+    stable_bytes=16 << 10,
+    queue_max=1 << 20,
+    receive_bytes=256 << 10,
+)
+LARGE = msgspec.structs.replace(SMALL, payload_max=1 << 20)  # payloads in pieces
 PART = bytes(8 << 10)
 PARTS = SMALL.window // len(PART)
 SLACK = 512 << 10  # what is no message: tasks, counters, the buffers of two connections
@@ -72,6 +81,26 @@ def test_a_publisher_among_readers_that_never_iterates_is_bounded_too(tmp_path: 
         await until(lambda: len(reader.channel.view.members) == 2)
         assert PARTS - 2 <= await flood(channel, 0.5) <= PARTS
         assert channel.stats()["window"]["free"] < len(PART) + 5
+
+    in_a_group(tmp_path, story)
+
+
+def test_large_payloads_that_nobody_reads_wait_one_by_one(tmp_path: Path) -> None:
+    """An empty window takes one, to everyone and to one member; the next message waits until it was read."""
+
+    async def story(group: Group) -> None:
+        sender, idle = await group.read("A", config=LARGE), await group.joined("B", config=LARGE)
+        await until(lambda: len(sender.channel.view.members) == 2)
+        with bounded_by(sender.channel, idle):
+            for to in (None, idle.address):
+                await sender.channel.send(bytes(LARGE.payload_max), to=to, timeout=5)
+                with pytest.raises(Timeout):
+                    await sender.channel.send(b"x", to=to, timeout=0.3)
+        assert idle.stats()["unread"]["bytes"] < 3 * LARGE.payload_max
+        reader = Reader(idle)
+        await sender.channel.send(b"to all", timeout=5)
+        await sender.channel.send(b"to one", to=idle.address, timeout=5)
+        await until(lambda: {b"to all", b"to one"} <= set(reader.payloads))
 
     in_a_group(tmp_path, story)
 

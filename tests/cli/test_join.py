@@ -212,9 +212,18 @@ def test_a_journal_is_written_and_a_signal_while_joining_ends_it(shells: Any, tm
 @pytest.mark.slow
 def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--leave-at-eof")
-    _, err = shell.process.communicate(b"fine\n" + b"x" * 70_000 + b"\n", timeout=30)
+    _, err = shell.process.communicate(b"fine\n" + b"x" * ((64 << 20) + 1) + b"\n", timeout=60)
     assert shell.process.returncode == 2
-    assert err == b"pygroups: line 2 of the input is over the limit of a message, 65,536 bytes: split it\n"
+    assert err == b"pygroups: line 2 of the input is over the limit of a message, 67,108,864 bytes: split it\n"
+
+
+@pytest.mark.slow
+def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
+    shell = shells("g", "--name", "A", "--leave-at-eof")
+    out, err = shell.process.communicate(b"x" * 300_000 + b"\nfine\n", timeout=30)
+    assert (shell.process.returncode, err) == (0, b"")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [event["text"] for event in events if event["event"] == "message"] == ["x" * 300_000, "fine"]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def statistics(session: Session) -> dict[str, Any]:
         "members": 0 if view is None else len(view.members),
         "counters": dict(env.counters),
         "gauges": member.stack.gauges(),
-        "payload_max": options.limits.run_bytes,
+        "payload_max": options.limits.payload_max,
         "window": {
             "size": options.limits.window,
             "free": session.sending.room(),
@@ -47,11 +47,13 @@ def memory_bound(session: Session) -> int:
     multicasts), and once in the queue of each peer's connection.  Each member also has at most one window of unread
     messages to this member alone, and this member has one such window to each of them.  Unread events can grow to
     `queue_max` while the reading task sends or a state is loaded.  Incomplete frames take at most `receive_bytes`.
-    Of each origin a payload in pieces can be collected here, and occupy its size once more while it is joined.
+    A payload that is larger than a run is bounded by `payload_max` and not by a window.  Of each member one such
+    multicast and one such message to this member alone can be here, in three copies: in pieces, joined, and as the
+    payload that is read.  One own payload to everyone and one to each other member can be here in two copies.
     """
     config = session.options.limits
     members = 1 if session.view is None else len(session.view.members)
     everybody = members * config.window
     links = (members - 1) * min(everybody, config.link_bytes)
-    collected = 2 * (members + 1) * config.payload_max
-    return 5 * everybody + config.window + links + config.queue_max + config.receive_bytes + collected
+    large = (6 + 2) * members * config.payload_max if config.payload_max > config.run_bytes else 0
+    return 5 * everybody + config.window + links + config.queue_max + config.receive_bytes + large

@@ -21,15 +21,20 @@ READ_BYTES: Final = 1 << 16
 async def lines_of(file: int, limit: int) -> AsyncIterator[list[bytes]]:
     """The lines of an open file, without their ends, in lists.  Raises UsageError for a line over `limit` bytes."""
     loop = asyncio.get_running_loop()
-    rest, so_far = b"", 0
+    begun: list[bytes] = []  # the parts of a line whose end has not arrived
+    begun_bytes = so_far = 0
     while chunk := await _in_thread(loop, lambda: _read(file)):
-        *lines, rest = (rest + chunk).split(b"\n")
-        _check_sizes([*lines, rest], so_far, limit)
-        so_far += len(lines)
-        if lines:
+        first, *others = chunk.split(b"\n")
+        begun.append(first)
+        begun_bytes += len(first)
+        _check_sizes([begun_bytes, *map(len, others)], so_far, limit)
+        if others:
+            lines = [b"".join(begun), *others[:-1]]
+            so_far += len(lines)
+            begun, begun_bytes = [others[-1]], len(others[-1])
             yield lines
-    if rest:
-        yield [rest]
+    if begun_bytes:
+        yield [b"".join(begun)]
 
 
 def _read(file: int) -> bytes:
@@ -41,9 +46,9 @@ def _read(file: int) -> bytes:
         return b""  # the terminal was closed
 
 
-def _check_sizes(lines: list[bytes], before: int, limit: int) -> None:
-    for number, line in enumerate(lines, before + 1):
-        if len(line) > limit:
+def _check_sizes(sizes: list[int], before: int, limit: int) -> None:
+    for number, size in enumerate(sizes, before + 1):
+        if size > limit:
             raise UsageError(f"line {number} of the input is over the limit of a message, {limit:,} bytes: split it")
 
 
