@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pygroups import Config, UsageError
+from pygroups import Config, Refused, UsageError
 from tests.channel.socket_group import Group, in_a_group, until
 
 LIMIT = 64 << 20
@@ -52,7 +52,7 @@ def test_a_large_payload_over_udp(tmp_path: Path) -> None:
 def test_a_joiner_with_another_largest_payload_is_refused(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
         await group.read("A")
-        with pytest.raises(Exception, match="payload_max"):
+        with pytest.raises(Refused, match="payload_max"):
             await group.read("B", config=Config(payload_max=1 << 20))
 
     in_a_group(tmp_path, story)

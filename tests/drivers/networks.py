@@ -21,9 +21,11 @@ import asyncio, sys
 from pygroups.core.address import Address
 from pygroups.core.limits import Config
 from pygroups.drivers.tcp import TcpNetwork
+from pygroups.drivers.udp import UdpNetwork
 
 async def main():
-    network = TcpNetwork(Address(sys.argv[1], sys.argv[2]), "g", Config())
+    kind = UdpNetwork if sys.argv[3:] == ["udp"] else TcpNetwork
+    network = kind(Address(sys.argv[1], sys.argv[2]), "g", Config())
     network.receive = lambda frame: None
     network.happened = lambda event: None
     network.count = lambda what, by=1: None
@@ -40,7 +42,10 @@ class Node:
     """A network, and what it was told."""
 
     def __init__(self, me: Address, group: str, **config: Any) -> None:
-        self.net = TcpNetwork(me, group, Config(**config))
+        self._watch(TcpNetwork(me, group, Config(**config)))
+
+    def _watch(self, network: Any) -> None:
+        self.net = network
         self.frames: list[bytes] = []
         self.events: list[Event] = []
         self.counts: Counter[str] = Counter()
@@ -52,9 +57,11 @@ class Node:
 
 
 @asynccontextmanager
-async def nodes(*addresses: Address, group: str = "g", **config: Any) -> AsyncIterator[list[Node]]:
+async def nodes(
+    *addresses: Address, group: str = "g", kind: type[Node] = Node, **options: Any
+) -> AsyncIterator[list[Any]]:
     """Networks that know of each other, and have had nothing to do with each other yet."""
-    them = [Node(address, group, **config) for address in addresses]
+    them = [kind(address, group, **options) for address in addresses]
     for node in them:
         await node.net.open()
     for node in them:

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pygroups.core.limits import SECOND
+from pygroups.core.address import Address
+from pygroups.core.limits import SECOND, Config
+from pygroups.core.run import Run, pack
+from pygroups.core.view import ViewId
 from pygroups.drivers.datagrams import (
     DATAGRAM_LEAST,
     PART,
@@ -24,6 +27,12 @@ from pygroups.drivers.datagrams import (
     sender_of,
     split,
 )
+from pygroups.drivers.transports import Transport
+from pygroups.layers._unicast_heads import Data as Unicast
+from pygroups.layers.nakack import Data as Nakack
+from pygroups.layers.sequencer import Data as Ordered
+from pygroups.layers.sequencer import Forward
+from pygroups.wire.codec import Codec
 from pygroups.wire.frame import HEADER, VERSION, Checksum
 from tests.drivers.tiny_stack import A, B
 
@@ -155,3 +164,21 @@ def test_what_does_not_come_whole_is_forgotten() -> None:
 def test_a_frame_names_its_sender() -> None:
     assert sender_of(frame(10)) == bytes.fromhex(A.incarnation)
     assert sender_of(frame(10, 0, B)) == bytes.fromhex(B.incarnation)
+
+
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_a_full_run_fits_one_datagram(profile: str) -> None:
+    """With names of ten letters; a multicast, a Forward, and a message to one member."""
+    config = Transport("udp").limits(Config())
+    me, other = (Address(name * 10, f"{number:016x}") for number, name in enumerate("AB", 1))
+    view, late = ViewId(1 << 20, me), 1 << 30
+    heads: list[tuple[object, ...]] = [(Nakack(view, me, late),), (Unicast(late, 1, late, late, True),)]
+    if profile == "total":
+        heads = [(Ordered(), *heads[0]), (Forward(view), *heads[1])]
+    body = pack([bytes(config.run_bytes)])
+    codec = Codec("orders", [Nakack, Unicast, Ordered, Forward], Transport("udp").frame_bytes(config))
+    for dest in (None, other):
+        runs = [Run(me, dest, stack, me, late, 0, 1, body) for stack in heads]
+        for each in codec.encode(me, dest, runs):
+            assert len(each) <= config.datagram
+            assert split(each, config.datagram) == [each]

@@ -7,9 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,32 +15,26 @@ import pytest
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Event
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
 from pygroups.drivers.contacts import Contact, parse_contact
 from pygroups.drivers.udp import UdpNetwork
 from pygroups.wire.frame import Checksum
-from tests.drivers.networks import until
+from tests.drivers import networks
+from tests.drivers.networks import A_LISTENER, Node, until
 from tests.drivers.tiny_stack import A, B, C
 
 SEAL = Checksum("g")
 
 
-class Node:
-    """A network, and what it was told."""
+class UdpNode(Node):
+    """A network over UDP, and what it was told."""
 
-    def __init__(self, me: Address, bind: str = "127.0.0.1:0", to_all: Contact | None = None, **config: Any) -> None:
-        self.net = UdpNetwork(me, "g", Config(**config), bind=bind, to_all=to_all)
-        self.frames: list[bytes] = []
-        self.events: list[Event] = []
-        self.counts: Counter[str] = Counter()
-        self.errors: list[BaseException] = []
+    def __init__(
+        self, me: Address, group: str = "g", bind: str = "127.0.0.1:0", to_all: Contact | None = None, **config: Any
+    ) -> None:
+        self._watch(UdpNetwork(me, group, Config(**config), bind=bind, to_all=to_all))
         self.sent = 0
-        self.net.receive = lambda frame: self.frames.append(bytes(frame))
-        self.net.happened = self.events.append
-        self.net.count = lambda what, by=1: self.counts.update({what: by})
-        self.net.crashed = self.errors.append
 
     def send(self, *dests: Address, size: int = 100) -> bytes:
         frame = SEAL.sealed([os.urandom(size)], self.net.me, self.sent)
@@ -51,20 +43,7 @@ class Node:
         return frame
 
 
-@asynccontextmanager
-async def nodes(*addresses: Address, **config: Any) -> AsyncIterator[list[Node]]:
-    """Networks that know of each other, and have had nothing to do with each other yet."""
-    them = [Node(address, **config) for address in addresses]
-    for node in them:
-        await node.net.open()
-    for node in them:
-        node.net.learn({other.net.me: other.net.contact for other in them}, Source.VIEW)
-    try:
-        yield them
-        assert [node.errors for node in them] == [[] for _ in them]
-    finally:
-        for node in them:
-            node.net.close()
+nodes = partial(networks.nodes, kind=UdpNode)
 
 
 def test_frames_of_every_size_arrive_whole() -> None:
@@ -87,7 +66,7 @@ def test_a_place_where_nobody_listens_proves_the_end() -> None:
     async def main() -> None:
         async with nodes(A, B) as (a, b):
             a.send(B)
-            await until(lambda: b.frames)
+            await until(lambda: b.frames and a.net.ways[B].known)  # a late answer would be a sign of life
             b.net.close()
             a.send(B)
             await until(lambda: a.events)
@@ -121,7 +100,7 @@ def test_another_process_at_the_place_proves_the_end() -> None:
         async with nodes(A, B) as (a, b):
             place = b.net.contact
             b.net.close()
-            other = Node(C, bind=place)
+            other = UdpNode(C, bind=place)
             await other.net.open()
             a.net.probe(B)
             await until(lambda: a.events)
@@ -174,7 +153,7 @@ def test_an_answer_takes_a_proof_back_and_a_late_frame_does_not() -> None:
                 living.sendto(late, tuple(parse_contact(a.net.contact)))
             await until(lambda: a.frames == [late])
             await until(lambda: a.events == [Dead(B), Dead(B)])
-            again = Node(B, bind=place)
+            again = UdpNode(B, bind=place)
             await again.net.open()
             again.net.learn({A: a.net.contact}, Source.VIEW)
             again.send(A)
@@ -187,7 +166,7 @@ def test_an_answer_takes_a_proof_back_and_a_late_frame_does_not() -> None:
 def test_a_killed_process_is_proven_dead_within_a_moment() -> None:
     """A real process with a real signal; the frames that A goes on sending show it."""
     child = subprocess.Popen(
-        [sys.executable, "-c", A_LISTENER, B.name, B.incarnation], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", A_LISTENER, B.name, B.incarnation, "udp"], stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
 
@@ -213,26 +192,6 @@ def test_a_killed_process_is_proven_dead_within_a_moment() -> None:
         child.kill()
         child.wait()
         child.stdout.close()
-
-
-A_LISTENER = """
-import asyncio, sys
-from pygroups.core.address import Address
-from pygroups.core.limits import Config
-from pygroups.drivers.udp import UdpNetwork
-
-async def main():
-    network = UdpNetwork(Address(sys.argv[1], sys.argv[2]), "g", Config())
-    network.receive = lambda frame: None
-    network.happened = lambda event: None
-    network.count = lambda what, by=1: None
-    network.crashed = lambda error: sys.exit(str(error))
-    await network.open()
-    print(network.contact, flush=True)
-    await asyncio.sleep(60)
-
-asyncio.run(main())
-"""
 
 
 def test_a_frame_for_all_leaves_once_and_reaches_all() -> None:
@@ -261,7 +220,7 @@ def _free_port() -> int:
 def test_a_stranger_learns_no_address() -> None:
     async def main() -> None:
         async with nodes(A) as (a,):
-            stranger = Node(C)
+            stranger = UdpNode(C)
             await stranger.net.open()
             stranger.net.learn({B: a.net.contact}, Source.VIEW)  # it looks for B, and A is there
             stranger.net.probe(B)
@@ -297,7 +256,7 @@ def test_a_place_that_is_taken_is_refused_with_a_sentence() -> None:
     async def main() -> None:
         async with nodes(A) as (a,):
             with pytest.raises(UsageError, match=r"cannot listen on 127\.0\.0\.1:\d+ \(UDP\): "):
-                await Node(B, bind=a.net.contact).net.open()
+                await UdpNode(B, bind=a.net.contact).net.open()
 
     asyncio.run(main())
 
