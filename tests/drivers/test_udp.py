@@ -226,7 +226,7 @@ def test_a_stranger_learns_no_address() -> None:
             stranger.net.probe(B)
             await until(lambda: stranger.events)
             assert stranger.events == [Dead(B)]
-            assert a.counts["questions refused"] == 1
+            assert a.counts["questions refused"] >= 1  # it asks every few milliseconds until it is answered
             assert C not in a.net.book.hearsay
             stranger.net.close()
 
