@@ -5,7 +5,8 @@ runs in a process of its own, so that its memory is its own, and counts the CPU 
 of Spark's JVM.  Walls are told too; on a busy machine they mean nothing.
 
 - `ingest`: journals to a table, at `--journals` run records
-- `rules`: from a table, at each of `--records`: block digests, the order rules together, all promises, the measures
+- `rules`: from a table, at each of `--records`: block digests, the order rules alone and with all that they read, all
+  promises, the measures
 - `duckdb`, `python`: the same questions asked of DuckDB on the same files, and of a plain loop over a part of them
 - `skip`: a run missing at the start of a view of a million runs at eight members
 - `demo`: an audit of the journals that `--demo` names, from the start of Python to the JSON
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,7 +24,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 from bench.common import HOME, Result
@@ -35,8 +39,11 @@ FREE_BYTES: Final = 80  # on the disk for each run record of a table
 SECONDS: Final = 3_000  # after which a part is given up
 MASTER: Final = "local[2]"
 ORDER: Final = ("total-order", "gap-free-prefix", "fifo", "no-duplication", "integrity", "run-identity")
+TRIES: Final = ("first", "again", "third")
 LOOP_RECORDS: Final = 1_000_000
 SKIP: Final = Shape(9_000_000, groups=1, views=1, skip=True)  # a million runs: eight deliveries and a send of each
+SETTINGS: Final = ("PYSPARK_SUBMIT_ARGS", "JAVA_TOOL_OPTIONS")
+"""Another heap or collector for Spark's JVM, to find out how much memory an audit needs."""
 Measured = dict[str, Any]
 
 
@@ -72,12 +79,12 @@ def rules_part(table: Path, records: int) -> Measured:
     from pygroups.pipeline.promises import RULES
     from pygroups.pipeline.recorded import open_table
     from pygroups.pipeline.report.gather import findings_of
-    from pygroups.pipeline.scan import blocks_of
     from pygroups.pipeline.session import make_session
     from pygroups.pipeline.store import Store
     from pygroups.pipeline.verdicts import count
 
     told: Measured = {"records": records}
+    memory = Memory()
     session = make_session(master=MASTER)
     for again in ("first", "again"):
         for name, wanted in (("digests", ORDER[:1]), ("order_rules", ORDER)):
@@ -85,19 +92,58 @@ def rules_part(table: Path, records: int) -> Measured:
             with timed(told, f"{name}_{again}", records), tempfile.TemporaryDirectory() as folder:
                 recorded = open_table(session, Table(table), small=False)
                 count(prepare(recorded, rules, Store(session, Path(folder))), rules)
-    with tempfile.TemporaryDirectory() as folder:
-        tables = prepare(open_table(session, Table(table), small=False), [], Store(session, Path(folder)))
-        for again in ("first", "again"):
-            with timed(told, f"blocks_alone_{again}", records):
-                blocks = blocks_of(tables.deliveries, tables.lives, tables.streams, {})
-                blocks.write.format("noop").mode("overwrite").save()
+    told |= _order_alone(session, table, records)
     with timed(told, "promises", records):
         result = audit([table], master=MASTER)
     with timed(told, "measures", records):
         findings_of(result)
     told["broken"] = [verdict.promise for verdict in result.verdicts if verdict.verdict == "broken"]
     told["held"] = len({verdict.promise for verdict in result.verdicts if verdict.verdict == "held"})
-    return told | {"steps": _steps(result), "peak_mb": peak_mb()}
+    return told | {"steps": _steps(result), "peak_mb": memory.peak_mb}
+
+
+def _order_alone(session: Any, table: Path, records: int) -> Measured:
+    """What the order rules cost beside the tables of lives, views, events and streams, which other rules need too.
+
+    `order_alone` makes the blocks, adds up the runs and counts for all rules of ORDER. `streams_order` makes the
+    streams with the columns of these rules and `streams_plain` without them: the difference belongs to the order rules
+    too. `blocks_alone` is the part of the block digests.
+    """
+    from pygroups.pipeline.findings import columns_of
+    from pygroups.pipeline.ingest import Table
+    from pygroups.pipeline.prepare import prepare, trusted
+    from pygroups.pipeline.promises import RULES
+    from pygroups.pipeline.recorded import open_table
+    from pygroups.pipeline.runs import runs_of
+    from pygroups.pipeline.scan import blocks_of, purges_of, streams_of
+    from pygroups.pipeline.store import Store
+    from pygroups.pipeline.verdicts import count
+
+    told: Measured = {}
+    rules = [rule for rule in RULES if rule.promise in ORDER]
+    columns = {"order": columns_of(rules, "streams"), "plain": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(session, Path(folder))
+        recorded = open_table(session, Table(table), small=False)
+        tables = prepare(recorded, rules, store)
+        said, purges = trusted(recorded.history.runs, tables.lives).where("kind <= 3"), purges_of(tables.votes)
+        made = (tables.deliveries, tables.lives, tables.streams, {})
+        for again in TRIES:
+            with timed(told, f"order_alone_{again}", records):
+                blocks = store.keep("bench/blocks", blocks_of(*made))
+                runs = runs_of(said, blocks, tables.lives, whole=recorded.whole)
+                count(replace(tables, blocks=blocks, runs=runs), rules)
+            with timed(told, f"blocks_alone_{again}", records):
+                _run(blocks_of(*made))
+            for name, added in columns.items():
+                with timed(told, f"streams_{name}_{again}", records):
+                    _run(streams_of(said, tables.lives, purges, added))
+    return told
+
+
+def _run(frame: Any) -> None:
+    """All rows are made and none is kept."""
+    frame.write.format("noop").mode("overwrite").save()
 
 
 def skip_part(table: Path, records: int) -> Measured:
@@ -105,11 +151,13 @@ def skip_part(table: Path, records: int) -> Measured:
     from pygroups.pipeline.audit import audit
 
     told: Measured = {"records": records}
+    memory = Memory()
     with timed(told, "audit", records):
         result = audit([table], master=MASTER)
     witnesses = [one for verdict in result.verdicts for one in verdict.violations]
     named = {(witness.promise, witness.member, witness.origin, witness.first) for witness in witnesses}
-    return told | {"named": sorted(map(list, named)), "steps": _steps(result), "peak_mb": peak_mb()}
+    told["settings"] = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    return told | {"named": sorted(map(list, named)), "steps": _steps(result), "peak_mb": memory.peak_mb}
 
 
 def demo_part(journals: Path, _: int) -> Measured:
@@ -117,28 +165,51 @@ def demo_part(journals: Path, _: int) -> Measured:
     from pygroups.cli.main import main as command
     from pygroups.pipeline.steps import cpu_seconds
 
-    began = time.perf_counter()
+    began, memory = time.perf_counter(), Memory()
     code = command(["audit", str(journals), "--json", "--master", MASTER])
-    return {"code": code, "cpu_s": round(cpu_seconds(), 1), "wall_s": round(time.perf_counter() - began, 1)}
+    spent = {"cpu_s": round(cpu_seconds(), 1), "wall_s": round(time.perf_counter() - began, 1)}
+    return {"code": code} | spent | {"peak_mb": memory.peak_mb}
 
 
 def _steps(result: Any) -> Measured:
     return {step.name: [round(step.cpu_seconds, 1), round(step.seconds, 1)] for step in result.work.steps}
 
 
-def peak_mb() -> dict[str, int]:
-    """The most memory that this process, and Spark's JVM, had so far."""
-    peaks: dict[str, int] = {}
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-            session = (status.parent / "stat").read_text().rpartition(")")[2].split()[3]
-        except OSError:
-            continue  # it ended while we looked
-        if session == Path("/proc/self/stat").read_text().rpartition(")")[2].split()[3] and "VmHWM" in fields:
-            name = fields["Name"].strip()
-            peaks[name] = max(peaks.get(name, 0), int(fields["VmHWM"].split()[0]) >> 10)
-    return peaks
+class Memory:
+    """The most resident memory that this process and all below it had at one time, looked at every 20 ms.
+
+    Pages that two processes share count twice. `peak_mb` has the sum, and of that moment the part of each program.
+    """
+
+    def __init__(self) -> None:
+        self.peak_mb: dict[str, int] = {"sum": 0}
+        Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        from pygroups.pipeline.steps import processes_below
+
+        while True:
+            found: dict[str, int] = {}
+            for process in (os.getpid(), *processes_below(os.getpid())):
+                name, kilobytes = _resident(process)
+                found[name] = found.get(name, 0) + (kilobytes >> 10)
+            if sum(found.values()) > self.peak_mb["sum"]:
+                self.peak_mb = {"sum": sum(found.values())} | found
+            time.sleep(0.02)
+
+
+def _resident(process: int) -> tuple[str, int]:
+    """The program of a process and its resident kilobytes; nothing of one that has ended or has no program yet.
+
+    A process that the JVM is about to start has all the memory of the JVM, and the name of one of its threads.
+    """
+    try:
+        fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+        program = Path(f"/proc/{process}/exe").readlink().name
+    except OSError:
+        return "ended", 0
+    name = fields["Name"].strip()
+    return (name, int(fields.get("VmRSS", "0").split()[0])) if program.startswith(name) else ("starting", 0)
 
 
 WORKERS: Final[dict[str, Callable[[Path, int], Measured]]] = {

@@ -12,7 +12,7 @@ from pygroups.pipeline.audit import audit
 from pygroups.pipeline.ingest import ingest
 from pygroups.pipeline.verdict import AuditResult
 from tests.pipeline.catalog import save_planted
-from tests.pipeline.drawn import play_drawn
+from tests.pipeline.drawn import FULL_DISKS, FULL_DISKS_FIRST, play_drawn
 from tests.pipeline.faulty import save_faulty
 from tests.pipeline.spark_session import spark
 
@@ -65,6 +65,15 @@ def judged_whole(spark: SparkSession, whole_table: Path) -> AuditResult:
 
 
 @pytest.fixture(scope="session")
-def judged_with_holes(spark: SparkSession, planted_with_holes: Path) -> AuditResult:
+def full_disks_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The journals of drawn schedules in which disks are full."""
+    root = tmp_path_factory.mktemp("disks")
+    faults = ("disk-full", "crash", "leave", "loss", "isolate", "pause", "join")
+    play_drawn(root, FULL_DISKS, FULL_DISKS_FIRST, faults)
+    return root
+
+
+@pytest.fixture(scope="session")
+def judged_with_holes(spark: SparkSession, planted_with_holes: Path, full_disks_root: Path) -> AuditResult:
     """Where a journal has a hole, the audit looks at all deliveries."""
-    return audit([planted_with_holes], master="local[2]")
+    return audit([planted_with_holes, full_disks_root], master="local[2]")

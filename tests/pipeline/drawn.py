@@ -5,24 +5,34 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from pygroups.sim.schedules.catalog import WHOLE_JOURNALS
+
 SCHEDULES: Final = 100  # of each profile
+FULL_DISKS: Final = 12  # schedules of each profile with full disks, from the seed
+FULL_DISKS_FIRST: Final = 100_000
 PROFILES: Final = ("fifo", "total")
 
 
-def play_drawn(root: Path, schedules: int = SCHEDULES, first: int = 0) -> list[dict[str, Any]]:
+def play_drawn(
+    root: Path, schedules: int = SCHEDULES, first: int = 0, faults: Sequence[str] = WHOLE_JOURNALS
+) -> list[dict[str, Any]]:
     """What `pygroups simulate` says of each profile; the journals are in `root`. `first` is the first seed.
 
     A group is named after its seed, so that each profile has seeds of its own.
     """
-    return [_played(root, profile, first + number * schedules, schedules) for number, profile in enumerate(PROFILES)]
+    return [
+        _played(root, profile, first + number * schedules, schedules, faults) for number, profile in enumerate(PROFILES)
+    ]
 
 
-def _played(root: Path, profile: str, first: int, schedules: int) -> dict[str, Any]:
+def _played(root: Path, profile: str, first: int, schedules: int, faults: Sequence[str]) -> dict[str, Any]:
     seeds = f"{first}:{first + schedules}"
     command = [sys.executable, "-m", "pygroups", "simulate", "--profile", profile, "--seeds", seeds]
+    command += ["--faults", ",".join(faults)]
     done = subprocess.run(
         [*command, "--journal", str(root), "--json"], stdout=subprocess.PIPE, text=True, timeout=300, check=False
     )

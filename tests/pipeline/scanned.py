@@ -13,6 +13,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pygroups.pipeline.findings import columns_of
+from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.runs import runs_of
 from pygroups.pipeline.scan import blocks_of, streams_of
 
@@ -68,7 +70,7 @@ def scanned(spark: SparkSession, views: Sequence[Members], profile: str = "total
     lives = spark.createDataFrame(known, _LIVES).coalesce(1)
     frame = spark.createDataFrame(records, _RECORDS).coalesce(1).localCheckpoint()
     deliveries = frame.where("kind = 1")
-    streams = streams_of(frame, lives, None, {}).localCheckpoint()
+    streams = streams_of(frame, lives, None, columns_of(RULES, "streams")).localCheckpoint()
     blocks = blocks_of(deliveries, lives, streams, {}).localCheckpoint()
     kept: dict[str, DataFrame] = {}
 

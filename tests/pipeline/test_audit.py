@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -87,14 +89,14 @@ def test_a_clean_history_ends_with_0_and_a_table(
     assert answer.err == ""
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["total-order", "held", "33,703", "0"] in lines
-    assert "not judged, as no rule is there yet: causal, merge-agreement, merge-announced\n" in answer.out
+    assert "not judged, because no rule is built yet: causal, merge-agreement, merge-announced\n" in answer.out
     assert re.search(r"\n1 group, 5 files, 131 records; [\d.]+ s, [\d.]+ CPU s\n$", answer.out)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "say where the journals are"),
+        ([], "give the folder of the journals"),
         (["{tmp}/nothing"], "is not a folder"),
         (["{tmp}"], "has no journal"),
         (["{tmp}", "--remote", "sc://x"], "--remote is not built yet"),
@@ -174,6 +176,39 @@ def test_processes_of_a_cluster_judge_a_table_and_the_folder_takes_its_journals_
     assert spark.read.parquet(str(tmp_path / "out" / "gold" / "violations")).count() == 2
     ingest([journals], tmp_path / "out")
     assert Table(tmp_path / "out").groups == ["bad", "good"]
+
+
+_IMPATIENT = """
+import sys
+from pygroups.pipeline import session
+session.EXECUTOR_SECONDS = 3
+from pygroups.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.timeout(500)
+@slow
+def test_a_cluster_without_a_free_worker_is_one_line_and_code_2(journals: Path, tmp_path: Path) -> None:
+    """A standalone master that no worker has joined: Spark would wait without end."""
+    spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    call = [str(spark_class), "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0"]
+    local = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark_class.parents[1])}
+    with subprocess.Popen([*call, "--webui-port", "0"], stderr=subprocess.PIPE, text=True, env=local) as master:
+        try:
+            assert master.stderr is not None
+            found = (re.search(r"Starting Spark master at (spark://\S+)", line) for line in master.stderr)
+            place = next(one[1] for one in found if one)
+            asked = ["audit", str(journals / "good"), "--master", place, "--out", str(tmp_path / "out")]
+            called = [sys.executable, "-c", _IMPATIENT, *asked]
+            answer = subprocess.run(called, capture_output=True, text=True, timeout=450, check=False)
+        finally:
+            master.kill()
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr == (
+        f"pygroups: Spark on {place} started no executor within 3 s: see whether it has a worker with a free core and "
+        "1g of free memory\n"
+    )
 
 
 def test_a_place_that_cannot_be_written_is_one_line_and_code_2(

@@ -15,10 +15,18 @@ from pygroups.pipeline.recorded import open_table
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.verdicts import count
 from tests.pipeline.spark_session import spark
-from tests.pipeline.stories import gap_over_own, merged
+from tests.pipeline.stories import gap_over_own, left_with_half, left_without_report, merged
 
 __all__ = ["spark"]
-ASKED = ("fifo", "self-delivery")
+
+
+def suspects(spark: SparkSession, folder: Path, *asked: str) -> dict[str, set[str]]:
+    """The groups that these rules suspect, of the journals in `folder`."""
+    ingest([folder / "journals"], folder / "table")
+    recorded = open_table(spark, Table(folder / "table"), small=True)
+    rules = [rule for rule in with_occasion(recorded, RULES) if rule.promise in asked]
+    tables = prepare(recorded, rules, Store(spark, folder / "store", small=True))
+    return count(tables, rules).suspects()
 
 
 @pytest.mark.slow
@@ -28,8 +36,16 @@ def test_a_gap_is_suspect_only_where_no_merge_explains_it(spark: SparkSession, t
     merged("untold", forgets="C").save(tmp_path / "journals")
     merged("uniform", profile="uniform").save(tmp_path / "journals")
     gap_over_own("own", "C").save(tmp_path / "journals")
-    ingest([tmp_path / "journals"], tmp_path / "table")
-    recorded = open_table(spark, Table(tmp_path / "table"), small=True)
-    rules = [rule for rule in with_occasion(recorded, RULES) if rule.promise in ASKED]
-    tables = prepare(recorded, rules, Store(spark, tmp_path / "store", small=True))
-    assert count(tables, rules).suspects() == {"fifo": {"untold", "uniform", "own"}, "self-delivery": {"own"}}
+    found = suspects(spark, tmp_path, "fifo", "self-delivery")
+    assert found == {"fifo": {"untold", "uniform", "own"}, "self-delivery": {"own"}}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_sender_that_leaves_is_suspect_only_if_a_run_is_neither_delivered_nor_listed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    left_without_report("listed", listed=True).save(tmp_path / "journals")
+    left_without_report("unlisted", listed=False).save(tmp_path / "journals")
+    left_with_half("half", "C").save(tmp_path / "journals")
+    assert suspects(spark, tmp_path, "multicast-reported") == {"multicast-reported": {"unlisted", "half"}}

@@ -132,8 +132,8 @@ def test_the_command_appends_and_says_what_it_did(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--out", "t"], "say where the journals are"),
-        (["j"], "say where the table is"),
+        (["--out", "t"], "give the folder of the journals"),
+        (["j"], "give the folder of the table"),
         (["nothing", "--out", "t"], "is not a folder"),
         (["j", "--out", "file"], "nor a table of journals"),
         (["j", "--out", "t", "--jobs", "0"], "at least one process"),

@@ -13,7 +13,7 @@ import pytest
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.verdict import AuditResult, Verdict
 from tests.pipeline.catalog import all_planted
-from tests.pipeline.drawn import PROFILES, SCHEDULES
+from tests.pipeline.drawn import FULL_DISKS, FULL_DISKS_FIRST, PROFILES, SCHEDULES
 from tests.pipeline.planted import Planted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -52,6 +52,15 @@ def test_drawn_schedules_break_nothing(drawn: list[dict[str, Any]], judged_whole
     assert broken == {}
     held = {verdict.promise for verdict in found if verdict.verdict == "held"}
     assert held == {rule.promise for rule in RULES}, "each rule had something to judge"
+
+
+def test_a_loss_by_a_full_disk_accuses_nobody(judged_with_holes: AuditResult) -> None:
+    """Also if it lasts to the end of the member: the journal does not end as after a kill."""
+    groups = {f"seed-{FULL_DISKS_FIRST + seed}" for seed in range(FULL_DISKS * len(PROFILES))}
+    found = [verdict for verdict in judged_with_holes.verdicts if verdict.group in groups]
+    assert {verdict.group for verdict in found} == groups and judged_with_holes.quarantined == []
+    assert {(v.promise, v.group): v.violations[:2] for v in found if v.broken} == {}
+    assert sum(verdict.skipped for verdict in found if verdict.promise == "integrity") > 20
 
 
 def test_a_witness_names_promise_member_and_message(verdicts: dict[str, dict[str, Verdict]]) -> None:

@@ -117,7 +117,7 @@ def test_what_was_found_is_one_clause(verdicts: dict[str, str], outcome: str) ->
 
 
 def test_a_restart_shows_as_a_life_more_than_members() -> None:
-    assert words.headline(4, 5, 10, 2, "x") == "4 members in 5 lives, 10 messages, 2 crashes: x."
+    assert words.headline(4, 5, 10, 2, "x") == "4 members in 5 incarnations, 10 messages, 2 crashes: x."
 
 
 def test_every_promise_has_a_plain_sentence_and_a_rule_or_is_known_to_have_none() -> None:
@@ -134,7 +134,7 @@ def test_promises_without_a_rule_are_named_by_the_profiles_that_make_them() -> N
 def test_the_page_says_which_promises_no_rule_judged() -> None:
     held = Verdict("fifo", "orders", "held", 5, 0, "")
     told = page_of(findings(held, unjudged=["causal", "merge-agreement"]))
-    assert "2 more promises made here, not judged: no rule is there yet" in told
+    assert "2 more promises of this profile, not judged, because no rule is built yet" in told
     assert "<li>causal: An answer never arrives before the question.</li>" in told
     assert "no rule is there yet" not in page_of(findings(held))
 
@@ -353,7 +353,7 @@ def test_the_page_says_what_the_audit_did() -> None:
 
 
 def test_a_page_without_a_word_on_the_work_has_no_table_of_steps() -> None:
-    assert "What the audit did" not in page(verdict("fifo")).one("main").text
+    assert "The work of the audit" not in page(verdict("fifo")).one("main").text
 
 
 def test_an_audit_of_nothing_is_still_a_page() -> None:
@@ -364,7 +364,7 @@ def test_an_audit_of_nothing_is_still_a_page() -> None:
 def test_a_group_in_which_nothing_was_sent_is_still_a_page() -> None:
     empty = group(latency=[], latency_of_all=None, sent=[], traffic=[], gaps=[], marks=[], views=[])
     shown = page(verdict("fifo", "not judged"), groups=[empty])
-    assert "Nothing was sent and nothing was delivered." in shown.one("main").text
+    assert "No message was sent, and no message was delivered." in shown.one("main").text
 
 
 def test_the_page_loads_nothing_from_anywhere() -> None:

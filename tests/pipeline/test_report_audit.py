@@ -199,7 +199,8 @@ def test_the_written_page_is_small_and_complete_in_itself(page: str) -> None:
 def test_the_written_page_tells_the_story(page: str, story: Story) -> None:
     shown = read(page)
     assert shown.one("h1").text == (
-        f"{4 + CROWD + 1} members in {5 + CROWD + 1} lives, {story.messages + CROWD + 2:,} messages, 11 crashes: "
+        f"{4 + CROWD + 1} members in {5 + CROWD + 1} incarnations, {story.messages + CROWD + 2:,} messages, "
+        "11 crashes: "
         "2 of 8 promises that were judged were broken (fifo, total-order)."
     )
     marks = [item.text for item in shown.one("ol", "marks").all("li")]

@@ -387,7 +387,7 @@ def test_a_refusal_is_one_line_before_a_query_starts(
 
 
 def test_without_a_path_it_says_so() -> None:
-    assert "say where the journals are" in refused(lambda: GroupsDataSource({}).reader(RECORDS))
+    assert "give the folder of the journals" in refused(lambda: GroupsDataSource({}).reader(RECORDS))
 
 
 @slow
@@ -405,7 +405,7 @@ def test_read_refuses_in_its_sentence_alone(
     spark: SparkSession, journals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert refused(lambda: read(spark, tmp_path)).startswith(f"{tmp_path} has no journal: ")
-    assert refused(lambda: read(spark)).startswith("say where the journals are")
+    assert refused(lambda: read(spark)).startswith("give the folder of the journals")
     assert refused(lambda: read(spark, journals, table="feelings")).startswith("there is no table 'feelings'")
     assert refused(lambda: read(spark, journals / "one", columns=["a"])).startswith("table 'records' has no column 'a'")
     assert refused(lambda: read(spark, journals / "one", columns=[])) == "name at least one column"

@@ -91,12 +91,14 @@ def _judged(
 
 
 def _segments(manifest: pa.Table) -> set[tuple[int, int]]:
-    """The segments of which the table holds bytes: a life's key and a number for each, as copies are one segment."""
+    """The segments with bytes in the table, as pairs of a life's key and a number. Two copies are one segment."""
     return set(zip(manifest["life"].to_pylist(), manifest["segment"].to_pylist(), strict=True))
 
 
 def _opened(folders: Sequence[Path], master: str | None, kept: Path) -> tuple[SparkSession, Table, bool, int]:
-    """Spark, started while this process decodes the journals; their table; whether it is small; ranges skipped."""
+    """Start Spark while this process decodes the journals.
+
+    Returns Spark, the table, whether the table is small, and the number of skipped ranges."""
     if len(folders) == 1 and is_table(folders[0]):
         table = Table(folders[0])
         small = sum(table.manifest()["bytes"].to_pylist()) <= SMALL_BYTES
@@ -110,7 +112,7 @@ def _opened(folders: Sequence[Path], master: str | None, kept: Path) -> tuple[Sp
 
 
 def _size(journals: Sequence[str], kept: Path) -> int:
-    """Bytes to judge: those of the journals, and those that the table holds already of other journals."""
+    """The number of bytes to judge: those of the journals, and the bytes of other journals in the table."""
     segments = {segment.path: segment.size for segment in find_segments(journals)}
     held = Table(kept).manifest().select(["file", "bytes"]).to_pylist() if is_table(kept) else []
     return sum([*segments.values(), *(row["bytes"] for row in held if row["file"] not in segments)])
@@ -131,7 +133,7 @@ def _temporary() -> Path:
 
 
 def with_occasion(recorded: Recorded, rules: Sequence[Rule]) -> list[Rule]:
-    """The rules that a profile in the history promises, and that a kind of record in it gives an occasion.
+    """The rules whose promise a profile of the history makes, and for which the history has a kind of record.
 
     A rule keeps those of its counts that have an occasion.
     """
@@ -144,7 +146,7 @@ def with_occasion(recorded: Recorded, rules: Sequence[Rule]) -> list[Rule]:
 
 
 def judge(tables: Tables, rules: Sequence[Rule], recorded: Recorded, store: Store) -> list[Verdict]:
-    """Count; where something is suspect look closely; give the verdicts."""
+    """Evaluate the counts, then the exact steps of the rules with a suspect row. Returns the verdicts."""
     counted = count(tables, rules)
     violations = find(tables, rules, counted.suspects(), recorded.history.names)
     if violations is not None:

@@ -86,7 +86,7 @@ def findings(
     """One row per violation, from a frame that has `group`, `history` and one row for each.
 
     `member`, `other`, `origin` are keys of lives, `view` and `also` of views (columns, or SQL text); in `detail` their
-    names stand as `{view}`, `{other}` and so on. `first` is the number of the first message of the run, `position` its
+    names are `{view}`, `{other}` and so on. `first` is the number of the first message of the run, `position` its
     place in the view.
     """
     witness = {

@@ -13,6 +13,6 @@ def life_sql(address: str) -> str:
 
 
 def life_key_of(address: Column) -> Column:
-    """The same as a column; names contain no `@`."""
+    """The key of a life as a column. Names contain no `@`."""
     parts = F.split(address, "@", 2)
     return F.xxhash64("group", parts[0], parts[1])

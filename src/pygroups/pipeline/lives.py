@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pygroups.pipeline.scan import DIGEST, digest_of
+
 if TYPE_CHECKING:
     from pygroups.pipeline.tables import Recorded
 
-_TOLD: Final = "kind in ('view', 'leave', 'stop', 'stats', 'start', 'fault', 'heal', 'quiet', 'block', 'unblock')"
+_TOLD: Final = (
+    "kind in ('view', 'leave', 'stop', 'stats', 'start', 'fault', 'heal', 'quiet', 'block', 'unblock')"
+    " or kind = 'undelivered' and peer is null"
+)
+LISTED: Final = ("listed_runs", *(f"listed_{name}" for name in DIGEST))
 _AT_ZERO: Final = "if(kind = 'stats', not exists(map_values(gauges), gauge -> gauge <> 0), null)"
 _SETTLED: Final = f"""
-    kind = 'leave' and last({_AT_ZERO}, true)
+    kind = 'leave' and not (reason <=> 'excluded') and last({_AT_ZERO}, true)
         over (partition by life order by index rows between unbounded preceding and current row)
 """
 _STORY: Final = {
@@ -35,6 +41,8 @@ _STORY: Final = {
     "heal_index": "max(if(kind = 'heal', index, null))",
     "healed_us": "max(if(kind = 'heal', mono_us, null))",
     "bound_us": "max(if(kind = 'start', gauges['bound_us'], null))",
+    "listed_runs": "count_if(kind = 'undelivered')",
+    **digest_of("if(kind = 'undelivered', xxhash64(life, first), null)", "listed_"),
 }
 """What is known of a life from its events, beside what rules add: aggregates over the kinds in `_TOLD`."""
 _LOST: Final = {
@@ -48,13 +56,14 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
 
     Columns: group, profile, history (null), host, address, life, linked, unknown, end, whole, marked (the group has
     marks), has_marks (this life has), quiet_index, quiet_view, quiet_end, leave_index, stop_index, stop_reason,
-    first_view, last_view, fault_index, heal_index, healed_us, bound_us, lost_messages, lost_views and lost_unicasts
+    first_view, last_view, fault_index, heal_index, healed_us, bound_us, listed_runs and the digest listed_bits,
+    listed_low_sum and listed_high_sum (own runs listed as undelivered), lost_messages, lost_views and lost_unicasts
     (counts behind `end`). Views are keys, the rest are indexes in the journal but for microseconds.
     """
     ends = recorded.lives.select("life", "end")
     told = recorded.history.events.where(_TOLD).join(ends, "life").where("index < end")
     steps = recorded.gathered(told).select(
-        "life", "index", "kind", "view", "reason", "mono_us", "gauges", F.expr(_SETTLED).alias("settled")
+        "life", "index", "kind", "view", "reason", "mono_us", "gauges", "first", F.expr(_SETTLED).alias("settled")
     )
     story = steps.groupBy("life").agg(*(F.expr(text).alias(name) for name, text in (_STORY | columns).items()))
     rows = recorded.lives.join(story, "life", "left")
@@ -81,6 +90,7 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
         "case when marked then mark_index when settled_leave is not null then end end as quiet_end",
         *("leave_index", "stop_index", "stop_reason", "first_view", "last_view"),
         *("fault_index", "heal_index", "healed_us", "bound_us"),
+        *(f"coalesce({name}, 0L) as {name}" for name in LISTED),
         *columns,
         *(f"coalesce({name}, 0L) as {name}" if lost is not None else f"0L as {name}" for name in behind),
     )

@@ -39,7 +39,7 @@ def compared(tables: "Tables") -> DataFrame:
 
 
 def _slots(tables: "Tables") -> DataFrame:
-    """The slots of views in which some differ, of all members that have a position for everything."""
+    """The slots of the views with a difference, for all members that have a position for each delivery."""
     view = "over (partition by view)"
     rows = tables.blocks.where("ordered").selectExpr(
         *("group", "history", "view", "life", "block", "slot", "digest", "messages", "differs"),
@@ -50,7 +50,7 @@ def _slots(tables: "Tables") -> DataFrame:
 
 
 def _members(tables: "Tables") -> DataFrame:
-    """The members of those views with their class and their rank, the coordinator's is the least."""
+    """The members of the views in `slots`, with their class and their rank. The coordinator has the lowest rank."""
     slots = _slots(tables)
     ranks = tables.views.groupBy("view", "life").agg(F.min(F.expr(RANK)).alias("rank"))
     sums = slots.groupBy("group", "view", "life").agg(
@@ -67,7 +67,7 @@ def _members(tables: "Tables") -> DataFrame:
 
 
 def _classes(tables: "Tables") -> DataFrame:
-    """The classes of those views: `life` stands for one, `size` counts its members, `rank` is the least of theirs.
+    """The classes of these views: `life` is one of the class, `size` its number of members, `rank` their lowest rank.
 
     `is_reference` is true for one class of a view: the one that differs from most others in the fewest slots, of those
     the longest, then the largest; `deviates` for those that differ from it, or from most where it has nothing.
@@ -99,7 +99,7 @@ def _classes(tables: "Tables") -> DataFrame:
 
 
 def _rows(tables: "Tables") -> DataFrame:
-    """The deliveries of each class, in the blocks to look at."""
+    """The deliveries of each class in the wanted blocks."""
     wanted = tables.once("silver/order_blocks", _wanted)
     return _placed(tables).join(wanted, ["view", "life", "block"])
 
@@ -109,7 +109,7 @@ def _placed(tables: "Tables") -> DataFrame:
 
 
 def _wanted(tables: "Tables") -> DataFrame:
-    """The blocks to look at, for each class: those that differ, or before which the classes had different sets."""
+    """The wanted blocks of each class: blocks that differ, and blocks behind different sets of deliveries."""
     slots = _slots(tables)
     mine = tables.once("silver/order_classes", _classes).selectExpr("view", "life", "class as mine")
     ends = slots.groupBy("view", "life").agg(F.max("block").alias("end"))
@@ -178,7 +178,7 @@ def _doubtful(pairs: DataFrame) -> DataFrame:
 
 
 def _moves_of(pairs: DataFrame) -> DataFrame:
-    """By how far runs are elsewhere at the other, and between which positions here: for each pair both ways."""
+    """The distances of runs between the two classes of a pair, and the range of positions here, in both directions."""
     moves = pairs.where("at_one is not null and at_two is not null").selectExpr("*", "at_two - at_one as by")
     moves = moves.groupBy("view", "one", "two", "by").agg(F.min("at_one").alias("low"), F.max("at_one").alias("high"))
     there = "struct(one as mine, two as their, by as moved, low, high)"
@@ -206,7 +206,7 @@ def _crossing(moves: DataFrame) -> DataFrame:
 
 
 def _violations(pairs: DataFrame, classes: DataFrame) -> DataFrame:
-    """The rows that are not as they should be, each with the class to accuse of it.
+    """The rows in the wrong order, each with the accused class.
 
     Of two classes it is the one that is at odds with the reference too, else the smaller one, else the one that is
     further from the coordinator.

@@ -1,29 +1,37 @@
 """The messages that a member sent, compared with its deliveries of these messages."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pygroups.pipeline.lives import LISTED
+
 if TYPE_CHECKING:
     from pygroups.pipeline.tables import Tables
+
+_MORE_SENT: Final = [
+    f"sum(if(kind = 0, {name}, -{name})) <> max(listed_{name})" for name in ("runs", "low_sum", "high_sum")
+]
 
 
 def own_messages(tables: "Tables") -> DataFrame:
     """One row per life: group, profile, history, `settles` (it reaches quiet), `stops` (its journal has a stop).
 
     `sent` and `heard` are the greatest own numbers that the member sent, and delivered, before the end of quiet;
-    `unlike` is true if the member did not deliver exactly the runs that it sent.
+    `unlike` is true if the runs that the member sent are not exactly those that it delivered and those that its
+    journal lists as undelivered.
     """
-    own = tables.streams.where("kind <= 1 and sender = life").groupBy("group", "profile", "life", "settles", "stops")
-    digests = "bit_xor(bits) <> 0 or sum(if(kind = 0, low_sum, -low_sum)) <> 0"
+    listed = tables.lives.select("life", *LISTED)
+    own = tables.streams.where("kind <= 1 and sender = life").join(listed, "life", "left")
     sums = {
         "history": "max(history)",
         "sent": "max(if(kind = 0 and not late, last, null))",
         "heard": "coalesce(max(if(kind = 1 and not late, last, null)), 0L)",
-        "unlike": f"{digests} or sum(if(kind = 0, runs, -runs)) <> 0",
+        "unlike": f"bit_xor(bits) <> max(listed_bits) or {' or '.join(_MORE_SENT)}",
     }
-    return own.agg(*(F.expr(text).alias(name) for name, text in sums.items()))
+    by_life = own.groupBy("group", "profile", "life", "settles", "stops")
+    return by_life.agg(*(F.expr(text).alias(name) for name, text in sums.items()))
 
 
 def own_gaps(tables: "Tables") -> DataFrame:

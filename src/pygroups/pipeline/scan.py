@@ -50,8 +50,6 @@ _OF_STREAM: Final = {
     "begin": "min(index)",
     "last": "max(first + count - 1)",
     "stop": "max(place + count)",
-    "irregular": "count_if(first <> expected)",
-    "behind": "count_if(first < expected)",
     **digest_of("run"),
 }
 _STABLE: Final = {
@@ -66,8 +64,7 @@ def streams_of(records: DataFrame, lives: DataFrame, purges: DataFrame | None, c
 
     `records` are trusted run records of the kinds 0 to 3; `purges` (`purges_of`) may be None; `columns` are the columns
     of rules, SQL aggregates by name. Columns: group, profile, ordered, history; `late` (at or behind the end of quiet);
-    runs, messages; `begin`, the first index; `last`, the greatest number; `stop`, the place behind the last run;
-    `irregular` and `behind`, deliveries that do not continue their sender's numbers, or begin below the next; the
+    runs, messages; `begin`, the first index; `last`, the greatest number; `stop`, the place behind the last run; the
     digest of the runs (`bits`, `low_sum`, `high_sum`), and the same with `stable_` of the runs purged by votes, with
     `stable_messages` and the number `below` which they do; of the life `first_view`, `settles` (it reaches quiet),
     `stops` (its journal has a stop); `origin_whole`, null without the sender's journal.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,7 @@ from pygroups.pipeline.archive import archive_options
 
 _LOG: Final = logging.getLogger("pygroups.pipeline")
 JAVA_NEEDED: Final = 17
+EXECUTOR_SECONDS: Final = 120  # until a cluster has run a first task
 _QUIET_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -58,8 +60,9 @@ class NoSpark(RuntimeError):
 def make_session(*, master: str | None = None, small: bool = False) -> "SparkSession":
     """A session on `master` (default `local[*]`).
 
-    With `small` it is tuned for start-up instead of throughput. Raises NoSpark if PySpark or Java is missing, or if
-    Spark does not start there. Log4j is set to be quiet; Python workers use this interpreter.
+    With `small` it is tuned for start-up instead of throughput. Raises NoSpark if PySpark or Java is missing, if Spark
+    does not start there, or if a cluster runs no task within EXECUTOR_SECONDS. Log4j is set to be quiet; Python workers
+    use this interpreter.
     """
     try:
         from py4j.protocol import Py4JError
@@ -79,9 +82,28 @@ def make_session(*, master: str | None = None, small: bool = False) -> "SparkSes
         builder = builder.config(name, value)
     with _quiet_java() as said:
         try:
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
         except (PySparkException, Py4JError) as error:
             raise NoSpark(f"Spark does not start on {master or 'local[*]'}: {said(error)}") from error
+    if not local:
+        _wait_for_executor(session)
+    return session
+
+
+def _wait_for_executor(session: "SparkSession") -> None:
+    """Run a task on the cluster. Raises NoSpark after EXECUTOR_SECONDS: Spark itself waits without end and silently."""
+    context = session.sparkContext
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(session.range(1).count)
+        try:
+            task.result(EXECUTOR_SECONDS)
+        except TimeoutError:
+            memory = context.getConf().get("spark.executor.memory", "1g")
+            context.stop()
+            raise NoSpark(
+                f"Spark on {context.master} started no executor within {EXECUTOR_SECONDS} s: see whether it has a "
+                f"worker with a free core and {memory} of free memory"
+            ) from None
 
 
 def is_local(master: str | None) -> bool:

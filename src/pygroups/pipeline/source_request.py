@@ -44,7 +44,7 @@ class Request:
         return find_segments([folder for path in self.paths for folder in _folders(path)])
 
     def schema_of(self, columns: Sequence[str] | None) -> StructType:
-        """The table's schema, or that of some of its columns. Raises WrongRequest for a column that it lacks."""
+        """The table's schema, or that of some of its columns. Raises WrongRequest for a column that the table lacks."""
         schema = TABLES[self.table]
         if columns is None:
             return schema
@@ -82,7 +82,7 @@ def request_of(options: Mapping[str, str], paths: Sequence[str] | None = None) -
     if paths is None:
         paths = [*json.loads(options.get("paths", "[]")), *([options["path"]] if options.get("path") else [])]
     if not paths:
-        raise WrongRequest('say where the journals are: .load(DIR), .load([DIR, DIR]) or .option("path", DIR)')
+        raise WrongRequest('give the folder of the journals: .load(DIR), .load([DIR, DIR]) or .option("path", DIR)')
     table = options.get("table", "records")
     if table not in TABLES:
         raise WrongRequest(f"there is no table {table!r}: use {', '.join(list(TABLES)[:-1])} or {list(TABLES)[-1]}")

@@ -31,11 +31,15 @@ def cpu_seconds() -> float:
     """CPU seconds of this process and of all its children, living and dead, so far; without /proc of it alone."""
     own = os.times()
     return (
-        own.user + own.system + own.children_user + own.children_system + sum(map(_seconds_of, _children(os.getpid())))
+        own.user
+        + own.system
+        + own.children_user
+        + own.children_system
+        + sum(map(_seconds_of, processes_below(os.getpid())))
     )
 
 
-def _children(process: int) -> Iterator[int]:
+def processes_below(process: int) -> Iterator[int]:
     """All living processes below `process`."""
     for file in Path(f"/proc/{process}/task").glob("*/children"):
         try:
@@ -44,7 +48,7 @@ def _children(process: int) -> Iterator[int]:
             continue
         for child in map(int, found):
             yield child
-            yield from _children(child)
+            yield from processes_below(child)
 
 
 def _seconds_of(process: int) -> float:

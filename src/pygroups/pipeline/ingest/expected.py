@@ -1,4 +1,4 @@
-"""The next number of each sender at a life, carried along the life's journal, so that fifo needs no sort later."""
+"""The next number of each sender, per life: a running value along the journal, so that fifo needs no sort later."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Numbering:
     next: dict[int, int] = field(default_factory=dict)
 
     def begin(self, marks: Mapping[int, int]) -> None:
-        """A state was given that covers each sender's messages up to a mark."""
+        """Begin with a given state, which covers the messages of each sender up to a mark."""
         self.given = True
         self.next = {sender: mark + 1 for sender, mark in marks.items()}
 

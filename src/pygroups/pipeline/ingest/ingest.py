@@ -145,7 +145,7 @@ def _work(out: Path, commit: str, what: Plan, jobs: int | None, progress: Callab
 
 
 def _batches(lives: Sequence[LifeParts], size: int) -> list[list[LifeParts]]:
-    """The lives in their order, in lists of at least `size` bytes but for the last."""
+    """The lives in their order, in lists of at least `size` bytes; the last list may be smaller."""
     batches: list[list[LifeParts]] = []
     held = size
     for life in lives:
@@ -158,7 +158,7 @@ def _batches(lives: Sequence[LifeParts], size: int) -> list[list[LifeParts]]:
 
 
 def _commit(out: Path, commit: str, done: Sequence[Done], result: IngestResult) -> None:
-    """Make the work count: write the carried state first, the manifest last."""
+    """Commit the work: write the carried state first, and the manifest last."""
     manifest = [row for one in done for row in one.manifest]
     carried = [row for one in done for row in one.carried]
     if not carried:
@@ -181,12 +181,12 @@ def _rows(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
 
 def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file so that it is there as a whole or not at all."""
+    """Write a file atomically: after a crash the file is complete or absent."""
     beside = _begun(path)
     write(beside)
     os.replace(beside, path)
 
 
 def _begun(path: Path) -> Path:
-    """The path of a file while it is not whole yet."""
+    """The path of an incomplete file."""
     return path.with_name(f".{path.name}")

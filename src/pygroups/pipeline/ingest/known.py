@@ -39,9 +39,9 @@ CARRIED: Final = pa.schema(
 
 @dataclass
 class SegmentState:
-    """Of a segment: bytes [0, end) are in the table, `size` were there.
+    """The state of a segment: bytes [0, end) of its `size` bytes are in the table.
 
-    `print` is the fingerprint of [0, end); `history` holds at `end`. `followed`: another segment was there already, so
+    `print` is the fingerprint of [0, end); `history` holds at `end`. `followed`: a later segment existed, so
     torn bytes behind `end` have been judged. `unreadable`: it has no header that can be read. `told`: the manifest has
     the damage at `end` already; no whole frame stood behind it, so reading goes on there when there is more.
     """
@@ -59,14 +59,14 @@ class SegmentState:
 
 @dataclass
 class LifeState:
-    """Of a life: the index that its next record should have, the next number of each sender, its segments."""
+    """The state of a life: the index of its next record, the next number of each sender, and its segments."""
 
     next_index: int = 0
     numbering: Numbering = field(default_factory=Numbering)
     segments: dict[int, SegmentState] = field(default_factory=dict)
 
     def row(self, life: int, touched: Iterable[int]) -> dict[str, Any]:
-        """As a row of CARRIED, with the segments that were touched."""
+        """The row of CARRIED for this life, with the changed segments."""
         numbering = self.numbering
         segments = [asdict(self.segments[number]) for number in touched]
         following = {"given": numbering.given, "next": list(numbering.next.items())}
@@ -86,9 +86,9 @@ def known_to(table: Table) -> dict[int, LifeState]:
 
 
 def fingerprint(path: str | Path, end: int) -> int:
-    """Of the first `end` bytes of a file: a digest of some at their beginning and some at their end.
+    """A digest of the first `end` bytes of a file, computed from some bytes at the beginning and some at the end.
 
-    A file that is only appended to keeps it. Raises OSError.
+    Appending to the file does not change the digest. Raises OSError.
     """
     with Path(path).open("rb") as file:
         first = file.read(min(end, _PRINT_BYTES))

@@ -44,7 +44,7 @@ class LifeParts:
 
     @property
     def size(self) -> int:
-        """New bytes."""
+        """The number of new bytes."""
         return sum(part.segment.size - part.begin for part in self.parts)
 
 
@@ -58,10 +58,16 @@ class Plan:
 
 
 def plan(segments: Iterable[Segment], known: dict[int, LifeState]) -> Plan:
-    """Compare the segments with those of a table. Raises NotTheSame, and OSError for a file that cannot be read."""
+    """Compare the segments with those of a table. Raises NotTheSame, and OSError for a file that cannot be read.
+
+    A segment that its writer has removed meanwhile is left out: the next one shows the loss by its index.
+    """
     found: dict[tuple[int, int], tuple[LifeParts, Part]] = {}
     for segment in sorted(segments, key=lambda one: one.path):
-        life, part = _identified(segment, known)
+        try:
+            life, part = _identified(segment, known)
+        except FileNotFoundError:
+            continue
         place = life.life, part.number
         if place in found:
             part = _longer(life, found[place][1], part)
@@ -144,5 +150,8 @@ def goes_on(segment: Segment, expected: int | None) -> bool:
     """True if the torn bytes at the end of a segment were never acknowledged: the next segment has their number."""
     if segment.following is None:
         return True
-    first = first_index(segment.following)
+    try:
+        first = first_index(segment.following)
+    except FileNotFoundError:  # its writer has removed both segments since
+        return True
     return first is not None and (expected is None or first == expected)

@@ -22,7 +22,7 @@ _DATA: Final = {"runs": "runs/group=*/day=*", "events": "events/group=*/day=*", 
 
 
 class Table:
-    """The content of a table as of now: commits that follow later are not seen. Raises NotATable.
+    """The content of a table at the time of the call, without later commits. Raises NotATable.
 
     Lists of files are sorted paths; `group` and `day` stand in the names of the folders as Spark escapes them.
     """
@@ -111,7 +111,7 @@ def _not_whole(table: Path, missing: Sequence[str]) -> str:
 
 
 def _commits_in(folder: Path) -> list[str]:
-    """Sorted; none if the folder is not made yet. Raises OSError if it cannot be read."""
+    """The commit numbers in the folder, sorted; none if there is no folder. Raises OSError for an unreadable folder."""
     names = os.listdir(folder) if folder.exists() else []
     return sorted(name.removesuffix(".parquet") for name in names if name[0].isdigit() and name.endswith(".parquet"))
 
@@ -140,10 +140,10 @@ def _count_in(file: str) -> int:
 
 
 def write_rows(rows: pa.Table, file: Path | str) -> None:
-    """A file of a table; each page has a checksum, so that a flipped bit is seen by readers that verify it."""
+    """Write a file of a table. Each page has a checksum, so readers that verify it detect a flipped bit."""
     pq.write_table(rows, file, write_page_checksum=True)
 
 
 def damaged(file: Path | str) -> NotATable:
-    """The refusal of a table in which a file is damaged."""
+    """The error for a table with a damaged file."""
     return NotATable(f"{file} is damaged: ingest the journals into a new table")

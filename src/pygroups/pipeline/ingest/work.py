@@ -1,5 +1,6 @@
 """The work of one worker: it reads the new bytes of some lives, writes their rows, and returns a summary."""
 
+import contextlib
 import gc
 import time
 from collections.abc import Callable, Sequence
@@ -114,7 +115,8 @@ class _Life:
     def read(self, done: Done) -> None:
         for part in self.life.parts:
             done.manifest += self._part(part)
-        done.carried.append(self.state.row(self.life.life, [part.number for part in self.life.parts]))
+        touched = [part.number for part in self.life.parts if part.number in self.state.segments]
+        done.carried.append(self.state.row(self.life.life, touched))
 
     def _part(self, part: Part) -> list[dict[str, Any]]:
         segment, path = part.segment, part.segment.path
@@ -123,9 +125,13 @@ class _Life:
         if isinstance(part.header, Damage):
             found = self._without_header(part, part.header, state)
         else:
-            found = self._frames(part, part.header, state)
+            try:
+                found = self._frames(part, part.header, state)
+            except FileNotFoundError:  # its writer has removed it; the next segment shows the loss by its index
+                return []
         state.end = found.end
-        state.print = fingerprint(path, found.end)
+        with contextlib.suppress(FileNotFoundError):  # removed while it was read: nobody compares it any more
+            state.print = fingerprint(path, found.end)
         self.state.segments[part.number] = state
         return self._told(part, found)
 
@@ -156,7 +162,7 @@ class _Life:
         return found
 
     def _damaged(self, place: Damage, part: Part, found: _Range, last: list[Any] | None) -> None:
-        """Note a damaged place. The caller goes on behind it, if a whole frame stands there."""
+        """Note a damaged place. The caller continues behind it, if a whole frame follows."""
         if place.torn:
             found.end = place.offset
         else:
@@ -166,14 +172,14 @@ class _Life:
             found.damage.append(place)
 
     def _expected(self, part: Part, last: list[Any] | None) -> int | None:
-        """The number with which the next segment has to begin; None if it is unknown."""
+        """The first index of the next segment; None if it is unknown."""
         if last is not None:
             index = index_of(last[-1]) if last else None
             return None if index is None else index + 1
         return self.state.next_index if part.begin else None
 
     def _count(self, window: Decoded, found: _Range) -> None:
-        """Follow the indices of all records: where one is missing or was there before, nothing is trusted any more."""
+        """Check the indices of all records. From a missing or repeated index on, the journal is not trusted."""
         indices = _indices(window)
         if not len(indices):
             return
@@ -190,7 +196,7 @@ class _Life:
         self.state.next_index = int(tops[-1])
 
     def _told(self, part: Part, found: _Range) -> list[dict[str, Any]]:
-        """The rows of the manifest; none where nothing was found."""
+        """The rows of the manifest for the findings; empty without findings."""
         life, header = self.life, part.header
         about = {
             "commit": self.commit,
@@ -231,7 +237,7 @@ def _note(window: Decoded, found: _Range) -> None:
 
 
 def _column(window: Decoded, name: str) -> NDArray[np.int64]:
-    """A column of all records, where it is filled."""
+    """The values of a column, for the records that have one."""
     columns = [rows.numbers[name] for rows in (window.runs, window.votes)]
     others = [other.columns[name].drop_null().to_numpy() for other in window.others]
     return np.concatenate([*(column.values[~column.nulls] for column in columns), *others])

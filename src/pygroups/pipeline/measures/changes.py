@@ -52,7 +52,7 @@ def _installed(history: History) -> DataFrame:
 
 
 def view_changes_of_group(history: History) -> DataFrame:
-    """The same per view: how many installed it, the median and longest `flush_us`, and from when to when it took.
+    """The view changes per view: the number of installing members, the median and longest `flush_us`, start and end.
 
     `from_us` is when the first member was bound (or installed it, when none was), `to_us` when the last installed it.
     """

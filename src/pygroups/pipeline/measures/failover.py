@@ -1,4 +1,4 @@
-"""The gap at a failover: how long nothing was delivered at each survivor of a fault."""
+"""The gap at a failover: the longest time without a delivery at each survivor of a fault."""
 
 from __future__ import annotations
 

@@ -43,6 +43,6 @@ def stretch(bucket_us: int | Column) -> Column:
 def by_member(frame: DataFrame, history: History, *columns: str) -> DataFrame:
     """Rows with the key `life`, joined with the names of the member that wrote them: group, member, incarnation.
 
-    So are `columns` of `writers`.
+    The result also has the `columns` of `writers`.
     """
     return frame.drop("group").join(history.writers.select("life", *LIFE, *columns), "life")

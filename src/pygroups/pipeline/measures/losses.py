@@ -10,7 +10,7 @@ from pygroups.pipeline.measures.kinds import SENT, by_member
 
 
 def drops(history: History) -> DataFrame:
-    """Per group, member, kind and reason: how often something that came was dropped, or a newcomer refused."""
+    """Per group, member, kind and reason: the number of dropped inputs and of refused joiners."""
     found = history.events.where("kind in ('drop', 'refuse')").select("life", "kind", "reason")
     reason = F.expr("coalesce(reason, 'no reason given')").alias("reason")
     return by_member(found, history).groupBy("group", "member", "kind", reason).agg(F.count("*").alias("times"))

@@ -20,11 +20,11 @@ def traffic(history: History, bucket_us: int | Column = SECOND_US) -> DataFrame:
 
 
 def throughput(history: History, bucket_us: int | Column = SECOND_US) -> DataFrame:
-    """The same with group, member and incarnation in place of the key."""
+    """The traffic with group, member and incarnation in place of the key."""
     return by_member(traffic(history, bucket_us), history)
 
 
 def throughput_of_group(per_member: DataFrame) -> DataFrame:
-    """The same per group: the sends and deliveries of all members, and the number of lives that had traffic."""
+    """The traffic per group: the sends and deliveries of all members, and the number of lives that had traffic."""
     sums = [F.sum(name).alias(name) for name in per_member.columns if name.endswith(("_runs", "_messages", "_bytes"))]
     return per_member.groupBy("group", "bucket").agg(*sums, F.count("*").alias("members"))

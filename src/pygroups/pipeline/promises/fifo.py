@@ -44,4 +44,5 @@ RULE = Rule(
         Count(gaps_of, suspect="first > expected or misplaced", needs=frozenset({"gap"})),
     ),
     exact=exact,
+    columns={"streams": {"irregular": "count_if(first <> expected)"}},  # deliveries with another number than the next
 )

@@ -13,7 +13,7 @@ _DOUBTFUL: Final = "if(sends = 0, origin_whole, low_label <> high_label)"
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one message at one member. Each member with a message that its origin did not send so is named."""
+    """A fact is one message at one member. A violation is a member with a message that the origin did not send."""
     doubtful = tables.runs.where(f"deliveries > 0 and {_DOUBTFUL}").select(*RUN, "sends")
     rows = said_of(tables).selectExpr("*", f"{LABEL} as label").join(doubtful, list(RUN))
     sent = rows.where("kind in (0, 2)").select(*RUN, "label").distinct()

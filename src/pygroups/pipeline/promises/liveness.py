@@ -1,4 +1,4 @@
-"""liveness: after healing one view within the bound, and everything delivered. Without marks it is not judged."""
+"""liveness: after healing the group forms one view in time, and delivers all messages. Marks are required."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,7 +23,7 @@ _UNKNOWN = f"bound_us is null and not ({_BROKEN})"
 
 
 def at_quiet(tables: Tables) -> DataFrame:
-    """Per member at quiet after healing: the view it is in, since when, and whether others are in `several`."""
+    """Per member at quiet after healing: its view, the time of the view, whether others are in `several` views."""
     members = tables.lives.where(f"{_SETTLED} and profile <> 'unicast'").selectExpr(
         *("`group`", "profile", "life", "quiet_view as view", "quiet_index", "healed_us", "bound_us", "blocks"),
         "min(quiet_view) over (partition by linked) <> max(quiet_view) over (partition by linked) as several",
@@ -33,7 +33,7 @@ def at_quiet(tables: Tables) -> DataFrame:
 
 
 def origins(tables: Tables) -> DataFrame:
-    """Per origin at quiet: the highest number it had `sent` by then, and how many `members` reached quiet with it."""
+    """Per origin at quiet: the highest number that the origin had `sent`; how many `members` reached quiet with it."""
     settled = tables.lives.where(_SETTLED).selectExpr(
         "`group`", "profile", "life", "linked", "count(1) over (partition by linked) as members"
     )

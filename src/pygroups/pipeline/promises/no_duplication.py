@@ -15,7 +15,7 @@ _STREAM: Final = ("life", "epoch", "sender")
 def exact(tables: Tables) -> DataFrame:
     """A fact is one message at one member.
 
-    Only a delivery that begins below the number that comes next can be a repetition. The step sorts
+    Only a delivery that begins below the next number can be a repetition. The step sorts
     the deliveries from such a sender by number: overlaps are repetitions, the others came late (see `fifo`).
     """
     behind = tables.streams.where("kind = 1 and behind > 0").select("life", "sender").distinct()
@@ -49,4 +49,5 @@ RULE = Rule(
     "nothing was delivered",
     counts=(Count("streams", judged="if(kind = 1, messages, 0)", suspect="kind = 1 and behind > 0"),),
     exact=exact,
+    columns={"streams": {"behind": "count_if(first < expected)"}},  # deliveries that begin below the next number
 )

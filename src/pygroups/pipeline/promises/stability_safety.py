@@ -1,4 +1,4 @@
-"""stability-safety: a message that votes let be purged was delivered by every member of the view, the dead included."""
+"""stability-safety: every member of the view, also a crashed one, delivered the purged messages."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -11,7 +11,7 @@ from pygroups.pipeline.tables import Tables
 
 
 def cohorts(tables: Tables) -> DataFrame:
-    """One row per stream of a view of which something was purged, and for each member of it that cannot be judged."""
+    """One row per stream with purged runs, and one per member of its view that cannot be judged."""
     return (
         _members(tables)
         .groupBy(*COHORT, "profile")

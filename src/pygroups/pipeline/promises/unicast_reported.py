@@ -30,7 +30,7 @@ def sent(tables: Tables) -> DataFrame:
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one unicast message whose sender reached quiet or stopped; it needs the receiver's journal."""
+    """A fact is one unicast message whose sender reached quiet or stopped. The check needs the receiver's journal."""
     return findings(
         sent(tables).where(_LOST),
         "neither delivered by {other} nor reported to its sender",

@@ -1,4 +1,4 @@
-"""virtual-synchrony: members that go together from one view to the next delivered the same set in it."""
+"""virtual-synchrony: members that go together from a view to the next one delivered the same set in the first."""
 
 from pyspark.sql import DataFrame
 

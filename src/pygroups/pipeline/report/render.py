@@ -173,7 +173,7 @@ def _overview_in_words(total: Overview) -> str:
     parts = [
         f"profile {', '.join(total.profiles)}",
         scale.counted(total.names, "member"),
-        scale.counted(total.lives, "life", "lives"),
+        scale.counted(total.lives, "incarnation"),
         scale.size_in_bytes(total.bytes_sent) + " sent",
         scale.duration(total.end_us - total.start_us),
         f"from {_moment(total.start_us)} UTC",

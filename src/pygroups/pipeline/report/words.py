@@ -12,13 +12,13 @@ PROMISES = {
     "view-agreement": "All members get the same list of members, in the same order.",
     "initial-view": "No member sends or receives before it has a list of members.",
     "primary-chain": "After a split at most one part goes on, and a majority agreed to each step.",
-    "run-identity": "A batch of messages is the same batch everywhere: same number, same size, same content.",
+    "run-identity": "A batch of messages has the same number, size and content at all members.",
     "transitional-set": "A member knows exactly which members came with it from the same list.",
     "view-accuracy": "No member is excluded without a cause; at the end exactly the living members are in the group.",
     "integrity": "A message that arrives was sent by the named sender, with the same content.",
     "no-duplication": "No member gets the same message twice.",
     "self-delivery": "A sender gets its own messages too.",
-    "multicast-reported": "A sender that leaves is told which of its messages have an unknown fate.",
+    "multicast-reported": "A sender that leaves learns which of its messages have an unknown fate.",
     "same-view-delivery": "Members that stay together get a message under the same list of members.",
     "virtual-synchrony": "Members that go on together have received exactly the same messages before the change.",
     "agreement": "At the end all remaining members have received the same messages.",
@@ -34,7 +34,7 @@ PROMISES = {
     "unicast-once": "Messages from one member to one other arrive at most once.",
     "unicast-reported": "A message to one other member arrives, or its sender gets a report that its fate is unknown.",
     "merge-agreement": "When parts of a split group meet again, they agree on how they come together.",
-    "merge-announced": "After a split, each member is told exactly which messages it missed.",
+    "merge-announced": "After a split, each member learns exactly which messages it missed.",
     "state-cut": "A newcomer gets the state of one exact moment and every message after it.",
     "gap-announced": "No member skips a message without an announcement.",
     "epsilon": "The share of messages that a member misses stays under the promised bound.",
@@ -53,7 +53,7 @@ def headline(names: int, lives: int, messages: int, crashes: int, outcome: str) 
     """The sentence at the top: the members, the messages, the crashes and the verdict."""
     members = counted(names, "member")
     if lives > names:
-        members += f" in {lives:,} lives"
+        members += f" in {lives:,} incarnations"
     parts = [members, counted(messages, "message")]
     if crashes:
         parts.append(counted(crashes, "crash", "crashes"))

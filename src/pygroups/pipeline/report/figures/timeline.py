@@ -39,7 +39,7 @@ def _description(group: GroupFindings, words: Words) -> str:
     crashes = counted(group.overview.crashes, "crash", "crashes")
     return (
         f"Timeline of group {group.name}: {counted(group.overview.names, 'member')}, "
-        f"{counted(group.overview.lives, 'life', 'lives')}, {crashes}, over {words(group.end_us)}. "
+        f"{counted(group.overview.lives, 'incarnation')}, {crashes}, over {words(group.end_us)}. "
         "The table below the figure says the same."
     )
 
@@ -99,7 +99,7 @@ def life_in_words(life: Life, words: Words) -> str:
     endings = {
         "stopped": f"stopped at {words(life.to_us)} ({life.stop_reason})",
         "cut off": f"cut off at {words(life.to_us)}",
-        "open": f"last heard of at {words(life.to_us)}",
+        "open": f"last record at {words(life.to_us)}",
     }
     return f"from {words(life.from_us)}, {endings[life.ending]}"
 
