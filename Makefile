@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format fuzz simulate mutants checkers kills starts bench venv java chromium firewall clean
+.PHONY: help demo test check style house format fuzz simulate mutants checkers kills starts loss stopped answering bench venv java chromium firewall clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -51,12 +51,21 @@ checkers: venv java ## make each check of a promise blind, in the simulator and 
 	@ONLY="$(ONLY)" $(BIN)/python -m tests.mutants.checkers.gate
 
 KILLS ?= 200
-kills: venv java ## KILLS=200 deaths between the steps of a turn, one audit over all their journals
+kills: venv java ## KILLS=200 deaths between the steps of a turn, half of them in fifo, an audit over all journals
 	@$(BIN)/python -m tests.e2e.kills --kills $(KILLS)
 
 STARTS ?= 20
-starts: venv ## eight processes at the same moment, STARTS=20 times: each time one view
-	@$(BIN)/python -m tests.e2e.starts --starts $(STARTS)
+starts: venv ## 20 processes at the same moment, STARTS=20 times: each time one view
+	@$(BIN)/python -m tests.e2e.starts --starts $(STARTS) --processes 20
+
+loss: venv java firewall ## 2 and 5 members exchange 100,000 messages each over UDP at 0, 1 and 10 % loss, then one audit
+	@$(BIN)/python bench/loss.py
+
+stopped: venv ## SIGSTOP under full load for SECONDS=60, six times: memory of the others, who waits, who is excluded
+	@$(BIN)/python -m tests.e2e.stopped --seconds $(SECONDS)
+
+answering: venv ## four members that answer each message, and one that only sends, for SECONDS=60 each
+	@$(BIN)/python -m tests.channel.answering --seconds $(SECONDS)
 
 bench: venv ## short benchmarks, about two minutes; what they mean stands in bench/README.md
 	@$(BIN)/python bench/layers.py --seconds 1

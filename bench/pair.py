@@ -9,12 +9,13 @@ from typing import Any
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Announce, Find, Found
-from pygroups.core.events import Consumed, Event, Join, Marks, StateChunk, StateWanted
+from pygroups.core.events import Consumed, Event, Join, Marks
 from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run
 from pygroups.core.stack import Codec as AnyCodec
 from pygroups.core.stack import Stack
+from pygroups.core.state_events import StateChunk, StateWanted
 from pygroups.core.top import Delivered, Top
 from pygroups.layers.profiles import PROFILES, build_stack
 from pygroups.wire.codec import Codec

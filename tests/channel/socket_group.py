@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pygroups import Channel, Happening, Left, Message, View
+
+profile = "total"  # of the channels of a group, unless they ask for another one
+
+
+@pytest.fixture(params=["total", "fifo"])
+def both_profiles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs in a group of each profile."""
+    monkeypatch.setattr(sys.modules[__name__], "profile", request.param)
 
 
 class Reader:
@@ -45,7 +56,7 @@ class Group:
 
     def channel(self, name: str, **options: Any) -> Channel:
         """A channel that has not joined."""
-        return Channel("g", name=name, discovery=f"dir:{self.folder}", **options)
+        return Channel("g", name=name, discovery=f"dir:{self.folder}", **{"profile": profile} | options)
 
     async def joined(self, name: str, **options: Any) -> Channel:
         """A channel that nobody reads."""

@@ -53,6 +53,11 @@ def test_what_the_layers_have_beside_is_internal() -> None:
         ({"window": 1.5}, "window=1.5 must be a positive whole number"),
         ({"link_bytes": 1_000}, "link_bytes=1,000 must be at least window=1,048,576"),
         ({"internal": 5}, "internal= needs"),
+        ({"on_journal_lost": "stop"}, "on_journal_lost='stop' is not known: use 'continue' or 'leave'"),
+        ({"slow_policy": "kick"}, "slow_policy='kick' is not known: use 'wait' or 'exclude'"),
+        ({"slow_timeout": 0}, "slow_timeout=0 must be in seconds"),
+        ({"journal_keep": 0}, "journal_keep=0 must be a positive whole number"),
+        ({"journal_segment": 1.5}, "journal_segment=1.5 must be a positive whole number"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(wrong: dict[str, Any], says: str) -> None:

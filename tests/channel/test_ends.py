@@ -21,7 +21,10 @@ from pygroups.core.errors import WouldDeadlock
 from pygroups.core.turn import Source
 from pygroups.testing import Group as Memory
 from pygroups.testing import run as in_memory
-from tests.channel.socket_group import Group, Reader, in_a_group, until
+from tests.channel.socket_group import Group, Reader, both_profiles, in_a_group, until
+
+__all__ = ["both_profiles"]
+pytestmark = pytest.mark.usefixtures("both_profiles")
 
 
 class State:

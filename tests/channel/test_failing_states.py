@@ -14,12 +14,16 @@ from pygroups import Channel, ChannelClosed, Happening, Left, Message, Refused, 
 from pygroups.channel.log import Log
 from pygroups.channel.states import States, Wanted
 from pygroups.core.address import Address
-from pygroups.core.events import Event, StateFailed, StateWanted
+from pygroups.core.events import Event
 from pygroups.core.limits import Config
+from pygroups.core.state_events import StateFailed, StateWanted
 from pygroups.core.view import ViewId
-from tests.channel.socket_group import Group, in_a_group, until
+from tests.channel.socket_group import Group, both_profiles, in_a_group, until
 
 A, B, C = Address("A", "00"), Address("B", "01"), Address("C", "02")
+
+__all__ = ["both_profiles"]
+pytestmark = pytest.mark.usefixtures("both_profiles")
 VIEW = ViewId(3, A)
 QUICK = Config(views_per_second=50)
 
@@ -133,7 +137,7 @@ def test_reads_that_are_cancelled_do_not_begin_the_state_anew(tmp_path: Path) ->
     async def story(group: Group) -> None:
         first, app = await group.joined("A", state=App(b"the state")), App()
         reading = asyncio.create_task(drain(first, []))
-        app.pause = 0.15
+        app.pause = 1.0  # longer than five reads on a busy machine
         second = await group.joined("B", state=app)
         for _ in range(5):
             with pytest.raises(TimeoutError):

@@ -33,7 +33,11 @@ def test_every_limit_is_in_the_table_with_its_default() -> None:
     units = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
     table = {cells[0].strip("`"): cells[1].split() for cells in rows("Config")}
     assert list(table) == [name for name in Config.__struct_fields__ if name != "internal"]
-    for name, (number, unit) in table.items():
+    words = {"journal_keep": ["all"], "on_journal_lost": ['`"continue"`'], "slow_policy": ['`"wait"`']}
+    assert {name: cells for name, cells in table.items() if len(cells) == 1} == words
+    assert Config().journal_keep is None and Config().on_journal_lost == "continue"
+    assert Config().slow_policy == "wait"
+    for name, (number, unit) in [(name, cells) for name, cells in table.items() if name not in words]:
         assert float(number) * units[unit] == getattr(Config(), name), name
 
 
@@ -53,7 +57,7 @@ def test_the_examples_are_python() -> None:
 
 def test_every_error_that_the_guide_names_is_offered() -> None:
     named = {"NameTaken", "Refused", "UsageError", "NotBuilt", "WouldBlock", "WouldDeadlock", "Timeout", "NotSent"}
-    named |= {"Unknown", "ChannelClosed", "Excluded", "StateLost"}
+    named |= {"Unknown", "ChannelClosed", "Excluded", "StateLost", "JournalFailed"}
     for name in named:
         assert f"`{name}" in GUIDE
         assert issubclass(getattr(pygroups, name), pygroups.Error)

@@ -27,6 +27,7 @@ class GivenTop:
 
         class Env:
             config = Config(window=WINDOW, run_bytes=WINDOW)
+            grouped = True
 
         self.env = Env()
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from pygroups import Channel, Happening, Message, View
 from pygroups.channel.channel import Batches
 from pygroups.channel.inbox import Inbox
+from pygroups.channel.session import Session
 from pygroups.channel.states import States
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed
@@ -46,8 +48,8 @@ class Clock:
 
 def queued(clock: Clock, runs: int, messages: int) -> Inbox:
     """An inbox in which so many runs of so many messages wait."""
-    states = cast(States, type("NoStates", (), {"loading": None})())
-    inbox = Inbox(A, states, 1 << 30, lambda: None, lambda reason: None, clock.now)
+    states = cast(States, type("NoStates", (), {"loading": None, "is_coming": False})())
+    inbox = Inbox(A, states, Config(queue_max=1 << 40), lambda: None, lambda reason: None, clock.now)
     view = ViewId(1, A)
     for run in range(runs):
         first = 1 + run * messages
@@ -63,7 +65,8 @@ async def each(inbox: Inbox) -> AsyncIterator[list[Happening]]:
 
 
 def batches(inbox: Inbox) -> AsyncIterator[list[Happening]]:
-    return Batches(list, inbox)
+    session = cast(Session, SimpleNamespace(reading=inbox))
+    return Batches(list, lambda: session)
 
 
 @pytest.mark.parametrize(("read", "most_ms"), [(each, 40), (batches, 600)])

@@ -13,7 +13,10 @@ from pygroups import Channel, Message, StateLost, UsageError, View
 from pygroups.core.limits import Config
 from pygroups.journal.frames import Frame, walk
 from pygroups.journal.schema import FIELDS, PREFIX
-from tests.channel.socket_group import Group, in_a_group, until
+from tests.channel.socket_group import Group, both_profiles, in_a_group, until
+
+__all__ = ["both_profiles"]
+pytestmark = pytest.mark.usefixtures("both_profiles")
 
 
 class Ledger:

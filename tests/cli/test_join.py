@@ -10,13 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.disks import fill, full_disk
 from tests.e2e.group import until
 
+AND_GOES_ON = "goes on without a journal"
 JOIN = [sys.executable, "-m", "pygroups", "join"]
 
 
@@ -54,7 +57,12 @@ class Shell:
         """Exit code, the events that were not read, and what it said on standard error."""
         if send is not None:
             self.process.send_signal(send)
-        out, err = self.process.communicate(timeout=30)
+        assert self.process.stdout is not None and self.process.stderr is not None
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        out = self.process.stdout.read()  # communicate() would miss what event() has read ahead
+        err = self.process.stderr.read()
+        self.process.wait(timeout=30)
         return self.process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
 
 
@@ -70,7 +78,11 @@ def shells(tmp_path: Path) -> Iterator[Any]:
     for shell in running:
         if shell.process.poll() is None:
             shell.process.kill()
-        shell.process.communicate()
+        shell.process.wait()
+        for pipe in (shell.process.stdin, shell.process.stdout, shell.process.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
 
 def refused(*arguments: str) -> str:
@@ -130,7 +142,10 @@ def test_a_line_to_one_member_alone(shells: Any) -> None:
     c.type(b"psst\n")
     message = b.event("message")
     assert (message["from"], message["text"], message["number"], message["position"]) == ("C", "psst", 1, None)
-    assert c.event("stats")["stats"]["members"] == 3
+    stats = c.event("stats")["stats"]
+    assert stats["members"] == 3
+    assert stats["tables"]["nakack.streams.by_name"]["limit"] == 3
+    assert stats["memory_bound"] == sum(stats["memory"].values())
     b.end(send=signal.SIGTERM)
     c.view_of("A", "C")
     c.type(b"anybody?\n")
@@ -210,6 +225,59 @@ def test_a_journal_is_written_and_a_signal_while_joining_ends_it(shells: Any, tm
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("then", ["continue", "leave"])
+def test_on_a_full_disk_it_goes_on_or_leaves_and_its_exit_code_is_1(shells: Any, tmp_path: Path, then: str) -> None:
+    with full_disk(tmp_path / "disk") as disk:
+        shell = shells("g", "--name", "A", "--journal", str(disk), "--on-journal-lost", then)
+        shell.view_of("A")
+        fill(disk)
+        lost = None
+        for _ in range(500):  # some records fit into the last page
+            shell.type(b"line\n")
+            event = json.loads(shell.process.stdout.readline())
+            if event["event"] != "message":
+                lost = event
+                break
+        assert lost is not None and lost["event"] == "journal"
+        assert lost["reason"].endswith("cannot be written: No space left on device")
+        if then == "continue":
+            shell.type(b"after it\n")
+            while shell.event("message")["text"] != "after it":
+                pass
+        code, events, err = shell.end(send=signal.SIGTERM if then == "continue" else None)
+        assert code == 1
+        assert events[-1] == {
+            "event": "left",
+            "reason": "left" if then == "continue" else "journal lost",
+            "unknown": [],
+        }
+        assert [event["event"] for event in events].count("journal") == 0
+        (line,) = err.splitlines()
+        assert line == f"pygroups: {lost['reason']}; this member {'leaves' if then == 'leave' else AND_GOES_ON}"
+
+
+@pytest.mark.slow
+def test_a_trace_goes_to_standard_error_and_follows_a_message_to_another_member(shells: Any) -> None:
+    one = shells("g", "--name", "A", "--trace", "--leave-at-eof")
+    one.view_of("A")
+    other = shells("g", "--name", "B", "--trace")
+    address = other.view_of("A", "B")["addresses"][0]
+    one.type(b"hello\n")
+    assert other.event("message")["text"] == "hello"
+    _, events, err = one.end()
+    assert all(re.match(r"\d+\.\d{6}  A  (up  |down) +\w+ > \w+ +\w", line) for line in err.splitlines())
+    assert [event["text"] for event in events if event["event"] == "message"] == ["hello"]
+    _, _, heard = other.end(send=signal.SIGTERM)
+    lines = [line.split() for text in (err, heard) for line in text.splitlines() if f"{address}#1+1" in line]
+    down = [line[3:6] for line in lines if line[1:3] == ["A", "down"]]
+    assert down[0] == ["top", ">", "statetransfer"] and down[-1] == ["discovery", ">", "network"]
+    up = [line for line in lines if line[1:3] == ["B", "up"]]
+    assert up[0][3:6] == ["network", ">", "discovery"] and up[-1][5:7] == ["application", "Delivered"]
+    times = [float(line[0]) for line in lines if line[1:3] in (["A", "down"], ["B", "up"])]
+    assert times == sorted(times)  # one clock for all processes of the machine
+
+
+@pytest.mark.slow
 def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--leave-at-eof")
     _, err = shell.process.communicate(b"fine\n" + b"x" * ((64 << 20) + 1) + b"\n", timeout=60)
@@ -232,7 +300,6 @@ def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
         (("--expect", "3"), "--expect is not built yet"),
         (("--rejoin",), "--rejoin is not built yet"),
         (("--secret-file", "x"), "--secret-file is not built yet"),
-        (("--trace",), "--trace is not built yet"),
         (("--transport", "pigeon"), "there is no transport 'pigeon'"),
         (("--stats", "0"), "--stats 0.0 must be"),
         (("--leave-at-eof", "--timeout", "-1"), "--timeout -1.0 must be"),
@@ -240,10 +307,11 @@ def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
         (("a/b",), "'a/b' cannot name a group"),
         (("--bind", "0.0.0.0:1"), "--bind '0.0.0.0:1' can be reached from other machines"),
         (("--bind", "0.0.0.0:1"), "--insecure"),
-        (("--bind", "0.0.0.0:1", "--insecure"), "--advertise"),
         (("--journal-payloads",), "--journal-payloads needs --journal DIR"),
+        (("--on-journal-lost", "leave"), "--on-journal-lost needs --journal DIR"),
         (("--journal", "/proc/journal"), "give --journal a folder"),
-        (("--discovery", "dns:x:1"), "not built yet"),
+        (("--discovery", "dns:x"), "names no address that a process can listen on: write dns:name:port"),
+        (("--discovery", "dir:/x", "--discovery", "dir:/y"), "names two folders with dir:"),
         (("--profile", "uniform"), "profile 'uniform' is not built yet"),
     ],
 )
@@ -258,5 +326,5 @@ def test_the_help_says_how_it_ends_and_names_nothing_that_is_not_built() -> None
     text = " ".join(told.split())
     for words in ("Ctrl-D leaves", "stays in the group", "SIGHUP", "Exit code 1:", "--json", "pygroups join orders"):
         assert words in text
-    for words in ("ot built", "--expect", "--rejoin", "--secret-file", "--trace", "pygroups demo"):
+    for words in ("ot built", "--expect", "--rejoin", "--secret-file", "pygroups demo"):
         assert words not in text

@@ -36,6 +36,7 @@ def message(payload: bytes, sender: Address = B) -> Message:
         (Undelivered(B, range(3, 4)), "-- B did not confirm 1 message to it alone"),
         (Undelivered(B, range(3, 5)), "-- B did not confirm 2 messages to it alone"),
         (Left("left", []), "-- you have left the group"),
+        (Left("journal lost", []), "-- you have left the group"),
         (Left("excluded", [1]), None),
         (JournalLost("the disk is full"), None),
     ],
@@ -56,6 +57,8 @@ def test_trouble_is_a_sentence() -> None:
     text = trouble(Left("excluded", [3, 4]))
     assert text is not None and "the fate of 2 messages is unknown" in text
     assert trouble(JournalLost("the disk is full")) == "the disk is full; this member goes on without a journal"
+    assert trouble(JournalLost("the disk is full"), leaves=True) == "the disk is full; this member leaves"
+    assert trouble(Left("journal lost", [])) is None
 
 
 def test_an_event_that_is_newer_than_the_command_has_a_line_too() -> None:

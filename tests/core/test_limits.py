@@ -50,7 +50,7 @@ def test_a_config_does_not_change() -> None:
 def test_only_what_must_agree_is_in_the_fingerprint() -> None:
     base = Config().fingerprint()
     differing = {name for name in FIELDS if Config(**{name: getattr(Config(), name) - 1}).fingerprint() != base}
-    assert differing == {"run_bytes", "payload_max", "window"}
+    assert differing == {"run_bytes", "payload_max", "window", "heartbeat_all", "heartbeat_neighbors"}
 
 
 def test_limits_of_the_wire_hold_what_they_have_to() -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Lost
 from pygroups.core.events import Event
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
@@ -47,13 +48,20 @@ class Node:
     def _watch(self, network: Any) -> None:
         self.net = network
         self.frames: list[bytes] = []
-        self.events: list[Event] = []
+        self.events: list[Event] = []  # other than losses
+        self.losses: list[Address] = []
         self.counts: Counter[str] = Counter()
         self.errors: list[BaseException] = []
         self.net.receive = lambda frame: self.frames.append(bytes(frame))
-        self.net.happened = self.events.append
+        self.net.happened = self._happened
         self.net.count = lambda what, by=1: self.counts.update({what: by})
         self.net.crashed = self.errors.append
+
+    def _happened(self, event: Event) -> None:
+        if isinstance(event, Lost):
+            self.losses.append(event.peer)
+        else:
+            self.events.append(event)
 
 
 @asynccontextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from pygroups.core.errors import UsageError
+from pygroups.drivers import contacts
 from pygroups.drivers.contacts import Contact, advertised, checked_bind, parse_contact
 
 
@@ -32,16 +35,34 @@ def test_only_this_machine_reaches_loopback(host: str, loopback: bool) -> None:
 
 def test_a_place_that_others_reach_needs_insecure() -> None:
     with pytest.raises(UsageError, match="insecure=True"):
-        checked_bind("192.0.2.1:0", None, insecure=False)
-    assert checked_bind("192.0.2.1:0", None, insecure=True) == Contact("192.0.2.1", 0)
+        checked_bind("192.0.2.1:0", insecure=False)
+    assert checked_bind("192.0.2.1:0", insecure=True) == Contact("192.0.2.1", 0)
 
 
 def test_nobody_can_dial_everywhere() -> None:
-    with pytest.raises(UsageError, match="advertise="):
-        checked_bind("0.0.0.0:0", None, insecure=True)
-    checked_bind("0.0.0.0:0", "192.0.2.1:0", insecure=True)
+    assert checked_bind("0.0.0.0:0", insecure=True).everywhere
+    assert str(advertised(Contact("0.0.0.0", 4), "192.0.2.1:0")) == "192.0.2.1:4"
     with pytest.raises(UsageError, match="name this machine"):
         advertised(Contact("0.0.0.0", 4), "0.0.0.0:4")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_member_that_listens_everywhere_tells_the_address_of_its_route(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    routes = {socket.AF_INET: "10.1.2.3", socket.AF_INET6: "2001:db8::7"}
+    monkeypatch.setattr(contacts, "_routed", lambda far, family: routes[family])
+    told = advertised(Contact(host, 4711), None)
+    assert str(told) == ("[2001:db8::7]:4711" if host == "::" else "10.1.2.3:4711")
+    routes[socket.AF_INET6] = ""
+    assert str(advertised(Contact(host, 4711), None)) == "10.1.2.3:4711"  # `::` accepts IPv4 too
+
+
+def test_a_machine_without_any_address_needs_advertise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contacts, "_routed", lambda far, family: "")
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(socket.AF_INET, 0, 0, "", ("127.0.1.1", 0))])
+    with pytest.raises(UsageError, match=r"bind '0.0.0.0:4' is every address .*: give advertise='host:port'"):
+        advertised(Contact("0.0.0.0", 4), None)
 
 
 def test_an_advertised_port_of_zero_is_the_one_that_the_system_chose() -> None:

@@ -15,15 +15,17 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Found
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
+from pygroups.drivers.contacts import Contact
 from pygroups.drivers.directory import Directory
-from pygroups.drivers.places import Place, default_place, parse_discovery
+from pygroups.drivers.places import Place, Ways, default_place, parse_discovery
 from tests.drivers.tiny_stack import A, B, C
 
 ONE_PROCESS = """
@@ -31,6 +33,7 @@ import asyncio, sys
 from pathlib import Path
 from pygroups.core.address import Address
 from pygroups.core.limits import Config
+from pygroups.drivers.contacts import Contact
 from pygroups.drivers.directory import Directory
 from pygroups.drivers.places import Place
 
@@ -295,7 +298,7 @@ def test_a_folder_that_somebody_removed_comes_back_before_it_is_looked_for(place
         newcomer, found = opened(place, B)
         newcomer.find()
         assert found == [Found({A: "127.0.0.1:1"}, False)]
-        assert counts["directory entries that somebody removed"] == 1
+        assert counts["directory entries that were removed"] == 1
         member.close()
         newcomer.close()
         assert os.listdir(member.folder) == []
@@ -408,7 +411,7 @@ def test_whoever_cannot_open_entries_founds_no_group(place: Place, monkeypatch: 
         newcomer.find()
         await asyncio.sleep(0.01)
         assert found == []
-        assert counts["looks into the directory that failed"] >= 1
+        assert counts["searches of the directory that failed"] >= 1
         monkeypatch.undo()
         await until(lambda: found)
         assert found == [Found({A: "127.0.0.1:1"}, False)]
@@ -428,12 +431,12 @@ def test_members_of_a_second_group_of_this_name_are_told_of(place: Place, caplog
     first.look_for_another_group()
     assert not counts  # it may be about to come into the view
     first.look_for_another_group()
-    assert counts["looks that met members of another group of this name"] == 1
+    assert counts["searches that found another group of this name"] == 1
     assert f"there is a second group with the name g in {first.folder}, with the members {C}, " in caplog.text
     third.close()
     first.look_for_another_group()
     first.look_for_another_group()
-    assert counts["looks that met members of another group of this name"] == 1
+    assert counts["searches that found another group of this name"] == 1
     for member in (first, second):
         member.close()
 
@@ -487,11 +490,44 @@ def test_where_groups_are_does_not_depend_on_the_environment(
 
 
 def test_what_discovery_may_be() -> None:
-    assert parse_discovery("dir:/x/y") == Place(Path("/x/y"), private=False)
-    with pytest.raises(UsageError, match="names no folder"):
-        parse_discovery("dir:")
-    with pytest.raises(UsageError, match="is not text"):
-        parse_discovery(5)  # type: ignore[arg-type]
-    for text in ("10.0.0.1:1,10.0.0.2:1", "dns:name:1", "udp:239.1.2.3:4", "carrier pigeon"):
-        with pytest.raises(NotBuilt, match="not built yet"):
-            parse_discovery(text)
+    one, other, to_all = Contact("10.0.0.1", 1), Contact("::1", 2), Contact("239.1.2.3", 4)
+    assert parse_discovery(None) == Ways(place=default_place())
+    assert parse_discovery("dir:/x/y") == Ways(place=Place(Path("/x/y"), private=False))
+    assert parse_discovery("10.0.0.1:1, [::1]:2,10.0.0.1:1") == Ways(listed=(one, other))
+    assert parse_discovery("dns:name:1") == Ways(names=(Contact("name", 1),))
+    assert parse_discovery("udp:239.1.2.3:4") == Ways(to_all=(to_all,))
+    several = ["dir:/x", "10.0.0.1:1", "[::1]:2", "udp:239.1.2.3:4", "cache:/y"]
+    ways = Ways(Place(Path("/x"), private=False), (one, other), (), (to_all,), Path("/y"))
+    assert parse_discovery(several) == parse_discovery(tuple(several)) == ways
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("dir:", "names no folder"),
+        ("cache:", "names no folder"),
+        (5, "is not text|is not iterable"),
+        ([5], "is not text"),
+        ([], "names no way to find members"),
+        ("", "no address that a process can listen on"),
+        ("carrier pigeon", "no address that a process can listen on: write dir:/path/to/folder, host:port,host:port, "),
+        ("10.0.0.1:1,", "no address"),
+        ("10.0.0.1:0", "no address that a process can listen on"),
+        ("0.0.0.0:7", "no address that a process can listen on"),
+        ("dns:name", "write dns:name:port"),
+        ("udp:127.0.0.1:7", "has no IPv4 multicast address: write udp:239.1.2.3:7000"),
+        ("udp:[ff02::1]:7", "has no IPv4 multicast address"),
+        ("cache:/x", "alone finds nobody before there was a group"),
+        (["dir:/x", "dir:/y"], "names two folders with dir:"),
+        (",".join([f"10.0.0.1:{port}" for port in range(1, 258)]), "more than 256 addresses: use dns:name:port"),
+    ],
+)
+def test_what_discovery_cannot_be(given: Any, sentence: str) -> None:
+    with pytest.raises((UsageError, TypeError), match=sentence):
+        parse_discovery(given)
+
+
+def test_addresses_of_other_machines_need_insecure() -> None:
+    with pytest.raises(UsageError, match=r"discovery names 10.0.0.1:1, .* and insecure=True$"):
+        parse_discovery("127.0.0.1:1,10.0.0.1:1", insecure=False)
+    assert parse_discovery("127.0.0.1:1,name:1", insecure=False).asks  # a name is checked when it is looked up

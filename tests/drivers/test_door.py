@@ -17,7 +17,7 @@ import pytest
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Ended
 from pygroups.drivers.door import READ_BYTES
-from pygroups.drivers.hello import LENGTH, Hello, said
+from pygroups.drivers.hello import LENGTH, Hello, other_version, said
 from pygroups.wire.frame import VERSION
 from tests.drivers.networks import dialed, greeted, nodes, run, until
 from tests.drivers.tiny_stack import A, B, C
@@ -286,7 +286,7 @@ async def _noise(node_count: int) -> None:
     [
         (Hello(VERSION, "other", A, "127.0.0.1:1", B), "another group"),
         (Hello(VERSION, "g", A, "127.0.0.1:1", C), "another member"),
-        (Hello(VERSION + 1, "g", A, "127.0.0.1:1", B), f"wire version {VERSION + 1} is not {VERSION}"),
+        (Hello(VERSION + 1, "g", A, "127.0.0.1:1", B), other_version(VERSION, VERSION + 1)),
     ],
 )
 def test_a_connection_that_is_refused_is_logged_with_the_reason(

@@ -58,7 +58,7 @@ class World:
         self.diary.append(("disconnect", peer))
 
     # discovery
-    def find(self) -> None:
+    def find(self, founding: bool) -> None:
         self.member.happened(Found({}, True))
 
     def announce(self, member: bool, invited: bool = False) -> None:

@@ -19,7 +19,7 @@ from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX, Config
 from pygroups.core.turn import Source
-from pygroups.drivers.hello import FAREWELL, LENGTH, Hello, Welcome, said
+from pygroups.drivers.hello import FAREWELL, LENGTH, Hello, Welcome, other_version, said
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION
 from tests.drivers.networks import A_LISTENER, dialed, nodes, run, until
@@ -190,7 +190,7 @@ def test_a_peer_that_is_there_and_says_nothing_proves_nothing() -> None:
             async with nodes(A, connect_timeout=50_000, verify_timeout=1) as (a,):
                 a.net.learn({B: f"127.0.0.1:{mute.getsockname()[1]}"}, Source.VIEW)
                 a.net.probe(B)
-                await until(lambda: a.counts["connections that nobody answered"])
+                await until(lambda: a.counts["unanswered connections"])
                 assert a.events == []
                 a.net.send([((B,), [b"x"])])  # so soon after it is not dialed again
                 assert a.counts["frames dropped for a peer that gives no answer"] == 1
@@ -269,8 +269,8 @@ def test_nobody_dials_beyond_this_machine_unasked() -> None:
             await until(lambda: sum(a.counts.values()) == 3)
             assert a.counts == {
                 "contacts beyond this machine": 1,
-                "contacts that are none": 1,
-                "peers that nobody knows where to dial": 1,
+                "invalid contacts": 1,
+                "peers without a contact": 1,
             }
 
     run(main)
@@ -283,7 +283,7 @@ def test_nobody_dials_beyond_this_machine_unasked() -> None:
     ("hello", "refusal"),
     [
         (Hello(VERSION, "other", A, "127.0.0.1:1", B), "another group"),
-        (Hello(VERSION + 1, "g", A, "127.0.0.1:1", B), f"wire version {VERSION + 1} is not {VERSION}"),
+        (Hello(VERSION + 1, "g", A, "127.0.0.1:1", B), other_version(VERSION, VERSION + 1)),
     ],
 )
 def test_who_does_not_belong_here_is_told_why_and_sent_away(hello: Hello, refusal: str) -> None:
@@ -356,7 +356,7 @@ def test_strangers_are_few_and_have_little_time() -> None:
         async with nodes(B, strangers=3, stranger_timeout=50_000) as (b,):
             connections = [await dialed(b) for _ in range(5)]
             await until(lambda: b.counts["connections refused: too many strangers"] == 2)
-            await until(lambda: b.counts["connections that said nothing"] == 3)
+            await until(lambda: b.counts["connections without a hello"] == 3)
             await until(lambda: not b.net.door.strangers)
             for _, writer in connections:
                 writer.close()

@@ -17,6 +17,7 @@ from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
+from pygroups.drivers import udp_sockets
 from pygroups.drivers.contacts import Contact, parse_contact
 from pygroups.drivers.udp import UdpNetwork
 from pygroups.wire.frame import Checksum
@@ -58,6 +59,35 @@ def test_frames_of_every_size_arrive_whole() -> None:
             assert b.net.joiner.kept_bytes == 0
 
     asyncio.run(main())
+
+
+def test_the_socket_has_large_buffers() -> None:
+    async def main() -> None:
+        async with nodes(A) as (a,):
+            sock = a.net.datagrams.sock
+            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                given = sock.getsockopt(socket.SOL_SOCKET, option) // 2
+                assert given >= a.net.config.socket_bytes or os.geteuid(), "root may have any buffer"
+
+    asyncio.run(main())
+
+
+def test_buffers_that_are_smaller_than_asked_for_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without privileges the system gives no more than its limit."""
+    for option in ("SO_RCVBUFFORCE", "SO_SNDBUFFORCE"):
+        monkeypatch.setattr(udp_sockets, option, -1)  # no such option, as without privileges
+
+    async def main() -> None:
+        async with nodes(A, socket_bytes=1 << 30):
+            pass
+
+    asyncio.run(main())
+    (record,) = caplog.records
+    receive, send, wanted = record.args or ()
+    assert wanted == 1 << 30 and 0 < receive < wanted and 0 < send < wanted
+    assert "net.core.rmem_max" in record.getMessage()
 
 
 def test_a_place_where_nobody_listens_proves_the_end() -> None:
@@ -243,10 +273,10 @@ def test_what_is_no_datagram_of_a_member_is_counted() -> None:
             await until(lambda: a.counts.total() == 7)
             assert a.frames == []
             assert set(a.counts) == {
-                "datagrams that are no frames",
+                "datagrams without a frame",
                 "questions dropped: malformed hello",
                 "answers dropped: malformed hello",
-                "parts that are none",
+                "malformed parts",
             }
 
     asyncio.run(main())

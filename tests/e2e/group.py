@@ -282,9 +282,9 @@ class Group:
         return [read_life(worker.address or f"{worker.name}@?", worker.log) for worker in self.workers if worker.name]
 
 
-def audit(journal: Path) -> tuple[int, dict[str, Any]]:
-    """What `pygroups audit` says of everything under `journal`: exit code, and verdicts by promise."""
-    command = [sys.executable, "-m", "pygroups", "audit", "--json", str(journal)]
+def audit(*journals: Path) -> tuple[int, dict[str, Any]]:
+    """What `pygroups audit` says of everything under `journals`: exit code, and verdicts by promise."""
+    command = [sys.executable, "-m", "pygroups", "audit", "--json", *map(str, journals)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=patience(300), check=False, cwd=ROOT)
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

@@ -25,6 +25,7 @@ NETWORK: Final = ipaddress.ip_network("10.77.0.0/24")
 BAD_NETWORK: Final = ipaddress.ip_network("10.78.0.0/24")
 HOLD: Final = ("unshare", "--net", "sleep", "600")
 ENVIRONMENT: Final = os.environ | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
+BEFORE_JOINING: Final = "{ type filter hook prerouting priority -500; }"  # of the parts of a datagram that IP has split
 ESTABLISHED: Final = "01"  # in /proc/net/tcp
 
 
@@ -64,12 +65,26 @@ class Host:
     @contextmanager
     def rules(self, *rules: str) -> Iterator[None]:
         """As long as this lasts, these rules judge what comes in."""
+        with self._rules("input", *rules):
+            yield
+
+    @contextmanager
+    def losing(self, percent: float) -> Iterator[None]:
+        """As long as this lasts, this share of the packets of UDP that come in is dropped, at random.
+
+        A datagram that IP has split is several packets, each with its own chance to be lost.
+        """
+        with self._rules("packets", f"ip protocol udp numgen random mod 1000 < {round(10 * percent)} drop"):
+            yield
+
+    @contextmanager
+    def _rules(self, chain: str, *rules: str) -> Iterator[None]:
         for rule in rules:
-            self.run("nft", "add", "rule", "inet", "tests", "input", *rule.split())
+            self.run("nft", "add", "rule", "inet", "tests", chain, *rule.split())
         try:
             yield
         finally:
-            self.run("nft", "flush", "chain", "inet", "tests", "input")
+            self.run("nft", "flush", "chain", "inet", "tests", chain)
 
     def ports_to(self, other: Host, port: int) -> list[int]:
         """Own ports of the connections from here to `port` of `other`."""
@@ -124,6 +139,7 @@ class Hosts:
             host.run("ip", "link", "set", "eth0", "up")
             host.run("nft", "add", "table", "inet", "tests")
             host.run("nft", "add", "chain", "inet", "tests", "input", "{ type filter hook input priority 0; }")
+            host.run("nft", "add", "chain", "inet", "tests", "packets", BEFORE_JOINING)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

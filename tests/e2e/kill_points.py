@@ -16,6 +16,7 @@ from pygroups.core.stack import Output
 from pygroups.drivers.member import Member
 
 STEPS: Final = ("receive", "layers", "journal", "network", "application")
+ROTATION: Final = ("segment full", "segment begun")  # within the step `journal`
 
 Original = Callable[..., Any]
 
@@ -23,7 +24,7 @@ Original = Callable[..., Any]
 class Steps:
     """Where this process is in its turn, and after which step it is to die."""
 
-    known: tuple[str, ...] = STEPS
+    known: tuple[str, ...] = (*STEPS, *ROTATION)
 
     def __init__(self) -> None:
         self.deadly: str | None = None
@@ -61,6 +62,8 @@ class Steps:
         wrap(member.stack.codec, "decode", self.receive)
         wrap(member.stack, "end_turn", self.layers)
         wrap(member, "write", self.journal)
+        if member.journal is not None:
+            wrap(member.journal, "_begin_segment", self.rotation)
         wrap(member.network, "send", self.network)
         wrap(member.inbox, "arrived", self.application)
         wrap(member.inbox, "turned", self.turned)
@@ -90,6 +93,12 @@ class Steps:
         """The layers have settled, and nothing is written."""
         self.passed("layers")
         write(*arguments)
+
+    def rotation(self, begin_segment: Original) -> None:
+        """The last segment has reached its size; then the next one has its header, and no record."""
+        self.passed("segment full")
+        begin_segment()
+        self.passed("segment begun")
 
     def network(self, send: Original, frames: Any) -> None:
         """The records are written, and nothing was sent."""

@@ -1,7 +1,7 @@
 """Kills a member between the steps of its turn, again and again, in a group of four that send; then audits it all.
 
-`python -m tests.e2e.kills --kills 200` appends a line to bench/results/kills.jsonl and keeps the journals if the audit
-accuses.
+`python -m tests.e2e.kills --kills 200` kills 100 times in each profile, appends a line for each to
+bench/results/kills.jsonl, and keeps the journals if the audit accuses.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ RUN: Final = ("origin", "origin_incarnation", "first", "count")
 class Kills:
     """A group of four, each life of which may be told to end between two steps."""
 
-    def __init__(self, folder: Path, seed: int, *, planted: bool = False) -> None:
-        self.group = Group(folder, planted=planted)
+    def __init__(
+        self, folder: Path, seed: int, *, profile: str = "total", planted: bool = False, **wishes: Any
+    ) -> None:
+        self.profile = profile
+        self.group = Group(folder, profile, profile=profile, planted=planted, **wishes)
         self.chance = random.Random(seed)
         self.spare: Worker
         self.absent: str | None = None  # whose next life has not begun
@@ -53,7 +56,7 @@ class Kills:
             for number in range(kills):
                 self._kill_one(steps[number % len(steps)])
             self._come_to_rest()
-        faults = [*all_faults(group.lives()), *unwritten(group.lives(), group.journal)]
+        faults = [*all_faults(group.lives(), self.profile), *unwritten(group.lives(), group.journal)]
         assert not faults, "\n".join(faults[:20])
 
     def _kill_one(self, step: str) -> None:
@@ -153,20 +156,28 @@ def _ranges(journal: Path, kind: str) -> dict[str, set[Sent]]:
 def main() -> int:
     """The long one, for `make kills`."""
     parser = argparse.ArgumentParser(description="kill members between the steps of their turns, then audit")
-    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=200, help="in all profiles together")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--profiles", nargs="+", default=["total", "fifo"])
     wishes = parser.parse_args()
+    each = wishes.kills // len(wishes.profiles)
+    return max(killed_and_judged(profile, each, wishes.seed) for profile in wishes.profiles)
+
+
+def killed_and_judged(profile: str, number: int, seed: int) -> int:
+    """Kills in a group of this profile, an audit, and a line of both; the audit's exit code."""
     from bench.common import Result  # not needed where these kills are a test
 
     folder = Path(tempfile.mkdtemp(prefix="pygroups-kills-"))
     result = Result("kills")
-    print(f"{wishes.kills} kills, seed {wishes.seed}, in {folder}", flush=True)
-    kills, began = Kills(folder, wishes.seed), time.monotonic()
-    kills.run(wishes.kills)
+    print(f"{number} kills in a group of profile {profile}, seed {seed}, in {folder}", flush=True)
+    kills, began = Kills(folder, seed, profile=profile), time.monotonic()
+    kills.run(number)
     killing = time.monotonic() - began
     code, found = audit(kills.group.journal)
     result.write(
-        seed=wishes.seed,
+        profile=profile,
+        seed=seed,
         kills=kills.done.total(),
         kills_by_step=kills.done,
         kills_in_birth=kills.in_birth,

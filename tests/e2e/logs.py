@@ -61,8 +61,10 @@ def _chapter(view: dict[str, Any]) -> Chapter:
     return Chapter((number, leader), members, joined, transitional, [], [])
 
 
-def all_faults(lives: Sequence[Life]) -> list[str]:
-    """Everything that must hold whoever died."""
+def all_faults(lives: Sequence[Life], profile: str = "total") -> list[str]:
+    """Everything that the profile promises whoever died."""
+    if profile == "fifo":
+        return faults_without_order(lives)
     checks = (strange, sender_order, positions, one_order, together)
     return [fault for check in checks for fault in check(lives)]
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.pipeline.audit import audit as judged
 from tests.e2e.group import Group, audit
-from tests.e2e.kill_points import STEPS
+from tests.e2e.kill_points import ROTATION, STEPS
 from tests.e2e.kills import Kills, send
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -36,14 +37,30 @@ PROMISED = {
 """What profile `total` promises and this history has an occasion for."""
 
 
-def test_ten_deaths_between_the_steps_break_no_promise(tmp_path: Path) -> None:
-    kills = Kills(tmp_path, seed=1)
-    kills.run(10)
-    assert kills.done == dict.fromkeys(STEPS, 2)
-    code, found = audit(kills.group.journal)
+def test_deaths_between_the_steps_break_no_promise(tmp_path: Path) -> None:
+    """One audit judges both groups."""
+    groups = [Kills(tmp_path / profile, seed=1, profile=profile) for profile in ("total", "fifo")]
+    for kills in groups:
+        kills.run(len(STEPS))
+        assert kills.done == dict.fromkeys(STEPS, 1)
+    code, found = audit(*(kills.group.journal for kills in groups))
     assert code == 0, found
     assert found["quarantined"] == 0
     assert {promise["name"] for promise in found["promises"] if promise["verdict"] == "held"} >= PROMISED
+
+
+def test_deaths_at_the_border_of_two_segments_lose_nothing(tmp_path: Path) -> None:
+    kills = Kills(tmp_path, seed=2, settings={"journal_segment": 4_096})
+    kills.run(4, ROTATION)  # also compares what applications were given with the journals
+    assert kills.done == dict.fromkeys(ROTATION, 2)
+    indices: dict[str, list[int]] = {}
+    for batch in read_segments(find_segments([kills.group.journal])):
+        assert not isinstance(batch, Quarantine)
+        for row in batch.select(["member", "incarnation", "index"]).to_pylist():
+            indices.setdefault(f"{row['member']}@{row['incarnation']}", []).append(row["index"])
+    assert len(indices) == 8
+    assert all(sorted(found) == list(range(len(found))) for found in indices.values())
+    assert max(len(list(folder.glob("*.journal"))) for folder in kills.group.journal.glob("*/*@*")) > 20
 
 
 def test_the_audit_accuses_a_member_that_sends_before_it_writes(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tests.e2e.group import Group, Worker
 from tests.e2e.logs import Life, all_faults, complete
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+BOTH: Final = pytest.mark.parametrize("profile", ["total", "fifo"])
 LOAD: Final = {"count": 1 << 40, "size": 100, "burst": 20, "pause": 0.005}
 FORGETTING: Final = {"connection_age": 2_000_000}
 """How long the others keep what a leaver has not acknowledged before it went: 30 s by default, in microseconds here."""
@@ -46,19 +47,21 @@ def own_messages_came_back(lives: Sequence[Life], workers: Sequence[Worker]) -> 
         assert not list(complete([by_address[worker.address]], {worker.address: accepted}))
 
 
-def test_all_leave_at_once_under_load(tmp_path: Path) -> None:
-    with Group(tmp_path, journal=None) as group:
+@BOTH
+def test_all_leave_at_once_under_load(tmp_path: Path, profile: str) -> None:
+    with Group(tmp_path, profile=profile, journal=None) as group:
         workers = loaded(group, "ABCDE")
         for worker in workers:
             worker.order("leave")
         left_well(workers)
         lives = group.lives()
-    assert not all_faults(lives)
+    assert not all_faults(lives, profile)
     own_messages_came_back(lives, workers)
 
 
-def test_one_coordinator_after_the_other_leaves_under_load(tmp_path: Path) -> None:
-    with Group(tmp_path, journal=None, config=FORGETTING) as group:
+@BOTH
+def test_one_coordinator_after_the_other_leaves_under_load(tmp_path: Path, profile: str) -> None:
+    with Group(tmp_path, profile=profile, journal=None, config=FORGETTING) as group:
         workers = loaded(group, "ABCD")
         for number, worker in enumerate(workers[:-1]):
             worker.order("leave")
@@ -71,14 +74,15 @@ def test_one_coordinator_after_the_other_leaves_under_load(tmp_path: Path) -> No
         group.quiet(group.stop_sending())
         group.leave()
         lives = group.lives()
-    assert not all_faults(lives)
+    assert not all_faults(lives, profile)
     own_messages_came_back(lives, workers)
     gone = {worker.address: worker.progress["accepted"] for worker in workers}
     assert not list(complete([life for life in lives if life.address == last.address], gone))
 
 
-def test_a_leaver_loses_nothing_though_the_coordinator_dies_meanwhile(tmp_path: Path) -> None:
-    with Group(tmp_path, journal=None, config=FORGETTING) as group:
+@BOTH
+def test_a_leaver_loses_nothing_though_the_coordinator_dies_meanwhile(tmp_path: Path, profile: str) -> None:
+    with Group(tmp_path, profile=profile, journal=None, config=FORGETTING) as group:
         coordinator, leaver, *others = loaded(group, "ABCD")
         leaver.order("leave")
         coordinator.signal(signal.SIGKILL)
@@ -87,7 +91,7 @@ def test_a_leaver_loses_nothing_though_the_coordinator_dies_meanwhile(tmp_path: 
         group.quiet(group.stop_sending())
         group.leave()
         lives = group.lives()
-    assert not all_faults(lives)
+    assert not all_faults(lives, profile)
     own_messages_came_back(lives, [leaver, *others])
     survivors = [life for life in lives if life.address in {worker.address for worker in others}]
     assert not list(complete(survivors, {leaver.address: leaver.progress["accepted"]}))

@@ -14,10 +14,13 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
-from pygroups import Channel, ChannelClosed, Excluded, Left, Message, NotSent, Suspected, View
+from pygroups import Channel, ChannelClosed, Config, Excluded, Left, Message, NotSent, Slow, Suspected, View
+from pygroups.channel.happenings import Gap
 from pygroups.cli.streams import lines_of
-from pygroups.core.limits import Config
+from pygroups.core.limits import Config as Limits
+from pygroups.layers.profiles import PROFILES
 from tests.e2e.kill_points import NetworkFirst, Steps
+from tests.merging import merging
 
 PROGRESS_SECONDS: Final = 0.1
 ORDER_BYTES: Final = 1 << 16
@@ -28,9 +31,12 @@ class Worker:
 
     def __init__(self, wishes: dict[str, Any], steps: Steps) -> None:
         self.steps = steps
-        config = wishes.pop("config", None)
+        if wishes.pop("merging", False):
+            PROFILES[wishes["profile"]] = merging(wishes["profile"])
+        limits, settings = wishes.pop("config", None), wishes.pop("settings", None)  # of the layers; of programs
+        config = Limits(**limits) if limits else Config(**settings) if settings else None
         self.log = os.open(wishes.pop("log"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
-        self.channel = Channel(**wishes, config=Config(**config) if config else None)
+        self.channel = Channel(**wishes, config=config)
         self.last: dict[str, int] = {}  # of each sender, the last number
         self.accepted = 0
         self.reads = asyncio.Event()
@@ -58,8 +64,10 @@ class Worker:
     # -- reading
 
     async def _read(self) -> None:
-        with suppress(Excluded):  # the event before says so too, and is in the log
+        try:
             await self._read_all()
+        except Excluded as why:  # the event before says so too, and is in the log
+            say("excluded", why=str(why))
 
     async def _read_all(self) -> None:
         async for events in self.channel.batches():
@@ -72,6 +80,10 @@ class Worker:
                     say("view", **view_of(event))
                 elif isinstance(event, Left):
                     lines.append(f"L {json.dumps({'reason': event.reason, 'unknown': list(event.unknown)})}")
+                elif isinstance(event, Slow):
+                    say("slow", member=str(event.member), seconds=event.seconds)
+                elif isinstance(event, Gap):
+                    lines.append(f"G {event.sender} {event.first} {event.count}")
                 elif isinstance(event, Suspected):
                     say("suspected", member=str(event.member))
                 else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import functools
 import graphlib
 import re
 from collections.abc import Iterator
@@ -71,13 +72,25 @@ def modules(root: Path) -> Iterator[tuple[str, Path, ast.Module]]:
     for file in sorted((root / "src").rglob("*.py")):
         parts = file.relative_to(root / "src").with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        yield name, file.relative_to(root), ast.parse(file.read_text(), filename=str(file))
+        yield name, file.relative_to(root), parsed(file.read_text())
+
+
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    """The syntax tree of a source.  Each rule reads all sources, and a source is parsed once."""
+    return ast.parse(text)
+
+
+@functools.cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All nodes of a tree."""
+    return tuple(ast.walk(tree))
 
 
 def imported(name: str, file: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and dotted target of each import of a module, wherever in the file; of `from a import b` it is `a.b`."""
     package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -232,7 +245,7 @@ def unsafe(root: Path) -> list[str]:
         for line, target in imported(name, file, tree):
             if target.split(".")[0] in UNSAFE_MODULES:
                 offences.append(f"{file}:{line}: {target.split('.')[0]} runs what it reads")
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Name) and node.id in UNSAFE_CALLS:
                 offences.append(f"{file}:{node.lineno}: {node.id} runs what it reads")
     return offences
@@ -255,7 +268,7 @@ def sizes(root: Path) -> list[str]:
         lines = len((root / file).read_text().splitlines())
         if lines > FILE_LINES:
             offences.append(f"{file}: {lines} lines, over {FILE_LINES}")
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 if length > FUNCTION_LINES:

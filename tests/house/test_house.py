@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import language, rules
+from tests.house import language, rules, scenarios
 
 ROOT = Path(__file__).parents[2]
 RULES = (
@@ -23,6 +23,7 @@ RULES = (
     rules.layer_places,
     rules.machine_traces,
     language.plain_language,
+    scenarios.scenarios_have_tests,
 )
 Rule = Callable[[Path], list[str]]
 
@@ -81,6 +82,8 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
     ),
     (language.plain_language, "README.md", "A view names whoever\nis in it.", "README.md:1: 'whoever' hides a noun"),
     (language.plain_language, CLI, 'def f():\n    """Who asks, in order."""', "join.py:2: 'Who' hides a noun"),
+    (language.plain_language, NOTE, "The member\nis told, and somebody waits.", "nakack.md:2: 'is told' hides"),
+    (language.plain_language, "docs/x.md", "Then somebody waits.", "x.md:1: 'somebody' hides a noun"),
 ]
 ALLOWED: list[tuple[Rule, str, str]] = [
     (rules.import_directions, LAYER, "from pygroups.core.run import Run\nfrom . import stable\nimport msgspec"),
@@ -150,6 +153,54 @@ def test_rooms_that_import_each_other_are_named(tree: Path) -> None:
     plant(tree, SIM, "from pygroups.cli import join")
     (found,) = rules.cycles(tree)
     assert {"testing", "cli", "sim"} <= set(found.replace(" <- ", " ").split())
+
+
+NUMBERED = """# NAKACK
+
+## Scenarios
+
+1. A hole. 2. Repeats, as in 1.
+3. **A view** ends (NAK-03).
+
+## Limits
+
+4. None.
+"""
+
+
+def test_a_scenario_without_a_test_of_its_name_is_named(tree: Path) -> None:
+    plant(tree, NOTE, NUMBERED)
+    plant(tree, TEXT, "")
+    plant(tree, "tests/layers/text/nakack/05_views.txt", "")
+    plant(tree, "tests/layers/test_nakack.py", "def test_2_repeats(): ...")
+    plant(tree, "tests/scenarios/test_views.py", "def test_flush_3_a_view_ends(): ...\ndef test_NAK_031(): ...")
+    table = (
+        "| NAK-03 | a hole | `test_nakack.py` |\n| NAK-04 | two | `test_nakack.py` |\n| NAK-05 | x | comes with y |\n"
+    )
+    plant(tree, "tests/scenarios/README.md", table)
+    assert scenarios.scenarios_have_tests(tree) == [
+        "docs/layers/nakack.md: scenario NAK-04 has a test and is not in the note",
+        "docs/layers/nakack.md: scenario NAK-03 has no test of its name",
+        "docs/layers/nakack.md: scenario 3 has no test of its name",
+        "docs/layers/nakack.md: the conversation 05_views.txt has a number that the note does not list",
+    ]
+
+
+@pytest.mark.parametrize("name", ["test_nakack_3_NAK_03_a_view", "test_nakack_3_a_view(): ...\ndef test_nak_03"])
+def test_a_scenario_with_a_test_of_its_name_passes(tree: Path, name: str) -> None:
+    plant(tree, NOTE, NUMBERED)
+    plant(tree, TEXT, "")
+    plant(tree, "tests/layers/test_nakack.py", "async def test_2_repeats(): ...")
+    plant(tree, "tests/scenarios/test_views.py", f"def {name}(): ...")
+    assert scenarios.scenarios_have_tests(tree) == []
+
+
+def test_an_id_that_is_cut_short_is_named(tree: Path) -> None:
+    plant(tree, NOTE, "NAK-01, 02 and 03")
+    plant(tree, "tests/layers/test_nakack.py", "def test_nak_01(): ...")
+    assert scenarios.scenarios_have_tests(tree) == [
+        "docs/layers/nakack.md: 'NAK-01, 02 and 03' is cut short: write each id whole"
+    ]
 
 
 @pytest.mark.parametrize(

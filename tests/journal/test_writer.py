@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from pygroups.journal import writer as writing
 from pygroups.journal.frames import Damage, Frame, Header, Record, walk
 from pygroups.journal.schema import FIELDS, PREFIX
-from pygroups.journal.writer import JournalError, JournalWriter, MemoryJournal, segment_path
+from pygroups.journal.writer import RETRY_US, JournalError, JournalWriter, MemoryJournal, segment_path
 
 VIEW = (4, "A@3f2c91d000000001")
 DELIVER: Record = ("deliver", VIEW, {"origin": "B", "origin_incarnation": "77", "first": 1, "count": 2})
@@ -116,8 +117,139 @@ def test_a_full_disk_is_told_once_and_uses_up_the_numbers(tmp_path: Path, monkey
     journal.write([DELIVER], 3, 3)
     assert journal.lost == 3
     monkeypatch.setattr(os, "write", write)
-    journal.write([DELIVER], 4, 4)
+    journal.write([DELIVER], 4, 4 + RETRY_US)
     assert [record[1] for record in records_in(journal.folder)] == [0, 4]
+
+
+def test_during_an_outage_the_disk_is_tried_once_a_second_and_the_end_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = opened(tmp_path)
+    tries = []
+
+    def full(file: int, data: bytes) -> int:
+        tries.append(file)
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(JournalError, match="Disk quota exceeded"):
+        journal.write([DELIVER], 0, 0)
+    for tenth in range(1, 25):
+        journal.write([DELIVER], 0, tenth * RETRY_US // 10)
+    assert len(tries) == 5  # at 0 (the record, and twice the one that tells of the loss), 1 and 2 seconds
+    monkeypatch.undo()
+    journal.write([DELIVER], 0, 29 * RETRY_US // 10)  # the disk has room again, and nobody looks before 3 seconds
+    journal.write([DELIVER], 0, 3 * RETRY_US)
+    assert (journal.lost, journal.next_index) == (26, 27)
+    assert [record[1] for record in records_in(journal.folder)] == [26]
+    (line,) = caplog.messages
+    assert "is written again; 26 records are missing" in line
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(JournalError):  # the next outage is told again
+        journal.write([DELIVER], 0, 4 * RETRY_US)
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_removed_file_is_an_outage_although_the_system_takes_the_bytes(tmp_path: Path, what: str) -> None:
+    journal = opened(tmp_path)
+    journal.write([DELIVER], 0, 0)
+    if what == "file":
+        segment_path(journal.folder, 0).unlink()
+    else:
+        shutil.rmtree(tmp_path / "orders")
+    with pytest.raises(JournalError, match=r"000000\.journal was removed"):
+        journal.write([DELIVER], 0, 1)
+    journal.write([DELIVER], 0, RETRY_US + 1)
+    if what == "folder":
+        assert journal.lost == 2 and not journal.folder.exists()
+        journal.folder.mkdir(parents=True)
+        journal.write([DELIVER], 0, 3 * RETRY_US)
+    assert [record[1] for record in records_in(journal.folder)] == [journal.next_index - 1]
+    journal.close()
+
+
+def test_a_half_that_stays_is_behind_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk takes half a frame and lets nobody cut it off: the next record begins a new segment."""
+    journal = opened(tmp_path)
+    journal.write([DELIVER], 0, 0)
+    write = os.write
+
+    def half(file: int, data: bytes) -> int:
+        write(file, data[: len(data) // 2])
+        raise OSError(errno.EIO, "Input/output error")
+
+    def refuse(file: int, size: int) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "write", half)
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    with pytest.raises(JournalError, match="Input/output error"):
+        journal.write([DELIVER], 0, 1)
+    monkeypatch.undo()
+    journal.write([DELIVER], 0, 2 * RETRY_US)
+    first, second = (list(walk(segment_path(journal.folder, n).read_bytes())) for n in (0, 1))
+    assert isinstance(first[-1], Damage) and first[-1].torn
+    assert isinstance(second[-1], Frame) and second[-1].records[0][1] == 2
+
+
+def test_a_new_segment_that_cannot_begin_leaves_nothing_and_loses_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = opened(tmp_path, segment_bytes=1)
+    write = os.write
+
+    def full(file: int, data: bytes) -> int:
+        write(file, data[:20])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    journal.write([DELIVER], 0, 0)
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(JournalError):
+        journal.write([DELIVER], 0, 1)
+    assert [path.name for path in sorted(journal.folder.glob("*.journal"))] == ["000000.journal", "000001.journal"]
+    monkeypatch.undo()
+    journal.write([DELIVER], 0, 2 * RETRY_US)
+    assert [record[1] for record in records_in(journal.folder)] == [0, 2]
+
+
+@pytest.mark.parametrize("keep", [1, 2, 5])
+def test_the_oldest_segments_go_and_so_many_stay(tmp_path: Path, keep: int) -> None:
+    journal = opened(tmp_path, segment_bytes=1, keep=keep)
+    for number in range(10):
+        journal.write([DELIVER], 0, number)
+        assert len(list(journal.folder.glob("*.journal"))) == min(keep, number + 2)  # the first has only its header
+    assert [record[1] for record in records_in(journal.folder)] == list(range(10 - keep, 10))
+    journal.close()
+    later = opened(tmp_path, keep=keep)  # a journal that is gone on with keeps as many
+    later.write([DELIVER], 0, 11)
+    assert [record[1] for record in records_in(later.folder)] == list(range(11 - keep, 11))
+
+
+def test_an_old_segment_that_cannot_be_removed_is_a_warning_and_goes_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = opened(tmp_path, segment_bytes=1, keep=1)
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    journal.write([DELIVER], 0, 0)
+    journal.write([DELIVER], 0, 1)
+    assert "000000.journal of a journal cannot be removed: Operation not permitted" in caplog.text
+    assert journal.lost == 0
+    monkeypatch.undo()
+    journal.write([DELIVER], 0, 2)
+    assert [path.name for path in journal.folder.glob("*.journal")] == ["000003.journal"]
+
+
+def test_the_numbers_of_segments_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "SEGMENTS_MAX", 3)
+    journal = opened(tmp_path, segment_bytes=1, keep=1)
+    for number in range(2):
+        journal.write([DELIVER], 0, number)
+    with pytest.raises(JournalError, match="it has used all 3 segment numbers"):
+        journal.write([DELIVER], 0, 3)
 
 
 def test_one_process_at_a_time_writes_a_life(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ itself.  `LINK` is `A>B`, with `*` for any member; `WHICH` picks among the frame
 numbers from 1, `last`, or nothing for all of them.
 
     members A B C                 begin; the clock shows 0.  `config verify_timeout=2s` stands before it
-    view 1 A B [at A]             a NewView from gms: upward, or downward where the layers lie below gms
+    world alone lossless          before `members`: without a group; with a driver that reports every loss (Lost)
+    view 1 A B [at A] [cut={C=1}] [starts={C=3}]
+                                  a NewView from gms: upward, or downward where the layers lie below gms
     send A B x y                  the application of A sends one run of payloads to B; B may be * (a multicast)
     flood A B 25 x                25 runs of one payload each, x0 to x24, in one turn
     tell A B hello                a layer above sends a run without payload, whose head is Word
@@ -45,9 +47,9 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from pygroups.core import driver_events, events
+from pygroups.core import driver_events, events, merge_events
 from pygroups.core.address import Address
-from pygroups.core.events import Event, NewView
+from pygroups.core.events import Event, Marks, NewView, Positions
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run, pack, unpack
@@ -56,8 +58,21 @@ from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.wire.codec import Codec
 
 MODULES = {"Gms": "gms.layer"}  # where the module is not the layer's name
-SELDOM = ("slowest",)  # fields that are printed only when something is in them
-BELOW_GMS = {"Unicast2", "VerifySuspect", "Failure", "Discovery"}
+# Fields that are printed only when something is in them.
+SELDOM = (
+    "slowest",
+    "members_only",
+    "expelled",
+    "reason",
+    "policy",
+    "merge",
+    "changes",
+    "marks",
+    "digest",
+    "subgroups",
+    "gaps",
+)
+BELOW_GMS = {"Merge2", "Unicast2", "VerifySuspect", "Failure", "Discovery"}
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 ENDLESS = 20_000  # deliveries and ticks of one command: more is a conversation that never ends
 NETWORK = ("sent ", "lost ", "now ")
@@ -108,11 +123,12 @@ class OneByOne:
 class Member:
     """One member of a conversation, and what its stack left behind in its last turn."""
 
-    def __init__(self, name: str, number: int, layers: Sequence[type[Layer]], config: Config) -> None:
+    def __init__(self, name: str, number: int, layers: Sequence[type[Layer]], config: Config, *world: str) -> None:
         self.name = name
         self.address = Address(name, f"{number:016x}")
         self.env = Env(self.address, 0, random.Random(number), config, journaling=True)
         self.env.contact = name
+        self.env.grouped, self.env.lossless = "alone" not in world, "lossless" in world
         heads = [Word, *(head for layer in layers for head in layer.heads)]
         self.codec = OneByOne(Codec("test", heads))
         floor = type("Floor", (Layer,), {"gives": frozenset().union(*(layer.needs for layer in layers))})
@@ -148,6 +164,7 @@ class Conversation:
     def __init__(self, *layers: str) -> None:
         self.layers = [layer_class(name) for name in layers]
         self.config = Config()
+        self.world: tuple[str, ...] = ()
         self.members: dict[str, Member] = {}
         self.now = 0
         self.flight: list[Packet] = []
@@ -174,13 +191,19 @@ class Conversation:
         changes = {name: value_of(text) for name, text in (setting.split("=", 1) for setting in settings)}
         self.config = msgspec.structs.replace(self.config, **changes)
 
+    def do_world(self, *words: str) -> None:
+        assert {*words} <= {"alone", "lossless"}
+        self.world = words
+
     def do_members(self, *names: str) -> None:
         for name in names:
             number = len(self.members) + 1
-            self.members[name] = Member(name, number, self.layers, self.config)
+            self.members[name] = Member(name, number, self.layers, self.config, *self.world)
             self.members[name].env.now = self.now
 
-    def do_view(self, number: str, *names: str) -> None:
+    def do_view(self, number: str, *words: str) -> None:
+        fields = {key: self._value(value) for key, _, value in (word.partition("=") for word in words if "=" in word)}
+        names = tuple(word for word in words if "=" not in word)
         if "at" in names:
             members, where = names[: names.index("at")], names[names.index("at") + 1 :]
         else:
@@ -188,9 +211,11 @@ class Conversation:
         addresses = tuple(self.members[name].address for name in members)
         view = AgreedView(ViewId(int(number), addresses[0]), addresses, tuple(members))
         for name in where:
-            self._install(self.members[name], view)
+            self._install(self.members[name], view, **fields)
 
-    def _install(self, member: Member, view: AgreedView) -> None:
+    def _install(
+        self, member: Member, view: AgreedView, cut: Positions | None = None, starts: Marks | None = None
+    ) -> None:
         old = member.view.members if member.view else ()
         event = NewView(
             view,
@@ -199,7 +224,8 @@ class Conversation:
             tuple(one for one in view.members if one not in old),
             tuple(one for one in old if one not in view.members),
             True,
-            None,
+            starts,
+            cut=cut or {},
         )
         member.view = view
         if any(layer.__name__ in BELOW_GMS for layer in self.layers):
@@ -235,7 +261,8 @@ class Conversation:
 
     def do_event(self, name: str, way: str, kind: str, *fields: str) -> None:
         member = self.members[name]
-        event = self._struct(getattr(events, kind, None) or getattr(driver_events, kind), fields)
+        of = next(module for module in (events, merge_events, driver_events) if hasattr(module, kind))
+        event = self._struct(getattr(of, kind), fields)
         assert way in ("up", "down"), f"an event goes up or down, not {way}"
         (member.stack.happened if way == "up" else member.stack.asked)(event, self.now)
         self._end_turn(member)

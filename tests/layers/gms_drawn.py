@@ -30,7 +30,7 @@ def _name(stage: Stage) -> str:
 def replies() -> str:
     """The table of replies."""
     lines = [
-        "| other process is in | it is in this view | an installation it lacks is here | it asks | it is told |",
+        "| other process is in | it is in this view | an installation it lacks is here | it asks | reply |",
         "|---|---|---|---|---|",
     ]
     for row in REPLIES:

@@ -23,7 +23,7 @@ EMPTY = {"window_bytes": 0, "unicast_bytes": 0}
 
 
 def layer() -> FlowControl:
-    return FlowControl(Env(A, 0, random.Random(1), Config()))
+    return FlowControl(Env(A, 0, random.Random(1), Config(run_bytes=4_096, window=4_096)))
 
 
 def run_of(first: int, count: int, dest: Address | None = None) -> Run:

@@ -20,7 +20,7 @@ def view(number: int, cut: Positions | None = None) -> NewView:
     return NewView(AgreedView(ViewId(number, A), members, ("a", "b")), old, members, (), (), True, None, cut=cut or {})
 
 
-def test_a_view_that_ends_as_it_begins_sends_nothing() -> None:
+def test_7_a_view_that_ends_as_it_begins_sends_nothing() -> None:
     """What waited for it waits for the next one: below, nobody may number anything of a view that is on its way out."""
     flush = Flush(Env(A, 0, random.Random(1), Config()))
     flush.up_event(Stop(Ballot(2, A)))
@@ -37,7 +37,7 @@ def test_a_view_that_ends_as_it_begins_sends_nothing() -> None:
     assert flush.gauges()["waiting"] == 0
 
 
-def test_nothing_beyond_the_cut_is_handed_up() -> None:
+def test_8_nothing_beyond_the_cut_is_handed_up() -> None:
     """What was fetched for a higher ballot than the one whose view comes is in nobody else's old view."""
     for end in (view(2, {A: 2, B: 0}), Excluded("left", "", {A: 2, B: 0})):
         flush = Flush(Env(A, 0, random.Random(1), Config()))

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Excluded, FreedTo, Leave, NewView, Undelivered
+from pygroups.core.events import Block, ConnectionClosed, Event, Excluded, FreedTo, Leave, NewView, Undelivered
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers.fragmentation import OUTSIDERS_MAX, Fragmentation, GivenUp, PiecesHere
+from pygroups.layers._pieces import GivenUp, PiecesAsk, PiecesHere, PiecesMissed
+from pygroups.layers.fragmentation import OUTSIDERS_MAX, Fragmentation
 
 A, B, C = (Address(name, f"{number:016x}") for number, name in enumerate("ABC", 1))
 SIZE = 100 + 2 * ENTRY_BYTES  # of a piece
@@ -281,3 +282,83 @@ def test_of_outsiders_few_messages_are_collected() -> None:
         one.up(Run(stranger, B, (), stranger, 1, 1, 0, b"x"))
     assert one.env.drops == {"pieces of too many outsiders": 1}
     assert one.gauges()["collected_bytes"] == OUTSIDERS_MAX
+
+
+# -- 9: without a group
+
+
+def alone(me: Address, **config: int) -> Fragmentation:
+    one = layer(me, **config)
+    one.env.grouped = False
+    return one
+
+
+def later(one: Fragmentation, by: int) -> None:
+    one.env.now += by
+    while one.wake <= one.env.now:
+        one.timer()
+
+
+def heads(one: Fragmentation) -> list[object]:
+    """The heads of what was handed down since the last look."""
+    runs, one.below = one.below, []
+    return [run.head for run in runs if isinstance(run, Run) and run.heads]
+
+
+def test_fragmentation_9_an_origin_asks_for_a_lost_confirmation() -> None:
+    a, b = alone(A), alone(B)
+    a.down(large(1, 10, B))
+    for piece in [run for run in a.below if isinstance(run, Run)]:
+        b.up(piece)
+    a.below.clear()
+    b.below.clear()  # the confirmations are lost with their connection
+    later(a, a.env.config.heartbeat_timeout)
+    asks = heads(a)
+    assert asks == [PiecesAsk(1)]
+    b.up(Run(A, B, (PiecesAsk(1),), A, 1, 0, 1, pack([])))
+    assert heads(b) == [PiecesHere(1, AHEAD, True)]
+    a.up(Run(B, A, (PiecesHere(1, AHEAD, True),)))
+    assert left(a) == [(1, index, 0) for index in range(AHEAD + 1, 2 * AHEAD + 1)]
+
+
+def test_fragmentation_9_an_origin_reports_a_message_whose_beginning_is_forgotten_and_goes_on() -> None:
+    a, b = alone(A), alone(B)
+    a.down(large(1, 10, B))
+    a.down(small(2, B))
+    for piece in [run for run in a.below if isinstance(run, Run)]:
+        b.up(piece)
+    left(a)
+    b.below.clear()
+    later(b, 2 * b.env.config.connection_age)
+    assert b.gauges()["collected_bytes"] == 0
+    b.up(Run(A, B, (PiecesAsk(1),), A, 1, 0, 1, pack([])))
+    assert heads(b) == [PiecesMissed(1)]
+    a.up(Run(B, A, (PiecesMissed(1),)))
+    assert without_room(given(a)) == [Undelivered(B, range(1, 2))]
+    assert left(a) == [(2, 0, 1)]
+
+
+def test_fragmentation_9_a_receiver_says_that_it_misses_the_pieces_before_the_last_one() -> None:
+    a, b = alone(A), alone(B)
+    pieces = pieces_of(large(1, 2, B), me=A)
+    b.up(pieces[0])
+    later(b, 2 * b.env.config.connection_age)
+    b.below.clear()
+    b.up(pieces[1])
+    assert heads(b) == [PiecesMissed(1)]
+    a.down(large(1, 2, B))
+    assert left(a) == [(1, 1, 0), (1, 2, 1)]
+    a.up(Run(B, A, (PiecesMissed(1),)))
+    assert given(a) == [Undelivered(B, range(1, 2))]
+    assert a.below == [Undelivered(B, range(1, 2))], "it leaves the window of FLOW_CONTROL"
+    a.up(Run(B, A, (PiecesMissed(2),)))
+    assert given(a) == [], "it was never sent"
+
+
+def test_fragmentation_9_queued_pieces_end_with_their_connection() -> None:
+    a = alone(A)
+    a.down(large(1, 10, B))
+    a.down(small(2, B))
+    a.up_event(ConnectionClosed(B))
+    assert without_room(given(a)) == [ConnectionClosed(B), Undelivered(B, range(1, 3))]
+    assert not any(a.gauges().values())

@@ -13,6 +13,7 @@ from pygroups.core.address import Address
 from pygroups.core.layer import Env
 from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.run import Run
+from pygroups.core.state_events import ViewWanted
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms import decide
 from pygroups.layers.gms.elsewhere import cannot_follow
@@ -124,7 +125,7 @@ def told(gms: Gms) -> list[tuple[Address | None, object]]:
 SECOND_B = Address("B", "f" * 16)
 
 
-def test_a_living_members_name_is_refused() -> None:
+def test_9_a_living_members_name_is_refused() -> None:
     """Scenario 9, first half."""
     gms = leader_of_two()
     gms.up(Run(SECOND_B, A, (Join(SECOND_B, "there", ""),)))
@@ -147,7 +148,7 @@ def test_a_sign_of_life_from_before_the_end_refuses_nobody() -> None:
     assert isinstance(ready, Ready) and to == SECOND_B
 
 
-def test_a_dead_members_name_is_taken_over_in_the_same_view() -> None:
+def test_9_a_dead_members_name_is_taken_over_in_the_same_view() -> None:
     """Scenario 9, second half: one attempt excludes the former life and takes the new one in."""
     gms = leader_of_two()
     gms.up(Run(SECOND_B, A, (Join(SECOND_B, "there", ""),)))
@@ -347,7 +348,7 @@ def test_an_exclusion_is_taken_from_members_of_the_view_alone() -> None:
 def test_a_view_that_a_member_asks_for_has_the_same_members() -> None:
     """Its provider gives no state: the view that follows chooses another one."""
     gms = member_of_three(C)
-    gms.down_event(events.ViewWanted())
+    gms.down_event(ViewWanted())
     assert told(gms) == [(A, ViewReq(VIEW.id, C))]
     leader = leader_of_two()
     assert leader.view is not None
@@ -386,7 +387,7 @@ def test_who_was_left_behind_many_views_ago_is_still_told_so() -> None:
     assert told(gms) == [(B, Elsewhere(ViewId(599, A), ViewId(2, B)))], "in a view that this member was never in"
 
 
-def test_a_collect_of_a_view_that_is_on_its_way_waits_for_it() -> None:
+def test_16_a_collect_of_a_view_that_is_on_its_way_waits_for_it() -> None:
     gms = member_of_three(C)
     gms.binding.accepted[B] = Ballot(8, B)
     gms.up(Run(B, C, (Collect(Ballot(9, B), ViewId(8, B)),)))
@@ -453,7 +454,7 @@ def test_a_view_with_a_lower_id_or_by_a_stranger_follows_no_view(id: ViewId, nev
     assert cannot_follow(VIEW, id) is never
 
 
-def test_who_counts_this_member_in_a_view_it_will_never_have_is_told_so() -> None:
+def test_12_a_member_counted_in_a_view_that_it_will_never_have_says_so() -> None:
     """D took A in, and A was taken in elsewhere; what A said of that was lost, and D goes on counting on it."""
     gms = leader_of_two()
     gms.up_event(events.HeartbeatOf(D, ViewId(9, D)))
@@ -464,7 +465,7 @@ def test_who_counts_this_member_in_a_view_it_will_never_have_is_told_so() -> Non
 
 def test_what_the_old_view_was_to_stop_and_fetch_for_is_over_when_the_new_one_comes_in_the_same_turn() -> None:
     """A collects from itself and proposes, and in the same turn installs what B had from somebody else (total seed
-    23731; test_collected_and_installed_in_one_turn in tests/scenarios)."""
+    23731; test_gms_14_collected_and_installed_in_one_turn in tests/scenarios)."""
     gms = leader_of_two()
     assert gms.view is not None
     old, view = gms.view.id, AgreedView(ViewId(3, B), (B, A), ("b", "a"))
@@ -484,7 +485,7 @@ def test_who_is_on_its_way_to_a_view_is_not_elsewhere() -> None:
     assert told(gms) == [(B, Elsewhere(gms.view.id, ViewId(5, B)))]
 
 
-def test_a_member_whose_top_has_gone_installs_nothing_any_more() -> None:
+def test_17_a_member_whose_top_has_gone_installs_nothing_any_more() -> None:
     gms = leader_of_two()
     gms.down_event(events.Gone())
     assert gms.below == [events.Gone()]

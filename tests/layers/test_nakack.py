@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -142,7 +143,7 @@ def test_nobody_else_sends_in_our_stream() -> None:
     nakack = layer(A)
     nakack.up(data(0, stream=A))
     assert delivered(nakack) == []
-    assert drops(nakack) == {"run in our name": 1}
+    assert drops(nakack) == {"run of another member in the own stream": 1}
     nakack.down(Run(A, None, (), A, 1, 0, 1, pack([b"x"])))
     assert delivered(nakack) == [(A, 0)]
 
@@ -182,6 +183,67 @@ def test_runs_of_later_views_are_kept_up_to_a_limit() -> None:
     nakack.up_event(view_event(later))
     assert delivered(nakack) == [(A, 0), (A, 1), (A, 2)]
     assert nakack.gauges()["future"] == 0
+
+
+def test_runs_of_later_views_are_bounded_in_bytes_too() -> None:
+    """Another process can send runs of views to come: they may not fill the memory."""
+    later = AgreedView(ViewId(2, A), VIEW.members, VIEW.contacts)
+    size = len(data(0).body)
+    nakack = layer(config=Config(future_bytes=3 * size))
+    for seq in range(5):
+        nakack.up(data(seq, view=later))
+    assert nakack.gauges()["future"] == 3
+    assert drops(nakack) == {"too many runs of a later view": 2}
+    nakack.up_event(view_event(later))
+    assert delivered(nakack) == [(A, 0), (A, 1), (A, 2)]
+    for seq in range(3):
+        nakack.up(data(seq, view=AgreedView(ViewId(3, A), VIEW.members, VIEW.contacts)))
+    assert nakack.gauges()["future"] == 3, "there is room for as many again"
+
+
+@pytest.mark.parametrize("limit", ["nakack_answer_runs", "nakack_answer_bytes"])
+def test_answers_are_limited_per_period_and_asker(limit: str) -> None:
+    """A request names many runs: a few are sent again now, and the next ones when the asker asks again."""
+    few = 3 if limit == "nakack_answer_runs" else 3 * len(data(0).body)
+    nakack = layer(config=Config(**{limit: few}))
+    for seq in range(8):
+        nakack.up(data(seq))
+    request = XmitReq(VIEW.id, A, ((0, UNLIMITED),))
+    nakack.up(Run(B, C, (request,)))
+    nakack.up(Run(B, C, (request,)))
+    assert [head for _, head in sent(nakack)] == [Data(VIEW.id, A, seq) for seq in range(3)]
+    assert drops(nakack) == {"requests beyond what is sent at once": 2}
+    nakack.up(Run(A, C, (request,)))
+    assert len(sent(nakack)) == 3, "of another asker nothing was sent before"
+    nakack.env.now += nakack.env.config.nakack_period
+    nakack.up(Run(B, C, (XmitReq(VIEW.id, A, ((3, UNLIMITED),)),)))
+    assert [head for _, head in sent(nakack)] == [Data(VIEW.id, A, seq) for seq in range(3, 6)]
+
+
+def test_a_run_larger_than_the_limit_of_answers_is_sent_again_alone() -> None:
+    nakack = layer(config=Config(nakack_answer_bytes=1))
+    for seq in range(2):
+        nakack.up(data(seq))
+    nakack.up(Run(B, C, (XmitReq(VIEW.id, A, ((0, 2),)),)))
+    assert [head for _, head in sent(nakack)] == [Data(VIEW.id, A, 0)]
+
+
+def test_members_that_lost_the_same_run_do_not_repeat_their_requests_together() -> None:
+    """Back-off with jitter: the first request leaves after a period; its repetitions at times of their own."""
+    asked_at: list[tuple[int, ...]] = []
+    for seed in range(20):
+        nakack = Nakack(Env(C, 0, random.Random(seed), Config()))
+        nakack.up_event(view_event(VIEW))
+        nakack.up(data(1))
+        times = []
+        while nakack.env.now < 5 * SECOND:
+            advance(nakack, nakack.wake)
+            times += [nakack.env.now] * len(sent(nakack))
+        asked_at.append(tuple(times))
+    assert {times[0] for times in asked_at} == {20_000}
+    assert len({times[-1] for times in asked_at}) > 10
+    pauses = [later - sooner for times in asked_at for sooner, later in pairwise(times)]
+    assert max(pauses) <= 520_000 and min(pauses[-1:]) >= 370_000
 
 
 def test_before_the_first_view_runs_are_kept_and_questions_answered() -> None:

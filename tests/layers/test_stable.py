@@ -386,6 +386,57 @@ def test_no_suspension_is_longer_than_its_limit() -> None:
     assert [type(head) for _, head in advance(stable, SECOND + 1)] == [Vote]
 
 
+def test_a_suspended_coordinator_answers_no_vote_that_is_repeated() -> None:
+    """STB-I4: an answer is a result, and lets its receiver purge."""
+    stable = layer(A)
+    for voter in (B, C):
+        stable.up(Run(voter, A, (vote(1, [0, 0, 0]),)))
+    assert [type(head) for _, head in end_turn(stable)] == [StabilityMsg]
+    stable.suspend(MINUTE)
+    stable.up(Run(B, A, (vote(2, [0, 0, 0]),)))
+    assert end_turn(stable) == []
+
+
+# -- stagger, and canceling
+
+
+def test_members_vote_at_different_times() -> None:
+    """All members get a message at the same moment: their votes reach the coordinator one by one."""
+    names = "ABCDEFGHIJ"
+    world = World(names)
+    world.install(names, 1)
+    world.run(MINUTE)
+    voted: dict[str, int] = {}
+
+    def votes(src: str, dest: str, run: Run) -> bool:
+        if isinstance(run.head, Vote):
+            voted.setdefault(src, world.now)
+        return False
+
+    world.lose_if = votes
+    world.send("B", 1)
+    world.settle()
+    times = sorted(voted.values())
+    assert len(times) == len(names) - 1
+    assert len(set(times)) > 5 and times[-1] - times[0] > world.config.stable_period // 40
+
+
+def test_a_repetition_is_canceled_by_the_result_and_news_arm_it_again() -> None:
+    stable = layer(B)
+    end_turn(stable)
+    stable.up(run_of(A, 1))
+    stable.down_event(Consumed({A: 2}))
+    said = [head for _, head in advance(stable, 900 * MILLISECOND) if isinstance(head, Vote)]
+    assert len(said) >= 2 and said[-1].delivered == [1, 0, 0], "repeated while no result comes"
+    result = StabilityMsg(VIEW.id, 1, [1, 0, 0], [1, 0, 0], [2, 1, 1], [2, 1, 1])
+    stable.up(Run(A, None, (result,)))
+    assert stable.wake < NEVER, "a repetition was due"
+    assert advance(stable, MINUTE) == [], "and does not leave"
+    stable.up(run_of(A, 2, seq=1))
+    ((dest, head),) = advance(stable, MINUTE + SECOND // 2)[:1]
+    assert dest == A and isinstance(head, Vote) and head.delivered == [2, 0, 0]
+
+
 # -- scenarios over NAKACK
 
 

@@ -6,23 +6,14 @@ from collections import Counter
 
 import pytest
 
-from pygroups.core import events, stack
+from pygroups.core import stack
 from pygroups.core.address import Address
-from pygroups.core.events import (
-    Event,
-    Marks,
-    NewView,
-    StateArrived,
-    StateChunk,
-    StateFailed,
-    StateTaken,
-    StateWanted,
-    ViewWanted,
-)
+from pygroups.core.events import Event, Marks, NewView
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.stack import Outlet
 from pygroups.core.standing import Standing, Waits
+from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateTaken, StateWanted, ViewWanted
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers._providers import Providers, providers
 from pygroups.layers.state_transfer import StateBegin, StateRefused, StateTransfer
@@ -193,7 +184,7 @@ def test_only_so_many_are_remembered_that_wait_for_a_state() -> None:
     layer, head = group.layer("A"), StateBegin(ViewId(9, group.member("A").address))
     for number in range(MEMBERS_MAX + 1):
         layer.up(Run(Address("X", f"{number:016x}"), group.member("A").address, (head,)))
-    assert group.member("A").env.drops == {"too many who wait for a state": 1}
+    assert group.member("A").env.drops == {"too many joiners without a state": 1}
     group.view(10, "A")
     assert not layer.begun
 
@@ -344,7 +335,7 @@ def test_a_part_from_somebody_who_was_not_asked_is_dropped() -> None:
     group.give("C", "B", b"forged")
     group.settle()
     assert arrived(group, "B") == []
-    assert events.StateArrived not in map(type, group.told["C"])
+    assert StateArrived not in map(type, group.told["C"])
 
 
 def test_6_who_keeps_no_state_gives_none() -> None:
@@ -456,3 +447,22 @@ def test_a_refusal_waits_until_the_joiner_has_the_view() -> None:
     assert layer.held and not layer.below
     layer.up(Run(group.member("C").address, group.member("A").address, (StateBegin(group.at["A"].id),)))
     assert [item.head for item in layer.below if isinstance(item, Run)] == [StateRefused(group.at["A"].id)]
+
+
+@pytest.mark.parametrize("gave", [0, 1])
+def test_9_a_provider_is_told_that_its_joiner_has_gone(gave: int) -> None:
+    """B goes before it has its whole state: at once if A gave a part, otherwise when A gives the first one."""
+    group = Group("A", "B")
+    group.view(1, "A")
+    group.view(2, "AB")
+    group.give("A", "B", *[b"part"] * gave, last=False)
+    group.settle()
+    group.view(3, "A")
+
+    def ends() -> int:
+        return sum(event.chunks is None for event in group.heard("A", StateTaken) if isinstance(event, StateTaken))
+
+    assert ends() == gave
+    group.give("A", "B", b"part", last=False, view=2)
+    assert ends() == gave + 1
+    assert not group.talk.flight and group.holds("A") == {}

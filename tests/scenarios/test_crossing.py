@@ -16,7 +16,7 @@ SLOW = {**QUICK, "heartbeat_timeout": 600 * MILLISECOND, "flush_timeout": 200 * 
 
 
 @BOTH
-def test_fetched_for_a_view_that_does_not_come(profile: str) -> None:
+def test_flush_8_fetched_for_a_view_that_does_not_come(profile: str) -> None:
     """B decides on a view without D, and so without the last multicast, which only D has.  C, which does not hear of
     it, leads another change with D; E has fetched that multicast for it when B's installation comes: E and B go on
     together, and E hands it up no more than B."""
@@ -50,7 +50,7 @@ def test_fetched_for_a_view_that_does_not_come(profile: str) -> None:
 
 
 @BOTH
-def test_collected_and_installed_in_one_turn(profile: str) -> None:
+def test_gms_14_collected_and_installed_in_one_turn(profile: str) -> None:
     """B's Collect for the next attempt was lost and comes again behind the installation of the last one, which B got
     meanwhile: C hears both at once, and has the view."""
     with scenario("A B C", profile=profile, **QUICK) as group:
@@ -75,7 +75,7 @@ def test_collected_and_installed_in_one_turn(profile: str) -> None:
 
 
 @BOTH
-def test_asked_by_one_who_is_ahead(profile: str) -> None:
+def test_gms_15_asked_by_one_that_is_ahead(profile: str) -> None:
     """D has accepted the view that B is in, and lacks its installation; B, which is stuck there, asks it for help.  D
     is on its way and not elsewhere: it gets the view, and stays when A leaves."""
     with scenario("A B C D E", profile=profile, **SLOW | {"ready_timeout": SECOND}) as group:
@@ -158,7 +158,7 @@ def test_sent_with_the_news_of_the_end(profile: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_started_again_while_somebody_asks_whether_it_lives(seed: int) -> None:
+def test_gms_9_started_again_while_a_member_asks_whether_it_lives(seed: int) -> None:
     """A's question whether B lives is answered, and B dies and is started again while the answer is on its way: that
     is no sign of life of the old B, and the new one is not refused."""
     weather = Weather(delay=10 * MILLISECOND, jitter=10 * MILLISECOND)
@@ -175,7 +175,7 @@ def test_started_again_while_somebody_asks_whether_it_lives(seed: int) -> None:
 
 
 @BOTH
-def test_an_answer_to_a_question_of_the_view_before_comes_late(profile: str) -> None:
+def test_gms_19_an_answer_to_a_question_of_the_view_before_comes_late(profile: str) -> None:
     """C is bound to A's ballot and asks Ready above it, since D crashed.  B's answer is lost, and comes again when C
     and B are in the next view: B is in it, stays there when A leaves, and was not put out by C."""
     with scenario("A B C D", profile=profile, **QUICK | {"flush_timeout": SECOND}) as group:

@@ -26,7 +26,7 @@ def all_got(group: ScenarioGroup, names: str, sender: str, wanted: list[int]) ->
 
 
 @BOTH
-def test_payloads_around_the_limits_arrive_in_order(profile: str) -> None:
+def test_fragmentation_1_payloads_around_the_limits_arrive_in_order(profile: str) -> None:
     wanted = [20, 1_024, 1_025, 1_033, 1_034, 2_047, 2_048, 2_049, 8 << 10, (8 << 10) + 1, LARGE, 20]
     with scenario("A B C", profile=profile, **SMALL) as group:
         for size in wanted:
@@ -37,7 +37,7 @@ def test_payloads_around_the_limits_arrive_in_order(profile: str) -> None:
 
 
 @BOTH
-def test_a_join_in_the_middle_starts_the_payload_again(profile: str) -> None:
+def test_fragmentation_2_a_join_in_the_middle_starts_the_payload_again(profile: str) -> None:
     with scenario("A B", profile=profile, **SMALL) as group:
         group["B"].sends(1, size=4 * LARGE)
         group["B"].sends(1, size=30)
@@ -49,7 +49,7 @@ def test_a_join_in_the_middle_starts_the_payload_again(profile: str) -> None:
 
 
 @BOTH
-def test_the_coordinator_crashes_in_the_middle(profile: str) -> None:
+def test_fragmentation_3_the_coordinator_crashes_in_the_middle(profile: str) -> None:
     with scenario("A B C", profile=profile, **SMALL) as group:
         group["B"].sends(1, size=LARGE)
         group["C"].sends(5, size=30)
@@ -62,7 +62,7 @@ def test_the_coordinator_crashes_in_the_middle(profile: str) -> None:
 
 
 @BOTH
-def test_the_origin_crashes_in_the_middle(profile: str) -> None:
+def test_fragmentation_4_the_origin_crashes_in_the_middle(profile: str) -> None:
     with scenario("A B C", profile=profile, **SMALL) as group:
         group["B"].sends(1, size=LARGE)
         group.after(0.003)
@@ -76,7 +76,7 @@ def test_the_origin_crashes_in_the_middle(profile: str) -> None:
 
 @BOTH
 @pytest.mark.parametrize("receiver", ["C", "B"])
-def test_large_messages_to_one_member_are_in_order_with_small_ones(profile: str, receiver: str) -> None:
+def test_fragmentation_5_large_messages_to_one_member_are_in_order_with_small_ones(profile: str, receiver: str) -> None:
     wanted = [30, LARGE, 30, 2_000, LARGE, 30]
     with scenario("A B C", profile=profile, **SMALL) as group:
         for size in wanted:
@@ -87,7 +87,7 @@ def test_large_messages_to_one_member_are_in_order_with_small_ones(profile: str,
 
 
 @BOTH
-def test_a_large_message_whose_receiver_crashes_is_reported(profile: str) -> None:
+def test_fragmentation_6_a_large_message_whose_receiver_crashes_is_reported(profile: str) -> None:
     with scenario("A B C", profile=profile, **SMALL) as group:
         group["B"].tells("C", 1, size=30)
         group["B"].tells("C", 1, size=LARGE)
@@ -101,7 +101,7 @@ def test_a_large_message_whose_receiver_crashes_is_reported(profile: str) -> Non
 
 
 @BOTH
-def test_a_leaver_s_large_message_arrives_before_it_goes(profile: str) -> None:
+def test_fragmentation_7_a_leaver_s_large_message_arrives_before_it_goes(profile: str) -> None:
     with scenario("A B C", profile=profile, **SMALL) as group:
         group["B"].tells("C", 1, size=LARGE)
         group.after(0.002)
@@ -112,7 +112,7 @@ def test_a_leaver_s_large_message_arrives_before_it_goes(profile: str) -> None:
 
 
 @BOTH
-def test_two_origins_send_large_payloads_at_once(profile: str) -> None:
+def test_fragmentation_8_two_origins_send_large_payloads_at_once(profile: str) -> None:
     with scenario("A B C", profile=profile, **SMALL) as group:
         for name in "ABC":
             group[name].sends(2, size=LARGE)

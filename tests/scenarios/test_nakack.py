@@ -199,7 +199,7 @@ def test_a_fetch_that_goes_on_is_not_given_up(profile: str) -> None:
     """B fetches a hundred runs, over a link that lets one pass each 15 ms: that takes far longer than `flush_timeout`,
     and the view comes in its first attempt."""
     sender = "C" if profile == "fifo" else "A"
-    passing: dict[int, None] = {}
+    passing: dict[int, float] = {}  # by number, when the link lets the run pass
     with scenario("A B C", profile=profile, flush_timeout=200 * MILLISECOND, window=8 << 20) as group:
         lost = [group.drop("nakack.Data", src=sender, dest="B"), group.drop("HighestSeq", "Vote", "StabilityMsg")]
         group[sender].sends(100, size=60_000)
@@ -211,9 +211,9 @@ def test_a_fetch_that_goes_on_is_not_given_up(profile: str) -> None:
         def passes_later(run: Run) -> bool:
             head = next(head for head in run.heads if isinstance(head, nakack.Data))
             if head.seq not in passing:
-                passing[head.seq] = None
+                passing[head.seq] = max([group.now, *passing.values()]) + 0.015
                 hit = Hit(0, run.src, group["B"].address, run)
-                group.later(0.015 * len(passing), group.again, hit)
+                group.later(passing[head.seq] - group.now, group.again, hit)
             return True
 
         slow = group.drop("nakack.Data", dest="B", where=passes_later)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pygroups.core.events import StateChunk
 from pygroups.core.limits import MILLISECOND
+from pygroups.core.state_events import StateChunk
 from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from tests.scenarios.common import BOTH, QUICK
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.core.limits import SECOND
+from pygroups.core.limits import SECOND, WINDOW_RUNS
+from pygroups.layers.flow_control import FlowControl
 from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from tests.scenarios.common import BOTH, QUICK
 
@@ -99,3 +100,24 @@ def test_what_is_read_of_a_member_before_the_view_with_it_is_installed_frees_its
         group.until(lambda: "X" in group["B"].view, within=30)
         group.after(5)
         assert group["B"].received_from("X") == list(range(1, 301))
+
+
+@BOTH
+@pytest.mark.parametrize("to", ["all", "one"])
+def test_a_window_is_bounded_in_runs_too(to: str, profile: str) -> None:
+    """B reads nothing, and A sends messages of one byte, each in a run of its own: a run costs far more memory than its
+    three bytes, so the window fills with runs and not with bytes."""
+    with scenario("A B", profile=profile, window=64 << 10, run_bytes=1 << 10, runs_in_flight=1 << 20) as group:
+        group["B"].reads(False)
+        if to == "all":
+            group["A"].sends(WINDOW_RUNS + 500, size=1, every=0.0002)
+        else:
+            group["A"].tells("B", WINDOW_RUNS + 500, size=1, every=0.0002)
+        group.after(2)
+        (control,) = (layer for layer in group["A"].member.stack.layers if isinstance(layer, FlowControl))
+        window = control.multicasts if to == "all" else control.to_one[group["B"].address]
+        assert WINDOW_RUNS - 100 <= len(window.runs) <= WINDOW_RUNS
+        assert group["A"].unsent >= 400
+        group["B"].reads()
+        group.until(lambda: group["A"].unsent == 0, within=5)
+        group.settles()

@@ -35,7 +35,7 @@ def played(profile: str, *actions: Action, habits: dict[str, Habits] | None = No
 @BOTH
 def test_a_second_life_under_a_name_is_refused(profile: str) -> None:
     outcome = played(profile, Beside(at=1_500_000, who="B", lasts=2_000_000))
-    assert outcome.faults["two lives under one name"] == outcome.counts["name taken"] == 1
+    assert outcome.faults["two processes under one name"] == outcome.counts["name taken"] == 1
     assert "crash" not in outcome.counts, "it was refused and did not have to end by itself"
 
 

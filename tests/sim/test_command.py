@@ -45,9 +45,22 @@ def test_a_few_seeds_hold(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.err == ""
     for word in ("4 schedules (0 empty)", "messages", "deliveries", "views", "crashes", "flush restarts", "dropped:"):
         assert word in said.out
-    for word in ("simulated hours", "faults: ", "view changes: ", "bound ", "never hit: "):
+    for word in ("simulated hours", "faults: ", "view changes: ", "bound ", "stages never reached: "):
         assert word in said.out
     assert max(map(len, said.out.splitlines())) <= 120
+
+
+def test_a_trace_follows_one_message_through_all_members(capsys: pytest.CaptureFixture[str]) -> None:
+    """Down at its sender, up at every member; of all other messages the lines say nothing."""
+    assert main(["simulate", "--replay", "1", "--trace", "B#5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    crossings = [line.split() for line in lines if " > " in line]
+    runs = [line.split("#")[1] for line in lines if " > " in line]
+    assert all(first <= 5 < first + count for first, count in (map(int, run.split()[0].split("+")) for run in runs))
+    assert [line[1] for line in crossings if line[3:6] == ["top", ">", "statetransfer"]] == ["B"]
+    given = {line[1] for line in crossings if line[3:6] == ["top", ">", "application"]}
+    assert "B" in given and len(given) >= 2
+    assert any(" view 2:" in line for line in lines) and any("simulated hours" in line for line in lines)
 
 
 def test_the_numbers_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +72,7 @@ def test_the_numbers_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["shortcomings"] == [] and answer["faults"]["starts"] >= 9 and answer["simulated_hours_per_minute"] > 0
     assert list(answer["facts"]) == answer["promises"] and answer["facts"]["integrity"] > 600
     assert answer["not_judged"] == [promise for promise, count in answer["facts"].items() if not count]
-    assert answer["stages"]["bound"] > 0 and "bound" not in answer["stages_never_hit"]
+    assert answer["stages"]["bound to a ballot"] > 0 and "bound to a ballot" not in answer["stages_never_hit"]
 
 
 def test_a_broken_promise_names_seed_witness_and_how_to_repeat_it(tmp_path: Path) -> None:
@@ -126,12 +139,12 @@ def test_schedules_are_what_they_should_be() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--seeds", "x"], "is no range"),
-        (["--seeds", "5:5"], "holds no seed"),
+        (["--seeds", "x"], "is not a range"),
+        (["--seeds", "5:5"], "contains no seed"),
         (["--profile", "nonsense"], "there is no profile 'nonsense'"),
         (["--profile", "uniform"], "is not built yet"),
         (["--faults", "rain"], "there is no fault 'rain'"),
-        (["--faults", " , "], "--faults names no fault"),
+        (["--faults", " , "], "--faults has no name of a fault"),
         (["--faults", "crash,merge"], "the fault 'merge' comes with merging, which is not built yet"),
         (["--shrink", "3"], "the schedule of seed 3 breaks no promise"),
         (
@@ -139,10 +152,16 @@ def test_schedules_are_what_they_should_be() -> None:
             "--seeds and --shrink each select the schedules to play: give only one of them",
         ),
         (["--replay", "3", "--schedule", "x.json"], "--replay and --schedule each select the schedules to play"),
+        (["--trace", "B#1"], "give --replay SEED or --schedule FILE too"),
+        (["--replay", "3", "--trace", "B"], "--trace B must name a message, for instance B#17"),
+        (["--replay", "3", "--trace", "#5"], "--trace #5 must name a message"),
+        (["--replay", "3", "--trace", "Zoe#1"], "the schedule has no member Zoe; its names are A, B, "),
+        (["--replay", "3", "--trace", "B#x"], "--trace B#x must name a message"),
+        (["--replay", "3", "--trace", "B#1", "--json"], "leave out --json"),
         (["--schedule", "x.json", "--members", "4"], "leave out --profile, --members, --minutes and --faults"),
         (["--shrink", "3", "--journal", "x"], "--shrink writes no journals"),
         (["--schedule", "no-such-file.json"], "cannot be read: No such file"),
-        (["--schedule", "pyproject.toml"], "is no schedule of the simulator"),
+        (["--schedule", "pyproject.toml"], "is not a schedule of the simulator"),
         (["--members", "1"], "--members 1 must be from"),
         (["--minutes", "0"], "--minutes 0 must be from"),
         (["--jobs", "0"], "--jobs 0 must be 1 or more"),

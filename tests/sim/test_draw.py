@@ -63,12 +63,14 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
         "handover": {"Leave"},
         "slow": {"Slow"},
         "full": {"Unread"},
+        "expel": {"Unread", "Pause", "Gather"},
         "clock": {"Jump"},
         "forget": {"Forget"},
         "alone": {"Cut", "Leave", "Gather"},
         "twin": {"Beside"},
         "stranger": {"Beside"},
         "directory": {"Mislead"},
+        "disk-full": {"DiskFull"},
         "burst": {"bursts"},
         **{name: {"Cut", *MEANWHILE} for name in ("stay-oneway", "stay-pair", "stay-apart", "unreached", "refused")},
         "far": {"Far", *MEANWHILE},
@@ -98,7 +100,7 @@ def test_a_seed_has_a_part_of_all_faults() -> None:
     assert all(100 < counted[weather] < 260 for weather in WEATHERS)
     assert sum(len(kinds(schedule)) <= 3 for schedule in schedules) > 40
     assert sum(len(kinds(schedule)) >= 8 for schedule in schedules) > 20
-    for kind in ("Ring", "Flap", "Clog", "Slow", "Unread", "Jump", "Break"):
+    for kind in ("Ring", "Flap", "Clog", "Slow", "Unread", "Jump", "Break", "DiskFull"):
         assert counted[kind] >= 4, kind
     assert any(schedule.weather.late_max > 15_000_000 for schedule in schedules)
     long = [

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import StateArrived, StateWanted
 from pygroups.core.layer import Record
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.state_events import StateArrived, StateWanted
 from pygroups.core.view import ViewId
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.sim.batches.runner import play

@@ -17,11 +17,11 @@ EACH = max(SEEDS_MIN, math.ceil(SCHEDULES / len(PROFILES)))
 DETERMINED = range(1_000, 1_025)
 RARE = {
     "name taken",
-    "refused by a higher ballot",
-    "multicasts kept for the next view",
-    "state lost with all who had it",
-    "state from another provider",
-    "told to be elsewhere",
+    "lower ballot rejected",
+    "multicasts queued for the next view",
+    "state lost with all its holders",
+    "state from a second provider",
+    "Elsewhere sent",
 }
 """Stages that so few schedules may miss."""
 

@@ -90,6 +90,10 @@ class History:
             self.judge.unsettled()
         elif match := re.fullmatch(r"window (\d+)", line):
             self.judge.around.config = Config(window=int(match[1]), run_bytes=int(match[1]))
+        elif match := re.fullmatch(r"policy (\d+) ms", line):
+            self.judge.around.config = Config(slow_exclude=int(match[1]) * MILLISECOND)
+        elif match := re.fullmatch(r"(\w) asks out (\w)", line):
+            self.judge.recorded(ALL[match[1]], [("suspect", None, {"peer": ALL[match[2]], "reason": "slow"})])
         elif match := re.fullmatch(r"full (\w)", line):
             self.judge.held_up(ALL[match[1]])
         elif match := re.fullmatch(r"read (\w): (.*)", line):
@@ -162,6 +166,8 @@ class History:
             joined = tuple(ALL[member] for member in match[1])
         primary = self.is_primary(one, id, members, of_before) is not ("the wrong hint" in told)
         event = NewView(view, came, transitional, joined, left, primary, None if digest is None else marks(digest))
+        if match := re.search(r"that (\w) was excluded", told):
+            event.expelled = {ALL[match[1]]: "read nothing for 2 s"}
         self.judge.viewed(ALL[one], event)
         if whom[-1] == one:
             self.views.update(dict.fromkeys(whom, id))
@@ -209,6 +215,14 @@ send A
 send B
 """
 
+POLICY = """
+undisturbed
+policy 2000 ms
+view 1 ABC: A B C
+send A
+A1: A B C
+"""
+
 CALM = """
 undisturbed
 view 1 ABC: A B C
@@ -242,8 +256,12 @@ GOOD = {
     "what is as large as the window goes alone": "window 3\nview 1 AB: A B\nsend A\nA1: A B\nread B: A:2\nsend A",
     "a joiner needs nothing of before": "window 8\nview 1 AB: A B\nsend A\nsend A\nA1: A B\nA2: A B\nread B: A:3\n"
     "view 2 ABC: A B\nsend A\nview 2 ABC: C (alone) (as A:3)",
+    "a joiner that another side has admitted needs nothing of before": "window 8\nview 1 B: B\nsend B\nsend B\nB1: B\n"
+    "B2: B\nview 2 AC: C (alone)\nview 2 BC: B\nsend B\nsend B",
     "who is gone reads nothing": SMALL + "view 2 AB: A B\nsend A",
     "soon after trouble anybody may be out": "view 1 ABC: A B C\nafter 60000 ms\ntrouble\nview 2 AB: A B",
+    "a member that has read nothing for long enough": POLICY + "after 2001 ms\nA asks out C\n"
+    "view 2 AB: A B (told that C was excluded)",
     "half with its first is primary": "view 1 ABCD: A B C D\nview 2 AD: A D\nview 3 A: A",
     "a leaver takes part": "view 1 ABC: A B C\nleave A\nleave B\nview 2 C: C",
     "a leave within a second": "undisturbed\nview 1 AB: A B\nafter 2000 ms\nleave B\nview 2 A: A\nafter 999 ms\n"
@@ -378,6 +396,10 @@ PLANTED = [
         "window-bound",
         SMALL + "read C: A:4\nview 2 ABCD: A B C\nsend A\nread B: A:5\nread C: A:5\nsend A\nsend A\nsend A",
     ),
+    ("slow-exclusion", POLICY + "after 1000 ms\nA asks out C"),
+    ("slow-exclusion", POLICY + "send A\nA2: A B C\nafter 500 ms\nread C: A:2\nafter 1700 ms\nA asks out C"),
+    ("slow-exclusion", POLICY + "read C: A:2\nafter 3000 ms\nA asks out C"),
+    ("slow-exclusion", "view 1 ABC: A B C\nview 2 AB: A B (told that C was excluded)"),
     ("left-and-joined", "view 1 ABC: A B C\nview 2 AB: A (told that B left)"),
     ("left-and-joined", "view 1 ABC: A B C\nview 2 A: A (told that CB left)"),
     ("left-and-joined", "view 1 AB: A B\nview 2 ABC: A B\nview 2 ABC: C (alone) (as ) (told that D left)"),

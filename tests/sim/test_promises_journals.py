@@ -13,7 +13,7 @@ from pygroups.core.stack import Output
 from pygroups.core.view import ViewId
 from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.promises.facts import Delivery
+from pygroups.sim.promises.facts import Delivery, UnicastDelivery
 from pygroups.sim.promises.journals import JournalFirst
 from pygroups.sim.schedules.draw import Wish, draw
 from pygroups.sim.schedules.steps import Crash, Send
@@ -57,9 +57,22 @@ def test_what_both_have_written_is_delivered() -> None:
     ("first", "count", "whose", "number"), [(1, 3, "receiver", 3), (3, 1, "receiver", 3), (3, 2, "sender", 4)]
 )
 def test_what_one_of_them_has_not_written_is_not(first: int, count: int, whose: str, number: int) -> None:
-    with pytest.raises(Broken, match=f"the journal of its {whose} does not say") as broken:
+    with pytest.raises(Broken, match=f"before the journal of its {whose} has the record") as broken:
         delivers(checked(), first, count)
     assert broken.value.witness.message == f"{A}#{number}"
+
+
+@pytest.mark.parametrize("lost", [(), (A,), (B,), (A, B)])
+def test_a_message_to_one_member_is_in_both_journals_unless_a_journal_is_lost(lost: tuple[Address, ...]) -> None:
+    check = checked()
+    for one in lost:
+        check.journal_lost(one)
+    if len(lost) == 2:
+        check.received(UnicastDelivery(B, A, B, 1, 1, b""))
+        return
+    whose = "receiver" if lost == (A,) else "sender"
+    with pytest.raises(Broken, match=f"before the journal of its {whose} has it"):
+        check.received(UnicastDelivery(B, A, B, 1, 1, b""))
 
 
 def test_nothing_is_judged_where_journals_are_not_known() -> None:
@@ -102,7 +115,7 @@ def test_a_turn_in_another_order_is_noticed(bug: Any, whose: str, monkeypatch: p
     monkeypatch.setattr(member, "deal", bug)
     found = dies("unwritten").witness
     assert found is not None and found.promise == "journal-first"
-    assert f"the journal of its {whose} does not say" in found.detail
+    assert f"before the journal of its {whose} has the record" in found.detail
 
 
 def test_some_crashes_are_drawn_before_the_journal() -> None:

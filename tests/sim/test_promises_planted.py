@@ -54,7 +54,12 @@ NOT_BUILT = {
     "a-fault-elsewhere": "two groups used one folder, a judge hears one group",
 }
 DUTIES = ("join-in-time", "leave-in-time", "repair-in-time", "stable-in-time", "window-in-time")
-TOLD = ("left-and-joined", "primary-hint", "window-bound")  # of what an application is told, and reads
+TOLD = (
+    "left-and-joined",
+    "primary-hint",
+    "slow-exclusion",
+    "window-bound",
+)  # of what an application is told, and reads
 # journals know no links and no applications, nor when a line was written
 ONLY_RUNNING = {*DUTIES, *TOLD, "progress", "journal-first"}
 ALL = {planted.group: planted for planted in all_planted()}

@@ -175,7 +175,7 @@ def test_it_ends_when_the_seconds_or_the_tries_are_over() -> None:
     assert hasty.run() == hasty.before and not hasty.done and hasty.tries == 0
     few = Shrinker(with_crashes(9), play, tries=2)
     few.run()
-    assert few.tries == 2 and "after 2 tries" in few.said() and few.said().endswith("there may be more to take away")
+    assert few.tries == 2 and "after 2 tries" in few.said() and few.said().endswith("more may be removable")
 
 
 def test_another_failure_is_not_the_same() -> None:

@@ -67,7 +67,7 @@ def test_what_happens_at_one_instant_shares_a_row() -> None:
     rows = table((1, "A", f"starts as {A}"), (1, "B", f"starts as {B}"), (2, "A", Block()))
     assert len(rows) == 2
     assert rows[0].split() == ["0.001000", "starts", "as", "A", "(000000)", "starts", "as", "B", "(000000)"]
-    assert rows[1].split() == ["0.002000", "stops", "|"]
+    assert rows[1].split() == ["0.002000", "is", "blocked", "|"]
 
 
 def test_deliveries_between_two_events_are_folded() -> None:
@@ -110,12 +110,12 @@ def test_a_second_life_has_a_name_of_its_own() -> None:
 
 def test_who_is_gone_leaves_its_column_empty() -> None:
     rows = table((1, "C", f"starts as {C}"), (2, "A", Block()), (3, "C", Excluded("left", "")), (4, "A", Block()))
-    assert rows[1].endswith(" |") and not rows[3].endswith("|") and rows[3].endswith("stops")
+    assert rows[1].endswith(" |") and not rows[3].endswith("|") and rows[3].endswith("is blocked")
 
 
 def test_what_happens_to_all_goes_across() -> None:
-    rows = table((1, "-", "everything heals"), (2, "A B", "fault: cut both"))
-    assert rows[0].startswith("    0.001000 -- everything heals ---") and len(rows[0]) == 100
+    rows = table((1, "-", "all faults end"), (2, "A B", "fault: cut both"))
+    assert rows[0].startswith("    0.001000 -- all faults end ---") and len(rows[0]) == 100
     assert "-- fault: cut both: A B ---" in rows[1]
 
 
@@ -134,7 +134,7 @@ def test_rows_that_a_witness_names_are_marked() -> None:
     times = [row.split()[1] for row in rows if row.startswith("> ")]
     assert times == ["0.004000", "0.006000", "0.007000"]
     assert rows[-2] == f"broken: {witness}"
-    assert rows[-1] == f"  B is {B}; C is {C}; the rows with what it names are marked with >"
+    assert rows[-1] == f"  B is {B}; C is {C}; > marks the rows with this message, this view and these members"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_it_fits(names: str, columns: int | None, width: int) -> None:
             names[at % len(names)],
             NewView(AgreedView(ViewId(1, members[0]), members, names), None, (), (), (), True, None),
         )
-        told.hear(at, "-", "everything heals")
+        told.hear(at, "-", "all faults end")
     lines = [line.plain() for line in told.lines(None)]
     assert max(map(len, lines[len(SIGNS) :])) <= width
     assert sum(line.split()[:1] == ["time"] for line in lines) == 5, "the names are repeated every 40 rows"

@@ -111,7 +111,7 @@ class Stumbling(ToyGroup):
 def test_a_check_that_falls_is_not_taken_for_a_member() -> None:
     outcome = play(toy_schedule(), build=toy_builder(3), judge=Judge([Clumsy()]))
     assert outcome.witness is not None
-    assert outcome.witness.detail.startswith("the simulated world fell, or a check in it, and no member: KeyError")
+    assert outcome.witness.detail.startswith("the simulator raised an exception, and no member did: KeyError")
     assert str(outcome.witness).endswith(")"), "file and line"
     assert "test_world.py" in outcome.trace
 
@@ -119,4 +119,4 @@ def test_a_check_that_falls_is_not_taken_for_a_member() -> None:
 def test_a_layer_that_falls_is_a_member_that_falls() -> None:
     outcome = play(toy_schedule(), build=toy_builder(3, Stumbling))
     assert outcome.witness is not None
-    assert outcome.witness.detail.startswith("a member fell: KeyError")
+    assert outcome.witness.detail.startswith("a member raised an exception: KeyError")

@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Announce, Answered, Dead, Ended, Find, Found, Probe
-from pygroups.core.events import Consumed, Event, Join, Marks, StateChunk, StateWanted
+from pygroups.core.events import Consumed, Event, Join, Marks
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.records import plain_records
+from pygroups.core.state_events import StateChunk, StateWanted
 from pygroups.core.top import Delivered, Top
 from pygroups.layers.profiles import PROFILES, build_stack
 from pygroups.wire.codec import Codec
@@ -26,7 +27,7 @@ class Process:
     def __init__(self, group: Group, name: str, number: int) -> None:
         self.group = group
         self.address = Address(name, f"{number:016x}")
-        self.env = Env(self.address, group.now, random.Random(f"{group.seed} {name}"), Config(), journaling=True)
+        self.env = Env(self.address, group.now, random.Random(f"{group.seed} {name}"), group.config, journaling=True)
         self.env.archiving = True
         self.env.contact = f"{name}:1"
         self.stack = build_stack(PROFILES[group.profile], self.env, lambda heads: Codec(GROUP, heads))
@@ -77,7 +78,16 @@ class Process:
 class Group:
     """See the module.  `tap` is given each frame, with its sender and its receiver, and says what arrives instead."""
 
-    def __init__(self, names: str, *, profile: str = "total", seed: int = 1, tap: Tap | None = None) -> None:
+    def __init__(
+        self,
+        names: str,
+        *,
+        profile: str = "total",
+        seed: int = 1,
+        tap: Tap | None = None,
+        config: Config | None = None,
+    ) -> None:
+        self.config = config or Config()
         self.profile = profile
         self.seed = seed
         self.now = 0
@@ -146,9 +156,16 @@ class Group:
         self.due[process] = None
 
 
-def warm(names: str = "ABC", *, profile: str = "total", seed: int = 1, tap: Tap | None = None) -> Group:
+def warm(
+    names: str = "ABC",
+    *,
+    profile: str = "total",
+    seed: int = 1,
+    tap: Tap | None = None,
+    config: Config | None = None,
+) -> Group:
     """A group that has talked for a while."""
-    group = Group(names, profile=profile, seed=seed, tap=tap)
+    group = Group(names, profile=profile, seed=seed, tap=tap, config=config)
     for process in list(group.processes.values()):
         for other in list(group.processes):
             group.send(process, b"to all", b"to all again")

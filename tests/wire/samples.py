@@ -12,18 +12,22 @@ from msgspec import inspect
 from pygroups.core.address import Address
 from pygroups.core.limits import RUN_MESSAGES_MAX
 from pygroups.core.run import Run, pack
-from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
+from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES
 from pygroups.wire.codec import Codec
 from pygroups.wire.frame import HEADER, Checksum
 
 A, B, C = (Address(name, f"{number:016x}") for number, name in enumerate("ABC", 1))
-HEADS: tuple[type, ...] = tuple(dict.fromkeys(head for profile in PROFILES.values() for head in profile.heads()))
+HEADS: tuple[type, ...] = tuple(
+    dict.fromkeys([*(head for profile in PROFILES.values() for head in profile.heads()), *Merge2.heads])
+)
 GROUP = "orders"
 
 incarnations = st.integers(0, (1 << 64) - 1).map("{:016x}".format)
 addresses = st.builds(Address, st.sampled_from(["A", "B", "replica-7.eu_west", "N" * 64]), incarnations)
 ballots = st.builds(Ballot, st.integers(0, 1 << 62), addresses)
+merge_ids = st.builds(MergeId, st.integers(0, 1 << 62), addresses)
 view_ids = st.builds(ViewId, st.integers(0, 1 << 62), addresses)
 
 
@@ -93,7 +97,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         case inspect.EnumType():
             return st.sampled_from(kind.cls)
         case inspect.NamedTupleType():
-            return {Address: addresses, Ballot: ballots, ViewId: view_ids}[kind.cls]
+            return {Address: addresses, Ballot: ballots, MergeId: merge_ids, ViewId: view_ids}[kind.cls]
         case inspect.StructType():
             return structs(kind.cls)
     raise AssertionError(f"no values of {kind} are known here: a head may hold them, so add them")

@@ -73,8 +73,8 @@ def test_a_multicast_has_the_same_frame_for_everybody_and_a_unicast_names_the_li
     (frame,) = codec.encode(A, B, [data_run()])
     (run,) = codec.decode(frame, B)
     assert run.dest == B
-    assert reason(frame, me=C) == "for another life"
-    assert reason(frame, me=Address("B", "f" * 16)) == "for another life"
+    assert reason(frame, me=C) == "for another incarnation"
+    assert reason(frame, me=Address("B", "f" * 16)) == "for another incarnation"
 
 
 def test_frames_come_back_to_nobody() -> None:

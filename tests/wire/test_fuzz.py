@@ -65,7 +65,7 @@ def test_a_decoder_that_raises_something_else_is_found(monkeypatch: pytest.Monke
 
 def test_the_decoder_takes_damaged_frames_or_refuses_them() -> None:
     seen = fuzz.fuzz_decoder(random.Random(2), fuzz.real_frames(2), 4_000)
-    assert {"taken", "malformed packet", "malformed run", "empty run", "for another life"} <= set(seen)
+    assert {"taken", "malformed packet", "malformed run", "empty run", "for another incarnation"} <= set(seen)
 
 
 def test_stacks_survive_damaged_frames() -> None:

@@ -2,16 +2,18 @@
 
 from .channel import Channel
 from .config import Config
-from .happenings import Happening, JournalLost, Left, Message, Slow, Suspected, Undelivered, View
+from .happenings import Gap, Happening, JournalLost, Left, MergeView, Message, Slow, Suspected, Undelivered, View
 from .outbox import Payload, Until
 from .states import State
 
 __all__ = [
     "Channel",
     "Config",
+    "Gap",
     "Happening",
     "JournalLost",
     "Left",
+    "MergeView",
     "Message",
     "Payload",
     "Slow",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -13,7 +14,6 @@ from pygroups.drivers.member import Member
 from pygroups.journal.schema import MARKS
 
 from .happenings import Happening, Left, View
-from .inbox import Inbox
 from .options import Options, with_parameters_of
 from .outbox import Outbox, Payload, Top, Until
 from .session import Session
@@ -28,15 +28,18 @@ class Channel:
     Iteration over a channel gives one ordered stream of events: Message, View, Suspected, Slow, Undelivered,
     JournalLost and Left.
 
-    `profile`: "total" (one order for all members, the default) or "fifo" (the order of each sender).  `name`: the
+    `profile`: "total" (one order for all members, the default), "fifo" (the order of each sender), or "unicast": two
+    processes without a group, opened with `Channel(None, profile="unicast")`; see `send`.  `name`: the
     member's name, unique in the group.  `bind`: the address to listen on, `host:port`; an address outside loopback
     needs `insecure=True`, because no encryption or authentication protects the group yet.  `advertise`: the address
     that the other members connect to, if it differs.  `transport`: "tcp" (the default), "udp", or "udp:239.1.2.3:7000"
-    for IP multicast; all members need the same one.  `discovery`: "dir:/path", a folder in which members on this
-    machine find each other; by default /tmp/pygroups-<uid>.  `journal`: a folder for the log of this member's events;
+    for IP multicast; all members need the same one.  `discovery`: where members find each other: "dir:/path" (by
+    default a folder below /tmp), "host:port,host:port", "dns:name:port", "udp:239.1.2.3:7000", "cache:/path", or a
+    list of these.  `journal`: a folder for the log of this member's events;
     `journal_payloads` adds the messages, `journal_fsync` calls fsync for each write.  `state`: an object with `async
-    get_state()` and `async set_state(data)`.  `events="none"`: for a program that only sends; the channel keeps no
-    events, and every message counts as read.  `config`: limits and timeouts.
+    get_state()` and `async set_state(data)`, or with `async set_state_chunks(chunks)` for a large state.
+    `events="none"`: for a program that only sends; the channel keeps no events, and every message counts as read.
+    `config`: limits and timeouts.
 
     Raises UsageError for a wrong option, and NotBuilt for an option that is not built yet.  `async with` raises
     NameTaken or Refused if the group refuses this member.
@@ -53,6 +56,8 @@ class Channel:
 
     def __repr__(self) -> str:
         session = self._session
+        if session is not None and session.places is not None:
+            return f"<Channel without a group, {session.me} at {session.network.contact or 'no place yet'}>"
         if session is None or session.view is None:
             return f"<Channel {self.group!r}, not joined>"
         if session.left.done():
@@ -68,17 +73,22 @@ class Channel:
         return self._opened().me
 
     @property
-    def group(self) -> str:
-        """The group's name."""
+    def group(self) -> str | None:
+        """The group's name; None for a channel without a group."""
         return self._options.group
 
     @property
     def view(self) -> View:
         """The newest view of this member.  The program may not have read the event of this view yet."""
-        view = self._opened().view
-        if view is None:
-            raise ChannelClosed(NOT_JOINED)
-        return view
+        session = self._opened()
+        if session.view is None:
+            raise ChannelClosed(NOT_JOINED if session.places is None else "a channel without a group has no view")
+        return session.view
+
+    @property
+    def contact(self) -> str:
+        """Where this process listens, "host:port", for the `to` of a channel without a group."""
+        return self._opened().network.contact
 
     @property
     def is_coordinator(self) -> bool:
@@ -92,7 +102,7 @@ class Channel:
         Raises the error of set_state(), if there was one; StateLost if all members that had the state are gone;
         ChannelClosed if the channel leaves first.  The program need not read events for this.
         """
-        await self._opened().ready()
+        await self._here().ready()
 
     def _opened(self) -> Session:
         if self._session is None:
@@ -101,15 +111,30 @@ class Channel:
             raise ChannelClosed(self._session.elsewhere)
         return self._session
 
+    def _here(self) -> Session:
+        """The session, for calls that change it.  They must come from the event loop that opened the channel."""
+        session = self._opened()
+        check_loop(session.loop)
+        return session
+
     # -- sending
 
     async def send(
-        self, payload: Payload, *, to: Address | None = None, until: Until | None = None, timeout: float | None = None
+        self,
+        payload: Payload,
+        *,
+        to: Address | str | None = None,
+        until: Until | None = None,
+        timeout: float | None = None,
     ) -> int:
         """Send a message to all members, or `to` one member.  Returns the number of the message.
 
+        Without a group `to` is the place of a process, "host:port", or the sender of a message.  `send` then waits
+        until the process there has answered; NotSent says that none did.
+
         `send` waits while the window is full.  With `until="delivered"` it also waits until the message is in this
         member's event queue, with `until="stable"` until the message is in the event queue of every member of the view.
+        With `to`, `until="delivered"` waits until the receiver has acknowledged the message; "stable" is refused.
         `timeout` limits the whole wait, in seconds.  After NotSent (Timeout, WouldDeadlock) the message was certainly
         not sent.  After Unknown it may still be delivered.
         """
@@ -117,16 +142,24 @@ class Channel:
             out = self._out
             left = out.credit - len(payload) - ENTRY_BYTES
             if left >= 0:
+                if not self._member.due:
+                    self._here()
+                    self._member.schedule()
                 number = self._top.accept(payload)
                 out.credit = left
-                if not self._member.due:
-                    self._member.schedule()
                 return number
-        return await self._opened().sending.send(payload, to, until, timeout)
+        session = self._here()
+        if isinstance(to, str):
+            return await session.places_for(to).send(session.sending, payload, to, until, timeout)
+        return await session.sending.send(payload, to, until, timeout)
 
-    def send_nowait(self, payload: Payload, *, to: Address | None = None) -> int:
-        """Send a message without waiting.  Returns its number, or raises WouldBlock if the window is full."""
-        return self._opened().sending.send_nowait(payload, to)
+    def send_nowait(self, payload: Payload, *, to: Address | str | None = None) -> int:
+        """Send a message without waiting.  Returns its number, or raises WouldBlock if the window is full, or if the
+        process at "host:port" has not answered yet."""
+        session = self._here()
+        if isinstance(to, str):
+            return session.places_for(to).send_nowait(session.sending, payload, to)
+        return session.sending.send_nowait(payload, to)
 
     async def send_many(
         self, payloads: Iterable[Payload], *, until: Until | None = None, timeout: float | None = None
@@ -135,14 +168,17 @@ class Channel:
 
         NotSent.accepted is the number of messages that were sent before the error.
         """
-        return await self._opened().sending.send_many(payloads, until, timeout)
+        return await self._here().sending.send_many(payloads, until, timeout)
 
-    async def wait(self, number: int, *, until: Until = "stable", timeout: float | None = None) -> None:
-        """Wait until this member's message `number` to all members is delivered or stable, as `send(until=...)` does.
+    async def wait(self, number: int, *, until: Until | None = None, timeout: float | None = None) -> None:
+        """Wait until this member's message `number` is delivered or stable, as `send(until=...)` does.
 
-        Raises Unknown if the timeout expires, or if the channel leaves its group first.
+        `number` is the return value of a send.  Without `until` a message to all members is awaited until it is stable,
+        and a message to one member until its receiver has acknowledged it.  Raises Unknown if the timeout expires, if
+        the channel leaves its group first, or if the receiver leaves before it has acknowledged the message.  After the
+        receiver has left, `wait` raises Unknown for each message to it.
         """
-        await self._opened().sending.wait(number, until, timeout)
+        await self._here().sending.wait(number, until, timeout)
 
     # -- reading
 
@@ -152,13 +188,13 @@ class Channel:
     async def __anext__(self) -> Happening:
         for event in self._current:
             return event
-        self._current = await self._opened().reading.next(whole=False)
+        self._current = await self._here().reading.next(whole=False)
         return next(self._current)
 
     def batches(self) -> AsyncIterator[list[Happening]]:
         """The same events in lists.  A list has all messages that have arrived in one view, or one event of another
         kind."""
-        return Batches(self._rest, self._opened().reading)
+        return Batches(self._rest, self._here)
 
     def _rest(self) -> list[Happening]:
         rest, self._current = list(self._current), iter(())
@@ -189,7 +225,7 @@ class Channel:
 
         From now on the channel accepts no messages, and all messages count as read here.
         """
-        return await self._opened().leave()
+        return await self._here().leave()
 
     # -- statistics and marks
 
@@ -223,12 +259,25 @@ class Batches:
     """A channel's events in lists.  The iterator stays usable after the cancellation of a task that waits for a
     list."""
 
-    def __init__(self, rest: Callable[[], list[Happening]], reading: Inbox) -> None:
+    def __init__(self, rest: Callable[[], list[Happening]], session: Callable[[], Session]) -> None:
         self._rest = rest
-        self._reading = reading
+        self._session = session
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> list[Happening]:
-        return self._rest() or list(await self._reading.next(whole=True))
+        return self._rest() or list(await self._session().reading.next(whole=True))
+
+
+def check_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Raise UsageError in another event loop than `loop`, or in a thread without one."""
+    try:
+        here = asyncio.get_running_loop()
+    except RuntimeError:  # a thread without an event loop
+        here = None
+    if here is not loop:
+        raise UsageError(
+            "the channel belongs to the event loop that opened it: in another thread or loop, use "
+            "asyncio.run_coroutine_threadsafe(channel.send(payload), loop)"
+        )

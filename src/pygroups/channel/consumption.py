@@ -7,14 +7,16 @@ from collections.abc import Callable, Container
 
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed, Marks
+from pygroups.core.limits import MARKS_MAX
 from pygroups.core.top import Delivered
 
 
 class Consumption:
     """Marks of the consumed messages per origin: of multicasts, and of messages to this member alone."""
 
-    def __init__(self, me: Address, schedule: Callable[[], None]) -> None:
+    def __init__(self, me: Address, schedule: Callable[[], None], run_min: int) -> None:
         self.me = me
+        self.run_min = run_min  # a smaller run counts as so many bytes, as in the window of its sender
         self.schedule = schedule
         self.own_read = 0  # bytes of own multicasts that were consumed here
         self._own_unread: deque[tuple[int, int]] = deque()  # the number after the last message of a run, its bytes
@@ -26,7 +28,12 @@ class Consumption:
     def arrived(self, item: Delivered) -> None:
         """Note a delivered run, which is unread."""
         if item.position >= 0 and item.run.origin == self.me:
-            self._own_unread.append((item.run.next, len(item.run.body)))
+            self._own_unread.append((item.run.next, max(len(item.run.body), self.run_min)))
+
+    def skipped(self, size: int) -> None:
+        """Own multicasts of `size` bytes never come here: they fill the window no more."""
+        self.own_read += size
+        self.schedule()
 
     def consume(self, item: Delivered) -> None:
         """Note that the application has consumed this run, and all earlier runs of the same origin."""
@@ -41,6 +48,8 @@ class Consumption:
         if mark <= had.get(origin, 0):
             return
         had[origin] = pending[origin] = mark
+        if len(had) > MARKS_MAX:  # without a group no view forgets them
+            del had[next(iter(had))]
         if origin == self.me and item.position >= 0:
             unread = self._own_unread
             while unread and unread[0][0] <= mark:

@@ -51,6 +51,31 @@ class View(Happening, frozen=True):
         return f"<View {self.id}, members: {' '.join([member.name for member in self.members])}{changes}>"
 
 
+class MergeView(View, frozen=True):
+    """Views that a fault separated have become one view.
+
+    `subgroups` are the members by the view from which they came, each in the order of the addresses.  The sides of the
+    fault may have delivered different messages.  The events Gap that follow name the messages that this member
+    misses.  With `reset` this member's state was replaced by that of another side; this version never does that.
+    """
+
+    subgroups: tuple[tuple[Address, ...], ...]
+    reset: bool = False
+
+
+class Gap(Happening, frozen=True):
+    """The `count` messages of `sender` from number `first` on were delivered by other members and never come here.
+
+    The event follows a MergeView.  `subgroup` are the members on the side that has the messages.  `sender` can be this
+    member: then the other side delivered messages of this member that its own side did not.
+    """
+
+    sender: Address
+    first: int
+    count: int
+    subgroup: tuple[Address, ...]
+
+
 class Suspected(Happening, frozen=True):
     """`member` seems to have crashed.  If `member` does not answer, a view without it follows."""
 
@@ -75,7 +100,11 @@ class Undelivered(Happening, frozen=True):
 
 
 class JournalLost(Happening, frozen=True):
-    """The journal cannot be written.  The member goes on without a journal; `stats()` counts the missing records."""
+    """The journal cannot be written.  The event comes once for each outage; `stats()` counts the missing records.
+
+    The member goes on without a journal, and tries to write again once a second.  With
+    `Config(on_journal_lost="leave")` it leaves its group.
+    """
 
     reason: str
 
@@ -83,8 +112,8 @@ class JournalLost(Happening, frozen=True):
 class Left(Happening, frozen=True):
     """The last event: this process is not a member any more.
 
-    `reason` is "left", "excluded" or "crashed".  `unknown` are the numbers of this member's messages that were accepted
-    and not delivered here.  Other members may have delivered them.
+    `reason` is "left", "excluded", "journal lost" or "crashed".  `unknown` are the numbers of this member's messages
+    that were accepted and not delivered here.  Other members may have delivered them.
     """
 
     reason: str
@@ -105,7 +134,13 @@ def translated(event: object) -> Happening | None:
     """The application's event for a core event; None for a core event that the application does not get."""
     if isinstance(event, core.NewView):
         members = event.view.members
-        return View(event.view.id, members, members[0], event.primary, event.joined, event.left, event.transitional)
+        changes = (event.primary, event.joined, event.left, event.transitional)
+        if not event.subgroups:
+            return View(event.view.id, members, members[0], *changes)
+        subgroups = tuple([tuple(sorted(side.members)) for side in event.subgroups])
+        return MergeView(event.view.id, members, members[0], *changes, subgroups)
+    if isinstance(event, core.Gap):
+        return Gap(event.origin, event.first, event.count, event.subgroup)
     if isinstance(event, core.Suspect):
         return Suspected(event.member)
     if isinstance(event, core.Undelivered):

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, StateLost, UsageError
-from pygroups.core.limits import MILLISECOND
+from pygroups.core.limits import MILLISECOND, RUN_COST, Config
 from pygroups.core.run import payloads_of
 from pygroups.core.top import Delivered
 
@@ -25,6 +25,7 @@ from .deadlock import READS, Answers, unread_behind
 from .happenings import Happening, JournalLost, Left, Message, Undelivered, View, first_view
 from .loading import Loading
 from .pace import Pace
+from .spill import Overflow, in_memory
 from .states import States, Wanted
 
 SLICE_MESSAGES: Final = 512  # iteration checks the clock at least once in so many messages
@@ -57,15 +58,15 @@ class Inbox:
         self,
         me: Address,
         states: States,
-        queue_max: int,
+        config: Config,
         schedule: Callable[[], None],
         drop: Callable[[str], None],
         now: Callable[[], int],
     ) -> None:
         self.me = me
         self.states = states
-        self.queue_max = queue_max
-        self.consumption = Consumption(me, schedule)
+        self.queue_max = config.queue_max
+        self.consumption = Consumption(me, schedule, config.run_bytes_min)
         self.drop = drop
         self.queue: deque[Item] = deque()
         self.queue_bytes = 0  # of runs
@@ -77,6 +78,7 @@ class Inbox:
         self.events = Pace(now, SLICE_MESSAGES)
         self.batches = Pace(now, BATCH_MESSAGES, BATCH_TARGET)
         self.loop_ran = True  # since the application got its last batch
+        self.overflow = Overflow(config)  # messages behind a state that is not set yet
         self.opened: Opened | None = None  # the run whose messages the application is reading
         self.giving: Iterator[bytes] = iter(())  # the unread payloads of the last slice
         self.read: list[Delivered] = []  # runs with the application, which has not asked for the next event yet
@@ -90,12 +92,14 @@ class Inbox:
 
     def put(self, item: Item) -> None:
         """Queue `item` for the application."""
-        self.queue.append(item)
         if isinstance(item, Delivered):
-            self.queue_bytes += len(item.run.body)
+            if self.states.is_coming:
+                item = self.overflow.kept(item, self.queue_bytes)
+            self.queue_bytes += in_memory(item)
             self.consumption.arrived(item)
-            if self.generous:
+            if self.generous or self.states.is_coming:
                 self._consume_unread(item)
+        self.queue.append(item)
         if self.arrival is not None and not self.arrival.done():
             self.arrival.set_result(None)
 
@@ -132,6 +136,7 @@ class Inbox:
     def _replace(self, *items: Item) -> None:
         """Replace the queue by `items`, followed by the queued items that no state contains."""
         kept = [item for item in self.queue if _outlives_a_state(item)]
+        self.overflow.stop()
         self.queue.clear()
         self.queue_bytes = 0
         for item in (*items, *kept):
@@ -247,7 +252,7 @@ class Inbox:
     def _open_run(self) -> Opened | None:
         item = self.queue.popleft()
         assert isinstance(item, Delivered)
-        self.queue_bytes -= len(item.run.body)
+        self.queue_bytes -= in_memory(item)
         payloads = payloads_of(item.run)
         if payloads is not None:
             return Opened(item, payloads, 0)
@@ -284,9 +289,15 @@ class Inbox:
                 return lost
         if not loading.superseded:
             self.in_state.clear()
+            self.overflow.stop()
         return None
 
     # -- consumption
+
+    @property
+    def _is_over_full(self) -> bool:
+        """Whether the queue takes more than `queue_max`, the cost of each item included."""
+        return self.queue_bytes + RUN_COST * len(self.queue) > self.queue_max
 
     def _applied(self) -> None:
         """The application asks for the next event, so it has applied all earlier ones."""
@@ -295,7 +306,7 @@ class Inbox:
         self.read.clear()
 
     def _consume_unread(self, item: Delivered) -> None:
-        if self.queue_bytes <= self.queue_max:
+        if not self._is_over_full:
             self.consumption.consume(item)
         elif self.guarded:
             for waiting in self.guarded:
@@ -315,7 +326,7 @@ class Inbox:
         """From now on unread messages count as consumed."""
         self.generous += 1
         for item in self.queue:
-            if isinstance(item, Delivered) and self.queue_bytes <= self.queue_max:
+            if isinstance(item, Delivered) and not self._is_over_full:
                 self.consumption.consume(item)
 
     @contextmanager
@@ -328,7 +339,7 @@ class Inbox:
             else:
                 yield
             return
-        if self.queue_bytes > self.queue_max:
+        if self._is_over_full:
             raise unread_behind(self.queue_max)
         self.guarded.append(waiting)
         try:

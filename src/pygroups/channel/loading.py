@@ -9,6 +9,8 @@ from pygroups.core.errors import ChannelClosed, StateLost
 from pygroups.core.events import Marks
 from pygroups.core.view import ViewId
 
+from .spill import Received
+
 
 class Loading:
     """A joiner's state at the start of `view`, which contains the messages below the marks of `digest`.
@@ -16,12 +18,12 @@ class Loading:
     `again`: this member has waited for a state before, from a provider that did not give it.
     """
 
-    def __init__(self, view: ViewId, digest: Marks, *, again: bool) -> None:
+    def __init__(self, view: ViewId, digest: Marks, received: Received, *, again: bool) -> None:
         self.view = view
         self.digest = digest
         self.again = again
         self.provider: Address | None = None
-        self.parts: list[bytes] = []
+        self.received = received
         self.none = False  # no member has a state: start without one
         self.superseded = False  # the state of a later view replaces this one, or the member has ended
         self.ready = asyncio.Event()
@@ -33,11 +35,19 @@ class Loading:
         """Whether the group had a state, and every member that had it is gone."""
         return self.none and self.again
 
+    def fail(self, error: OSError) -> None:
+        """The parts cannot be stored, so no state can be set."""
+        self.error = self.error or OSError(error.errno, f"the group's state cannot be stored: {error.strerror}")
+        self.received.close()
+        self.ready.set()
+
     def supersede(self) -> None:
         """Give up this state: it will not be set."""
         self.superseded = True
         self.ready.set()
-        if self.setting is not None:
+        if self.setting is None:
+            self.received.close()
+        else:
             self.setting.cancel()
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Final
+
+from pygroups.core.address import Address
 
 LOGGER: Final = logging.getLogger("pygroups.channel")
 
@@ -21,3 +24,25 @@ class Log:
     def warning(self, text: str, *values: object) -> None:
         """Log an event that may need attention."""
         LOGGER.warning("%s" + text, self._who, *values)
+
+
+def join_waits(found: Sequence[Address], told: str | None) -> str:
+    """The log line of a join that takes long.  `told`: the address that this process chose for itself and tells the
+    others."""
+    if not found:
+        return "the join waits: no member was found, and another process may be founding the group"
+    text = f"the join waits for an answer of {', '.join([str(member) for member in found])}"
+    return text if told is None else f"{text}, which was told to connect to {told} (advertise= names another address)"
+
+
+def send_waits(holder: Address, me: Address, seconds: float, window: int) -> str:
+    """The log line of a send that waits for `holder` to read."""
+    if holder == me:
+        return (
+            f"send waits, because this program has read no event for {seconds:.0f} s, and the window ({window} bytes) "
+            "is full of its own messages: read the events, or open the channel with events='none'"
+        )
+    return (
+        f"send waits, because {holder} has read none of this member's messages for {seconds:.0f} s, and the window "
+        f"({window} bytes) is full of them"
+    )

@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
@@ -16,14 +16,16 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.fingerprint import fingerprint
 from pygroups.core.limits import Config as Limits
 from pygroups.drivers.contacts import advertised, checked_bind
-from pygroups.drivers.places import Place, parse_discovery
+from pygroups.drivers.hello import NO_GROUP
+from pygroups.drivers.places import Ways, parse_discovery
 from pygroups.drivers.transports import Transport, parse_transport
 from pygroups.layers.profiles import Profile, profile_named
 
 from .config import Config
-from .states import State
+from .states import LargeState, State
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
@@ -38,14 +40,14 @@ class Options:
     Raises UsageError for a wrong value, and NotBuilt for a value that is not built yet.
     """
 
-    group: str
+    group: str | None
     _: KW_ONLY
     profile: str = "total"
     name: str | None = None  # None: the platform makes a name that no other member has
     bind: str = "127.0.0.1:0"
     advertise: str | None = None
     transport: str | None = None
-    discovery: str | None = None
+    discovery: str | Sequence[str] | None = None
     expect: int | None = None
     rejoin: bool = False
     on_merge: object = "keep"
@@ -54,28 +56,46 @@ class Options:
     journal: str | os.PathLike[str] | None = None
     journal_payloads: bool = False
     journal_fsync: bool = False
-    state: State | None = None
+    state: State | LargeState | None = None
     events: str = "all"
     config: Config | Limits | None = None
 
     def __post_init__(self) -> None:
         _refuse_unbuilt(self.expect, self.rejoin, self.on_merge, self.secret)
-        _check_types(self.profile, self.bind, name=self.name, advertise=self.advertise, discovery=self.discovery)
+        _check_types(self.profile, self.bind, name=self.name, advertise=self.advertise)
+        _check_discovery(self.discovery)
         _check_flags(insecure=self.insecure, journal_payloads=self.journal_payloads, journal_fsync=self.journal_fsync)
         _check_group(self.group, self.chosen_profile)
         _ = self.carrier
-        advertised(checked_bind(self.bind, self.advertise, insecure=self.insecure), self.advertise)
+        bind = checked_bind(self.bind, insecure=self.insecure)
+        if self.advertise is not None:
+            advertised(bind, self.advertise)
+        if not self.chosen_profile.grouped:
+            _check_alone(self.chosen_profile, self.carrier, self.discovery, self.state, self.journal_payloads)
         _check_journal(self.journal, self.journal_payloads or self.journal_fsync)
         _check_state(self.state)
         _check_events(self.events, self.state)
         if self.name is not None:
             checked_name(self.name, "member")
-        _ = self.place, self.limits  # each raises for a wrong value
+        _ = self.ways, self.limits  # each raises for a wrong value
 
     @cached_property
     def chosen_profile(self) -> Profile:
         """The profile with this name."""
         return profile_named(self.profile)
+
+    @property
+    def room(self) -> str:
+        """The group's name, as journals have it; "-" for no group."""
+        return NO_GROUP.strip() if self.group is None else self.group
+
+    @cached_property
+    def greeting(self) -> str:
+        """The text for the group in a hello: its name, or the properties that two processes without a group share."""
+        if self.group is not None:
+            return self.group
+        profile = self.chosen_profile
+        return NO_GROUP + fingerprint(profile.name, profile.stack_name(), self.limits.fingerprint())
 
     @cached_property
     def carrier(self) -> Transport:
@@ -83,14 +103,19 @@ class Options:
         return parse_transport(self.transport)
 
     @cached_property
-    def place(self) -> Place:
-        """The folder where members find each other."""
-        return parse_discovery(self.discovery)
+    def ways(self) -> Ways:
+        """The ways in which members find each other."""
+        return parse_discovery(self.discovery, insecure=self.insecure)
 
     @cached_property
     def limits(self) -> Limits:
         """The limits and timeouts of this member, over this transport."""
         return self.carrier.limits(_limits(self.config))
+
+    @property
+    def leaves_without_journal(self) -> bool:
+        """Whether the member leaves its group when its journal cannot be written."""
+        return isinstance(self.config, Config) and self.config.on_journal_lost == "leave"
 
     @cached_property
     def folder(self) -> Path | None:
@@ -127,7 +152,23 @@ def _refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: 
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
 
 
+def _check_alone(
+    profile: Profile, carrier: Transport, discovery: object, state: object, journal_payloads: bool
+) -> None:
+    """Raise UsageError for options that only a group has."""
+    if carrier.to_all is not None:
+        raise UsageError(f"profile {profile.name!r} sends to one process at a time: use transport 'tcp' or 'udp'")
+    given = {"discovery": discovery is not None, "state": state is not None, "journal_payloads": journal_payloads}
+    for name, is_given in given.items():
+        if is_given:
+            raise UsageError(f"profile {profile.name!r} has no group, so {name}= means nothing there: leave it out")
+
+
 def _check_group(group: str | None, profile: Profile) -> None:
+    if not profile.grouped:
+        if group is not None:
+            raise UsageError(f"profile {profile.name!r} has no group: write Channel(None, profile={profile.name!r})")
+        return
     if group is None:
         raise UsageError(f"profile {profile.name!r} needs a group: give it a name, for instance Channel('orders')")
     checked_name(group, "group")
@@ -156,6 +197,13 @@ def _check_types(profile: object, bind: object, **optional: object) -> None:
             raise UsageError(f"{name}={value!r} must be text, or left out")
 
 
+def _check_discovery(given: object) -> None:
+    if given is None or isinstance(given, str):
+        return
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+        raise UsageError(f"discovery={given!r} must be text, or a list of texts, or left out")
+
+
 def _check_flags(**flags: object) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool):
@@ -165,10 +213,13 @@ def _check_flags(**flags: object) -> None:
 def _check_state(state: object) -> None:
     if state is None:
         return
-    for name in ("get_state", "set_state"):
+    sets = "set_state_chunks" if hasattr(state, "set_state_chunks") else "set_state"
+    for name in ("get_state", sets):
         method = getattr(state, name, None)
         if not callable(method):
-            raise UsageError("state= needs an object with async methods get_state() and set_state(data)")
+            raise UsageError(
+                "state= needs an object with async methods get_state() and set_state(data), or set_state_chunks(chunks)"
+            )
         if not (inspect.iscoroutinefunction(method) or (name == "get_state" and inspect.isasyncgenfunction(method))):
             raise UsageError(f"the {name} of state= must be a coroutine function: write it as `async def {name}`")
 

@@ -5,29 +5,27 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Final, Literal, Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.errors import ChannelClosed, NotBuilt, NotSent, Timeout, Unknown, UnknownYet, UsageError, WouldBlock
+from pygroups.core.errors import ChannelClosed, NotSent, Timeout, Unknown, UnknownYet, UsageError, WouldBlock
 from pygroups.core.events import Event, StableWanted
 from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.top import Reached
 
 from .line import Line
+from .missing import Missing
+from .receipts import NumberToOne, Receipts
 
 Payload = bytes | bytearray | memoryview
 Until = Literal["delivered", "stable"]
 Guard = Callable[["asyncio.Future[None]"], AbstractContextManager[None]]
 
 SHUT: Final = -1  # the credit of a channel that accepts no message without a wait
-
-
-class NumberToOne(int):
-    """The number of a message to one member.  Each receiver has a count of its own."""
 
 
 class Top(Protocol):
@@ -56,12 +54,13 @@ class Outbox:
         top: Top,
         schedule: Callable[[], None],
         guard: Guard,
-        members: Callable[[], Collection[Address]],
+        members: Callable[[], Container[Address]],
         own_read: Callable[[], int],
         ask: Callable[[Event], None],
     ) -> None:
         self.top = top
         self.members = members
+        self.grouped = top.env.grouped  # False: every message names its receiver
         self.own_read = own_read
         self.ask = ask
         self.schedule = schedule
@@ -77,6 +76,8 @@ class Outbox:
         self.lines: dict[Address, Line] = {}  # of messages to one member
         self.until: dict[Until, deque[tuple[int, asyncio.Future[None]]]] = {"delivered": deque(), "stable": deque()}
         self.reached = Reached(1, 1)
+        self.missing = Missing()
+        self.receipts = Receipts(self._without_receipt)  # of messages to one member
 
     # -- from the application
 
@@ -89,7 +90,7 @@ class Outbox:
             async with asyncio.timeout(timeout):
                 number = await self._accept(data, to)
                 if until is not None:
-                    await self._arrival(number, until)
+                    await self._arrived(number, until)
         except TimeoutError:
             if number:
                 raise _late(number, until, timeout) from None
@@ -132,18 +133,18 @@ class Outbox:
             raise Timeout(f"{sent}: the window had no room for them within {timeout} s", len(numbers)) from None
         return numbers
 
-    async def wait(self, number: int, until: Until, timeout: float | None) -> None:
-        """Wait until own multicast `number` is delivered or stable."""
-        _check_how(None, until, timeout)
-        if isinstance(number, NumberToOne):
-            raise NotBuilt("wait() for a message to one member is not built yet: let the receiver send an answer")
-        if not 0 < number < self.top.unknown().stop:
+    async def wait(self, number: int, until: Until | None, timeout: float | None) -> None:
+        """Wait until own multicast `number` is delivered or stable, or until one receiver has acknowledged it."""
+        to = number.to if isinstance(number, NumberToOne) else None
+        until = until or ("stable" if to is None else "delivered")
+        _check_how(to, until, timeout)
+        if to is None and not 0 < number < self.top.unknown().stop:
             last = self.top.unknown().stop - 1
             which = f"their numbers so far are 1 to {last}" if last else "there is none so far"
             raise UsageError(f"message {number} is not one of this member's messages to all members: {which}")
         try:
             async with asyncio.timeout(timeout):
-                await self._arrival(number, until)
+                await self._arrived(number, until)
         except TimeoutError:
             raise _late(number, until, timeout) from None
 
@@ -157,6 +158,18 @@ class Outbox:
         if len(payload) > self.limit:
             raise UsageError(f"the payload has {len(payload):,} bytes; the limit is {self.limit:,}: send it in parts")
         return payload
+
+    def checked_for_place(self, payload: Payload, until: Until | None, timeout: float | None) -> bytes:
+        """`payload` as checked() returns it, before the search for its receiver.  Raises the errors of send()."""
+        data = self.checked(payload)
+        if self.closed is not None:
+            raise ChannelClosed(self.closed) from self.cause
+        if self.grouped:
+            raise UsageError("to='host:port' needs profile 'unicast': use one of channel.view.members")
+        if until == "stable":
+            raise UsageError("until='stable' needs a group: use until='delivered', which waits for the receiver")
+        _check_how(None, until, timeout)
+        return data
 
     # -- accepting
 
@@ -177,22 +190,32 @@ class Outbox:
     def _accepted(self, data: bytes, to: Address | None) -> int:
         self.schedule()
         number = self.top.accept(data, to)
-        return number if to is None else NumberToOne(number)
+        return number if to is None else NumberToOne(number, to)
 
     def _check_open(self, to: Address | None) -> None:
         if self.closed is not None:
             raise ChannelClosed(self.closed) from self.cause
-        if to is not None and not isinstance(to, Address):
+        if to is None:
+            if not self.grouped:
+                raise UsageError("the channel has no group: name the receiver, to='host:port' or to=message.sender")
+        elif not isinstance(to, Address):
+            if not self.grouped:
+                raise UsageError(f"to={to!r} is no process: write 'host:port', or use a message's sender")
             raise UsageError(f"to={to!r} is not an address: use one of channel.view.members, or a message's sender")
-        if to is not None and to not in self.members():
-            raise _not_in_view(to)
+        elif to not in self.members():
+            raise self._not_in_view(to)
 
     def _check_still_open(self, to: Address | None) -> None:
         """Check again after a wait: the channel may have closed, or the receiver may have left."""
         if self.closed is not None:
             raise self._too_late()
         if to is not None and to not in self.members():
-            raise _not_in_view(to)
+            raise self._not_in_view(to)
+
+    def _not_in_view(self, to: Address) -> NotSent:
+        if self.grouped:
+            return NotSent(f"the message was not sent: {to} is not in the view")
+        return NotSent(f"the message was not sent: nobody knows where {to} listens; write to='host:port'")
 
     def _too_late(self) -> Exception:
         return _because(NotSent(f"the message was not sent: {self.closed}"), self.cause)
@@ -223,7 +246,7 @@ class Outbox:
         room = self.room() - self.line.reserved
         if self.line.waiting:
             room = self.line.wake(room)
-        self.credit = SHUT if self.line.waiting else room
+        self.credit = SHUT if self.line.waiting or not self.grouped else room
         if self.lines:
             self._serve_lines()
 
@@ -234,7 +257,7 @@ class Outbox:
             if to in members:
                 line.wake(self.top.room(to) - line.reserved)
             else:
-                line.fail(partial(_not_in_view, to))
+                line.fail(partial(self._not_in_view, to))
             if line.is_idle:
                 del self.lines[to]
 
@@ -260,7 +283,19 @@ class Outbox:
 
     # -- arriving
 
+    async def _arrived(self, number: int, until: Until) -> None:
+        if isinstance(number, NumberToOne):
+            if self.ended is not None:
+                raise self._without_receipt(self.ended, number) from self.cause
+            await self.receipts.wait(number, self.members())
+        else:
+            await self._arrival(number, until)
+
+    def _without_receipt(self, why: str, number: int) -> Exception:
+        return _because(_unknown(why, number, "delivered"), self.cause)
+
     async def _arrival(self, number: int, until: Until) -> None:
+        self.missing.check(number)
         if number < getattr(self.reached, until):
             return
         if self.ended is not None:
@@ -286,6 +321,10 @@ class Outbox:
                 _, arrived = line.popleft()
                 if not arrived.done():
                     arrived.set_result(None)
+
+    def on_gap(self, gap: range) -> None:
+        """These own messages were delivered by members of another side, and never come here."""
+        self.missing.add(gap, self.until.values())
 
     # -- the beginning and the end
 
@@ -317,6 +356,7 @@ class Outbox:
                 number, arrived = line.popleft()
                 if not arrived.done():
                     arrived.set_exception(_because(_unknown(why, number, until), self.cause))
+        self.receipts.end(why)
 
 
 def _unknown(why: str, number: int, until: Until) -> Unknown:
@@ -332,10 +372,6 @@ def _of(to: Address | None) -> str:
     return "" if to is None else f"of messages to {to} "
 
 
-def _not_in_view(to: Address) -> NotSent:
-    return NotSent(f"the message was not sent: {to} is not in the view")
-
-
 def _because(error: Exception, cause: BaseException | None) -> Exception:
     """`error` with `cause` as its cause, as `raise error from cause` would set it."""
     error.__cause__ = cause
@@ -345,7 +381,7 @@ def _because(error: Exception, cause: BaseException | None) -> Exception:
 def _check_how(to: Address | None, until: Until | None, timeout: float | None) -> None:
     if until not in (None, "delivered", "stable"):
         raise UsageError(f"until={until!r} is not known: use 'delivered' or 'stable'")
-    if until is not None and to is not None:
-        raise NotBuilt("until= together with to= is not built yet: let the receiver send an answer")
+    if until == "stable" and to is not None:
+        raise UsageError("until='stable' means every member, and to= names one: use until='delivered' with to=")
     if timeout is not None and not (isinstance(timeout, int | float) and timeout >= 0):
         raise UsageError(f"timeout={timeout!r} must be a number of seconds, or None to wait without limit")

@@ -17,8 +17,11 @@ from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.layer import Random
+from pygroups.drivers.contacts import Contact
 from pygroups.drivers.directory import Directory
+from pygroups.drivers.finding import Finding
 from pygroups.drivers.member import CLOCK, Clock, DriverDiscovery, DriverNetwork, Journal, Loop
+from pygroups.drivers.nowhere import Nowhere
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.drivers.udp import UdpNetwork
 from pygroups.journal.writer import JournalError, JournalWriter
@@ -32,13 +35,21 @@ PLATFORM: Final = "pygroups_platform"  # the attribute of an event loop that has
 class Connections(DriverNetwork, Protocol):
     """A member's network, with the functions that open and drain it; see drivers/tcp.py."""
 
+    bind: Contact
     contact: str
+    lossless: bool  # it reports every loss of frames
     receive: Callable[[memoryview], None]
     happened: Callable[[Event], None]
     count: Callable[..., None]
     crashed: Callable[[BaseException], None]
 
     async def open(self) -> None: ...
+    async def meet(self, place: str) -> Address:
+        """The process without a group that listens at `place`.  Raises NotSent if none answers."""
+
+    def knows(self, peer: Address) -> bool:
+        """Whether some contact of `peer` is known."""
+
     async def drain(self, seconds: float) -> None: ...
     def waiting_bytes(self) -> int: ...
 
@@ -48,6 +59,10 @@ class Meeting(DriverDiscovery, Protocol):
 
     happened: Callable[[Event], None]
     count: Callable[[str], None]
+
+    @property
+    def asks(self) -> bool:
+        """Whether the process asks others over the network."""
 
     def open(self, contact: str) -> None: ...
 
@@ -65,7 +80,7 @@ class Platform(Protocol[SessionType]):
         """The loop for the member's turns and timers."""
 
     def network(self, me: Address, options: Options) -> Connections: ...
-    def meeting(self, me: Address, options: Options) -> Meeting: ...
+    def meeting(self, me: Address, options: Options, network: Connections) -> Meeting: ...
     def journal(self, me: Address, options: Options) -> Journal | None:
         """The journal of the member, or None without the option.  Raises UsageError if it cannot be opened."""
 
@@ -90,15 +105,22 @@ class LocalPlatform:
     def network(self, me: Address, options: Options) -> Connections:
         bind, advertise, insecure = options.bind, options.advertise, options.insecure
         if options.carrier.kind == "tcp":
-            return TcpNetwork(me, options.group, options.limits, bind=bind, advertise=advertise, insecure=insecure)
+            return TcpNetwork(me, options.greeting, options.limits, bind=bind, advertise=advertise, insecure=insecure)
         to_all = options.carrier.to_all
         return UdpNetwork(
-            me, options.group, options.limits, bind=bind, advertise=advertise, insecure=insecure, to_all=to_all
+            me, options.greeting, options.limits, bind=bind, advertise=advertise, insecure=insecure, to_all=to_all
         )
 
-    def meeting(self, me: Address, options: Options) -> Meeting:
-        loop, transport = asyncio.get_running_loop(), options.carrier.kind
-        return Directory(options.place, options.group, me, options.limits, loop, transport)
+    def meeting(self, me: Address, options: Options, network: Connections) -> Meeting:
+        if options.group is None:
+            return Nowhere()
+        loop, transport, ways = asyncio.get_running_loop(), options.carrier.kind, options.ways
+        if ways.place is not None and not ways.asks:
+            return Directory(ways.place, options.room, me, options.limits, loop, transport)
+        assert isinstance(network, TcpNetwork | UdpNetwork)
+        return Finding(
+            ways, options.room, me, options.limits, loop, network, transport=transport, insecure=options.insecure
+        )
 
     def journal(self, me: Address, options: Options) -> Journal | None:
         return journal_on_disk(me, options, socket.gethostname(), boot_id())
@@ -123,13 +145,15 @@ def journal_on_disk(me: Address, options: Options, host: str, boot: str) -> Jour
     try:
         return JournalWriter(
             options.folder,
-            options.group,
+            options.room,
             me.name,
             me.incarnation,
             options.profile,
             host=host,
             boot_id=boot,
             version=__version__,
+            segment_bytes=options.limits.journal_segment,
+            keep=options.limits.journal_keep,
             fsync=options.journal_fsync,
         )
     except JournalError as error:

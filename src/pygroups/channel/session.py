@@ -3,45 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 from pygroups.core import events as core
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Found
-from pygroups.core.errors import ChannelClosed, Excluded, NameTaken, Refused
+from pygroups.core.driver_events import Ended, Found, Replied
+from pygroups.core.errors import ChannelClosed, Excluded, JournalFailed, UsageError
 from pygroups.core.layer import Env
-from pygroups.core.limits import SECOND
+from pygroups.core.limits import SECOND, UNREAD_EVENTS_MAX
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
+from pygroups.core.state_events import StateArrived, StateTaken, StateWanted
 from pygroups.core.top import Delivered, Reached, Top
 from pygroups.drivers.forks import watched
 from pygroups.drivers.member import Member
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 
+from .endings import excluded, refusal
 from .happenings import JournalLost, Left, Slow, View, translated
 from .inbox import Inbox, NoInbox, Raised
-from .log import Log
+from .log import Log, join_waits, send_waits
 from .options import Options
 from .outbox import Outbox
+from .places import Places, Reachable
 from .platform import platform_of_the_loop
 from .states import States
+from .tracing import trace_of
 from .watchdog import Watchdog
 
+FOUND_MAX: Final = 16  # members named in the log line of a join that waits
 DRAIN_SECONDS: Final = 0.5  # for the last frames to reach the kernel
-EXCLUDED: Final = (
-    "the other members removed this member from the group, because they received nothing from it for "
-    "heartbeat_timeout: its event loop was blocked, its process was stopped, or the network was cut; "
-    "open a new channel to join again"
-)
 
 
 class Session:
     """One membership in a group.  The session receives the events that a turn has for the application."""
 
     def __init__(self, options: Options) -> None:
-        loop = asyncio.get_running_loop()
+        self.loop = loop = asyncio.get_running_loop()
         self.options = options
         self.platform = here = platform_of_the_loop()
         self.me = me = here.address(options)
@@ -49,22 +49,24 @@ class Session:
         self.leaving = False
         self.quiet = False  # the program has written the mark `quiet`, so the leave writes no statistics
         self.crash: BaseException | None = None
+        self.unjournaled: JournalFailed | None = None  # the reason why this member leaves without its journal
         self.joined: asyncio.Future[None] = loop.create_future()
         self.left: asyncio.Future[Left] = loop.create_future()
         self.closing: asyncio.Task[Left] | None = None
+        self.excluded = excluded("")  # the sentence for an exclusion
         self.elsewhere: str | None = None  # set in a forked child: the message of ChannelClosed there
         config = options.limits
         self.network = here.network(me, options)
-        self.directory = here.meeting(me, options)
+        self.directory = here.meeting(me, options, self.network)
         journal = here.journal(me, options)
         stack = self._stack(journaling=journal is not None)
         self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
         self._connect()
-        self.log = Log(me.name, options.group)
+        self.log = Log(me.name, options.room)
         later = self.member.loop.call_later
         self.states = States(options.state, self.member, config, later, self._broke, self.log)
         inbox = Inbox if options.events == "all" else NoInbox
-        self.reading = inbox(me, self.states, config.queue_max, self.member.schedule, stack.env.drop, here.clock.now)
+        self.reading = inbox(me, self.states, config, self.member.schedule, stack.env.drop, here.clock.now)
         self.sending = Outbox(
             _top(stack),
             self.member.schedule,
@@ -74,6 +76,8 @@ class Session:
             self.member.ask,
         )
         self.watchdog = Watchdog(self, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
+        self.places = None if options.group is not None else Places(self.network.meet, config.contacts_max)
+        self.reachable = Reachable(self.network.knows)
         self.found: tuple[Address, ...] = ()  # members that the join is waiting for
         self.suspected: dict[Address, None] = {}
         self.changing = False  # a view change is in progress
@@ -86,9 +90,11 @@ class Session:
     def _stack(self, *, journaling: bool) -> Stack:
         options, here = self.options, self.platform
         env = Env(self.me, here.clock.now(), here.chance(self.me), options.limits, journaling=journaling)
+        env.lossless = self.network.lossless
         env.archiving = options.journal_payloads
         frame_bytes = options.carrier.frame_bytes(options.limits)
-        return build_stack(options.chosen_profile, env, lambda heads: Codec(options.group, heads, frame_bytes))
+        trace = trace_of(self.me)
+        return build_stack(options.chosen_profile, env, lambda heads: Codec(options.room, heads, frame_bytes), trace)
 
     def _connect(self) -> None:
         member, network, directory = self.member, self.network, self.directory
@@ -99,10 +105,21 @@ class Session:
     def _found(self, event: core.Event) -> None:
         if isinstance(event, Found):
             self.found = tuple(event.members)
+        elif isinstance(event, Replied) and event.presence.member:
+            self.found = tuple(dict.fromkeys([*self.found, event.presence.process]))[-FOUND_MAX:]
         self.member.happened(event)
 
-    def _members(self) -> tuple[Address, ...]:
+    def _members(self) -> Container[Address]:
+        """The processes that can be sent to."""
+        if self.places is not None:
+            return self.reachable
         return () if self.view is None else self.view.members
+
+    def places_for(self, to: str) -> Places:
+        """The places of a channel without a group.  Raises UsageError in a group, where `to` must be an address."""
+        if self.places is None:
+            raise UsageError(f"to={to!r} is not an address: use one of channel.view.members, or a message's sender")
+        return self.places
 
     # -- join and leave
 
@@ -113,10 +130,14 @@ class Session:
             await self.network.open()
             self.directory.open(self.network.contact)
             self.member.stack.env.contact = self.network.contact
+            self.member.stack.env.asks = self.directory.asks
             self.member.stack.env.keeps_state = self.options.state is not None
             self.member.begin()
             self.watchdog.start()
-            self.member.ask(core.Join())
+            if self.places is None:
+                self.member.ask(core.Join())
+            else:
+                self._is_in()
             await self.joined
         except BaseException:
             self.watchdog.stop()
@@ -151,6 +172,8 @@ class Session:
         finally:
             self.watchdog.stop()
             self.states.stop()
+            if self.places is not None:
+                self.places.close()
             self.member.close()
             self._end("left")
         await asyncio.sleep(0)  # the connections close in the next pass of the loop, which can be its last pass
@@ -167,13 +190,15 @@ class Session:
                 self.reading.put(event)
             elif isinstance(event, Reached):
                 self.sending.on_reached(event)
+            elif isinstance(event, core.DeliveredTo):
+                self.sending.receipts.delivered(event.to, event.below)
             elif isinstance(event, core.NewView):
                 self._on_view(event)
-            elif isinstance(event, core.StateWanted):
+            elif isinstance(event, StateWanted):
                 self._on_state_wanted(event)
-            elif isinstance(event, core.StateTaken):
+            elif isinstance(event, StateTaken):
                 self.states.on_taken(event)
-            elif isinstance(event, core.StateArrived):
+            elif isinstance(event, StateArrived):
                 self.states.on_arrived(event)
             elif isinstance(event, core.Excluded):
                 self._on_excluded(event)
@@ -182,6 +207,8 @@ class Session:
 
     def _on_news(self, event: Run | core.Event) -> None:
         """Handle suspicions, the start of a view change, and unacknowledged messages to single members."""
+        if isinstance(event, Ended | core.ConnectionClosed) and self.places is not None:
+            self.places.doubt(event.peer)
         if isinstance(event, core.Block):
             self.changing = True
         elif isinstance(event, core.Suspect):
@@ -189,6 +216,11 @@ class Session:
             self.suspected[event.member] = None
         elif isinstance(event, core.Unsuspect):
             self.suspected.pop(event.member, None)
+        elif isinstance(event, core.Gap) and event.origin == self.me:
+            self.sending.on_gap(range(event.first, event.next))
+            self.reading.consumption.skipped(event.size)
+        elif isinstance(event, core.Undelivered):
+            self.sending.receipts.undelivered(event.to, event.numbers)
         if (happening := translated(event)) is not None:
             self.reading.put(happening)
 
@@ -196,8 +228,19 @@ class Session:
         self.sending.turned()
 
     def journal_lost(self, reason: str) -> None:
-        self.log.warning("the journal cannot be written: %s", reason)
+        self.log.warning("%s", reason)
         self.reading.put(JournalLost(reason))
+        if self.options.leaves_without_journal and self.unjournaled is None:
+            self.unjournaled = JournalFailed(reason)
+            self._leave_without_journal(self.unjournaled)
+
+    def _leave_without_journal(self, error: JournalFailed) -> None:
+        if not self.joined.done():
+            self.joined.set_exception(error)
+        elif not self.leaving:
+            self.sending.close(f"{error}, and the channel is leaving its group", error)
+            self.reading.why_ended = error
+            self.closing = asyncio.get_running_loop().create_task(self.leave(), name="pygroups closes")
 
     def crashed(self, error: BaseException) -> None:
         self.crash = error
@@ -229,18 +272,36 @@ class Session:
         self.view = view
         self.changing, self.suspected = False, {}
         self.reading.consumption.forget_outside(view.members)
+        self.sending.receipts.installed(view.members)
         verb = "view" if self.joined.done() else "joined, view"
         self.log.info("%s %d: %s", verb, view.id.number, ", ".join([str(member) for member in view.members]))
+        for member, policy in event.expelled.items():
+            self.log.warning("%s was excluded, because it %s", member, policy)
         if self.options.state is not None and event.with_state:
             assert event.starts is not None
             self.reading.begin_again(self.states.begin(view.id, event.starts), view)
         else:
             self.reading.put(view)
+        self._leave_if_nobody_reads()
+        self._is_in()
+
+    def _is_in(self) -> None:
+        """The channel is open: it has a view, or needs none."""
         if not self.joined.done():
             self.joined.set_result(None)
             self.sending.open()
 
-    def _on_state_wanted(self, event: core.StateWanted) -> None:
+    def _leave_if_nobody_reads(self) -> None:
+        """Leave when the program has left too many views and other news unread: they fill no window."""
+        unread = sum([not isinstance(item, Delivered) for item in self.reading.queue])
+        if unread >= UNREAD_EVENTS_MAX and self.closing is None:
+            self.reading.why_ended = ChannelClosed(
+                f"the program left {unread:,} events unread, which is the limit: read the events in a separate task, "
+                "or open the channel with events='none'"
+            )
+            self.closing = asyncio.get_running_loop().create_task(self.leave(), name="pygroups leaves")
+
+    def _on_state_wanted(self, event: StateWanted) -> None:
         if self.options.state is None:
             self.states.give_none(event)
         elif not self.leaving:  # a leaving program may not read any more; the next view has another provider
@@ -248,11 +309,12 @@ class Session:
 
     def _on_excluded(self, event: core.Excluded) -> None:
         if not self.joined.done():
-            self.joined.set_exception(_refusal(event))
+            self.joined.set_exception(refusal(event))
             return
         self.reading.be_generous()
         if not self.leaving and event.reason != "left":
-            self.reading.why_ended = Excluded(EXCLUDED)
+            self.excluded = excluded(event.policy)
+            self.reading.why_ended = Excluded(self.excluded)
         self._end(event.reason)
         if not self.leaving:
             self.leaving = True
@@ -262,23 +324,24 @@ class Session:
         """Tell the application and all waiting tasks that the membership has ended; only once."""
         if self.left.done():
             return
+        if reason == "left" and self.unjournaled is not None:
+            reason = "journal lost"
         left = Left(reason, [*self.reading.forget_state(), *self.sending.top.unknown()])
         self.sending.give_up(f"the channel left its group ({reason})")
         self.reading.put(left)
         self.left.set_result(left)
-        if reason == "left":
-            self.log.info("left")
+        if reason in ("left", "journal lost"):
+            self.log.info("%s", reason)
         else:
-            self.log.warning("%s", EXCLUDED)
+            self.log.warning("%s", self.excluded)
 
     # -- the checks of the watchdog
 
     def waits_to_join(self) -> str | None:
         if self.joined.done():
             return None
-        if not self.found:
-            return "the join waits: no member was found, and another process may be founding the group"
-        return f"the join waits for an answer of {', '.join([str(member) for member in self.found])}"
+        guessed = self.network.bind.everywhere and self.options.advertise is None
+        return join_waits(self.found, self.network.contact if guessed else None)
 
     def changes_view(self) -> str | None:
         if not self.changing or self.left.done():
@@ -301,34 +364,12 @@ class Session:
         return tuple(holders)
 
     def is_slow(self, member: Address, seconds: float) -> None:
-        size = self.options.limits.window
-        if member == self.me:
-            self.log.warning(
-                "send waits, because this program has read no event for %.0f s, and the window (%d bytes) is full of "
-                "its own messages: read the events, or open the channel with events='none'",
-                seconds,
-                size,
-            )
-            return
-        self.log.warning(
-            "send waits, because %s has read none of this member's messages for %.0f s, and the window (%d bytes) is "
-            "full of them",
-            member,
-            seconds,
-            size,
-        )
-        self.reading.put(Slow(member, seconds))
+        self.log.warning("%s", send_waits(member, self.me, seconds, self.options.limits.window))
+        if member != self.me:
+            self.reading.put(Slow(member, seconds))
 
     def answers(self, now: int) -> None:
         self.reading.end_deadlocks(now)
-
-
-def _refusal(event: core.Excluded) -> Refused:
-    if event.reason == "left":
-        return Refused("the channel left before it had joined its group")
-    if event.reason == "name taken":
-        return NameTaken(f"{event.detail}: choose another name, or end that process first")
-    return Refused(event.detail or f"the group refuses this member: {event.reason}")
 
 
 def _top(stack: Stack) -> Top:

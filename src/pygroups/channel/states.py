@@ -7,21 +7,24 @@ view, so the state contains exactly these events.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import aclosing, asynccontextmanager
-from typing import Final, Protocol
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import aclosing
+from typing import Final, Protocol, runtime_checkable
 
 from xxhash import xxh3_64
 
 from pygroups.core.address import Address
 from pygroups.core.errors import StateLost, UsageError
-from pygroups.core.events import Event, Marks, StateArrived, StateChunk, StateFailed, StateTaken, StateWanted
+from pygroups.core.events import Event, Marks
 from pygroups.core.limits import SECOND, TEXT_MAX, Config
+from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateTaken, StateWanted
 from pygroups.core.view import ViewId
 from pygroups.drivers.member import Timer
 
 from .loading import Loading, lost, unset
 from .log import Log
+from .snapshots import TooLong, closing, cut, named, one, timed
+from .spill import Received
 
 _SIGN: Final = 1 << 63
 
@@ -34,6 +37,20 @@ class State(Protocol):
 
     async def set_state(self, data: bytes) -> None:
         """Start with the state `data`.  All later changes come as events."""
+
+
+@runtime_checkable
+class LargeState(Protocol):
+    """The object for `Channel(state=...)`, for a state that is too large for the memory."""
+
+    async def get_state(self) -> bytes | AsyncIterable[bytes]:
+        """As in State."""
+
+    async def set_state_chunks(self, chunks: AsyncIterator[bytes]) -> None:
+        """Start with the state that consists of all `chunks`.  All later changes come as events.
+
+        The channel has received the whole state before this call.  The chunks have up to 1 MiB.
+        """
 
 
 class Recorder(Protocol):
@@ -74,7 +91,7 @@ class States:
 
     def __init__(
         self,
-        state: State | None,
+        state: State | LargeState | None,
         recorder: Recorder,
         config: Config,
         later: Callable[[float, Callable[[], object]], Timer],
@@ -141,11 +158,11 @@ class States:
             pieces = await self._snapshot()
         except Exception as error:  # noqa: BLE001 (an error of the application: the read raises it, the joiners get it)
             wanted.error = error
-            self._failed(wanted.event, wanted.event.joiners, f"get_state() raised {_named(error)}")
+            self._failed(wanted.event, wanted.event.joiners, f"get_state() raised {named(error)}")
             self._close(wanted)
             return
         if self.stopped or wanted.done.done():
-            async with _closing(pieces):
+            async with closing(pieces):
                 return
         self._close(wanted)
         self.givings[wanted.event.view] = Giving(wanted.event.joiners)
@@ -157,7 +174,7 @@ class States:
         if isinstance(taken, Awaitable):  # otherwise get_state() is a generator function, and `taken` an iterator
             taken = await taken
         if isinstance(taken, bytes | bytearray | memoryview):
-            return _one(bytes(taken))
+            return one(bytes(taken))
         if isinstance(taken, AsyncIterable):
             return aiter(taken)
         raise UsageError(f"get_state() must return bytes or an async iterator of bytes, not {type(taken).__name__}")
@@ -194,23 +211,23 @@ class States:
             late = f"the iterator of get_state() gave no bytes for {self.patience:g} s"
             self._failed(wanted, tuple(giving.taken), late)
         except Exception as error:  # noqa: BLE001 (as in _ask)
-            self._failed(wanted, tuple(giving.taken), f"the iterator of get_state() raised {_named(error)}")
+            self._failed(wanted, tuple(giving.taken), f"the iterator of get_state() raised {named(error)}")
             self.broke(error)
         finally:
             del self.givings[wanted.view]
 
     async def _send(self, wanted: StateWanted, giving: Giving, pieces: AsyncIterator[bytes]) -> None:
-        chunks, size, digest, last = 0, 0, xxh3_64(), b""
-        in_time = _in_time(pieces, self.patience)
-        async with _closing(pieces), aclosing(in_time), aclosing(_cut(in_time, self.config.state_chunk)) as cut:
-            async for piece in cut:
-                if chunks:
+        sent, size, digest, last = 0, 0, xxh3_64(), b""
+        in_time = timed(pieces, self.patience)
+        async with closing(pieces), aclosing(in_time), aclosing(cut(in_time, self.config.state_chunk)) as chunks:
+            async for piece in chunks:
+                if sent:
                     self._chunk(wanted.view, giving, last, last=False)
                 last = piece
-                chunks += 1
+                sent += 1
                 size += len(piece)
                 digest.update(piece)
-                await self._room(giving, chunks)
+                await self._room(giving, sent)
                 if not giving.taken:
                     return  # no joiner needs the state any more
         for joiner in giving.taken:
@@ -245,8 +262,14 @@ class States:
         before = self.loading
         if before is not None:
             before.supersede()
-        self.loading = Loading(view, digest, again=before is not None)
+        most = self.config.spill_after if isinstance(self.state, LargeState) else 0
+        self.loading = Loading(view, digest, Received(most), again=before is not None)
         return self.loading
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether this member waits for a state, or sets one."""
+        return self.loading is not None and self.loading.error is None
 
     def forget(self) -> None:
         """Expect no state any more."""
@@ -260,7 +283,11 @@ class States:
         if loading is None or event.view != loading.view:
             return  # this application keeps no state
         loading.provider, loading.none = event.provider, event.none
-        loading.parts.append(event.data)
+        if loading.error is None:
+            try:
+                loading.received.add(event.data)
+            except OSError as error:
+                loading.fail(error)
         if event.last:
             loading.ready.set()
 
@@ -277,7 +304,7 @@ class States:
                 loading.error = self.lost = lost()
                 self.log.warning("%s", self.lost)
             self.loading = None
-        else:
+        elif loading.error is None or loading.setting is not None:
             if loading.setting is None:
                 loading.setting = self._start(self._set(loading), "sets a state")
             await asyncio.wait([loading.setting])
@@ -288,15 +315,17 @@ class States:
 
     async def _set(self, loading: Loading) -> None:
         assert self.state is not None
-        data = b"".join(loading.parts)
-        loading.parts.clear()
+        received = loading.received
         try:
-            await self.state.set_state(data)
+            await _apply(self.state, received)
         except Exception as error:  # noqa: BLE001 (an error of the application: the read raises it)
             loading.error = error
             return
+        finally:
+            received.close()
         assert loading.provider is not None
-        self._record("state_set", loading.view, loading.provider, loading.digest, len(data), xxh3_64(data).intdigest())
+        size, digest = received.size, received.digest.intdigest()
+        self._record("state_set", loading.view, loading.provider, loading.digest, size, digest)
         if self.loading is loading:
             self.loading = None
 
@@ -311,51 +340,12 @@ class States:
         self.recorder.record(kind, fields, view)
 
 
-async def _one(data: bytes) -> AsyncIterator[bytes]:
-    yield data
-
-
-@asynccontextmanager
-async def _closing(pieces: AsyncIterator[bytes]) -> AsyncIterator[None]:
-    """Close the application's iterator, if it has aclose(), in any case: it may hold an open snapshot."""
-    try:
-        yield
-    finally:
-        if isinstance(pieces, AsyncGenerator):
-            await pieces.aclose()
-
-
-class TooLong(Exception):
-    """The application's iterator gave no bytes for `state_timeout`."""
-
-
-async def _in_time(pieces: AsyncIterator[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
-    """The same pieces.  Raises TooLong if a piece takes longer than `seconds`."""
-    while True:
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                piece = await anext(pieces)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            if limit.expired():
-                raise TooLong from None
-            raise
-        yield piece
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-async def _cut(pieces: AsyncIterator[bytes], size: int) -> AsyncGenerator[bytes, None]:
-    """The same bytes in pieces of `size`; the last one may be shorter.  Yields to the loop between two pieces."""
-    rest = bytearray()
-    async for piece in pieces:
-        rest += piece
-        while len(rest) >= size:
-            yield bytes(rest[:size])
-            del rest[:size]
-            await asyncio.sleep(0)
-    if rest:
-        yield bytes(rest)
+async def _apply(state: State | LargeState, received: Received) -> None:
+    """Give the application its state."""
+    if isinstance(state, LargeState):
+        async with aclosing(received.pieces()) as pieces:
+            await state.set_state_chunks(pieces)
+    else:
+        data = received.whole()
+        received.close()
+        await state.set_state(data)

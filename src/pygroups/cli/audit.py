@@ -60,12 +60,12 @@ def audit(
     """Check every promise over journals, or over a table of them, with Spark; write a report.
 
     Exit code 0: no promise was broken; 1: one was (--strict: or could not be judged); 2: there is no journal there, or
-    Spark cannot run. Damaged places in journals are told as warnings.
+    Spark cannot run. Each damaged place in a journal gives a warning.
 
     Parameters
     ----------
     journals
-        Folders of journals, a group's folder in one, or one life's folder; or one table that pygroups ingest made.
+        Folders of journals, the folder of a group, or the folder of one member; or one table that pygroups ingest made.
     out
         Keep the table of the journals, the tables made of it (silver) and the violations (gold) as Parquet in this
         folder, by group and day. A table that is there already grows by the new records, and all of it is judged. An
@@ -117,7 +117,7 @@ def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, c
 
 def _check_call(journals: tuple[Path, ...], out: Path | None, cluster: Cluster) -> None:
     if not journals:
-        raise UsageError("say where the journals are, for instance: pygroups audit journal/")
+        raise UsageError("give the folder of the journals, for instance: pygroups audit journal/")
     if cluster.remote is not None:
         raise NotBuilt("--remote is not built yet: audit beside the files, on this machine or with --master and --out")
     if out is not None and out.exists() and not out.is_dir():
@@ -192,7 +192,7 @@ def show(result: AuditResult, report: Path | None) -> None:
         if verdict.broken > SHOWN:
             console.print(f"{verdict.promise}: {verdict.broken - SHOWN:,} more violations", markup=False)
     if result.unjudged:
-        console.print(f"not judged, as no rule is there yet: {', '.join(result.unjudged)}", markup=False)
+        console.print(f"not judged, because no rule is built yet: {', '.join(result.unjudged)}", markup=False)
     groups = "group" if len(result.groups) == 1 else "groups"
     seconds, cpu = (sum(getattr(step, name) for step in result.work.steps) for name in ("seconds", "cpu_seconds"))
     read = f"{len(result.groups)} {groups}, {result.files} files, {result.rows} records"

@@ -33,7 +33,7 @@ def ingest(
     Parameters
     ----------
     journals
-        Folders of journals, a group's folder in one, or one life's folder.
+        Folders of journals, the folder of a group, or the folder of one member.
     out
         The table: a folder, made if it is missing.
     jobs
@@ -62,11 +62,11 @@ def ingest(
 
 def _checked(journals: tuple[Path, ...], out: Path | None, jobs: int | None) -> Path:
     if not journals:
-        raise UsageError("say where the journals are, for instance: pygroups ingest journal/ --out table/")
+        raise UsageError("give the folder of the journals, for instance: pygroups ingest journal/ --out table/")
     if out is None:
-        raise UsageError("say where the table is, for instance: pygroups ingest journal/ --out table/")
+        raise UsageError("give the folder of the table, for instance: pygroups ingest journal/ --out table/")
     if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs {jobs}: at least one process has to read")
+        raise UsageError(f"--jobs {jobs} must be 1 or more")
     return out
 
 

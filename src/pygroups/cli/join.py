@@ -6,28 +6,34 @@ import asyncio
 
 from pygroups.cli.flags import naming_flags
 from pygroups.cli.join_options import DEFAULTS, JoinOptions
-from pygroups.cli.logs import show_warnings
+from pygroups.cli.logs import show_trace, show_warnings
 from pygroups.core.errors import NotBuilt, UsageError
 
 
-def join(group: str = "default", /, *, options: JoinOptions = DEFAULTS) -> int:
+def join(group: str | None = None, /, *, options: JoinOptions = DEFAULTS) -> int:
     """Join a group from the shell: send lines of input to all members, and print events.
 
     Parameters
     ----------
     group
-        The name of the group. Members of one user on this machine with the same group name find each other.
+        The name of the group, by default "default". Members of one user on this machine with the same group name find
+        each other. With --profile unicast there is no group: --to names the process that gets the lines.
     """
     _check(options)
     show_warnings()
+    if options.trace:
+        show_trace()
     with naming_flags():
         return asyncio.run(_member(group, options))
 
 
-async def _member(group: str, options: JoinOptions) -> int:
-    from pygroups import Channel
+async def _member(group: str | None, options: JoinOptions) -> int:
+    from pygroups import Channel, Config
     from pygroups.cli.shell import Shell
+    from pygroups.layers.profiles import profile_named
 
+    if group is None and profile_named(options.profile).grouped:
+        group = "default"
     channel = Channel(
         group,
         profile=options.profile,
@@ -35,24 +41,33 @@ async def _member(group: str, options: JoinOptions) -> int:
         bind=options.bind,
         advertise=options.advertise,
         transport=options.transport,
-        discovery=options.discovery,
+        discovery=options.discovery or None,
         insecure=options.insecure,
         journal=options.journal,
         journal_payloads=options.journal_payloads,
+        config=Config(on_journal_lost=options.on_journal_lost),
     )
     return await Shell(channel, options).run()
 
 
 def _check(options: JoinOptions) -> None:
     """Raise UsageError for wrong options, and NotBuilt for options that are not built yet."""
-    for name in ("expect", "rejoin", "secret_file", "trace"):
+    for name in ("expect", "rejoin", "secret_file"):
         if getattr(options, name) not in (None, False):
             raise NotBuilt(f"--{name.replace('_', '-')} is not built yet: leave it out")
     if options.journal_payloads and options.journal is None:
         raise UsageError("--journal-payloads needs --journal DIR, the folder to write to")
+    if options.on_journal_lost == "leave" and options.journal is None:
+        raise UsageError("--on-journal-lost needs --journal DIR, the folder to write to")
     if options.stats is not None and not options.stats > 0:
         raise UsageError(f"--stats {options.stats} must be a number of seconds above 0")
     if options.timeout is not None and not options.timeout >= 0:
         raise UsageError(f"--timeout {options.timeout} must be a number of seconds, 0 or more")
+    if options.profile == "unicast" and options.to is None and options.leave_at_eof:
+        raise UsageError("--leave-at-eof needs --to HOST:PORT: without it the process only receives")
+    if options.profile == "unicast" and options.to is not None:
+        from pygroups.drivers.contacts import checked_place
+
+        checked_place(options.to, insecure=options.insecure)
     if options.timeout is not None and not options.leave_at_eof:
         raise UsageError("--timeout limits the wait of --leave-at-eof: give both options or neither")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
@@ -24,9 +24,10 @@ class JoinOptions:
     name
         The member's name, unique in the group. By default made from the host name and the process id.
     profile
-        The guarantees of the group: total (one order for all members) or fifo (the order of each sender).
+        The guarantees of the group: total (one order for all members) or fifo (the order of each sender). unicast is
+        for two processes without a group.
     to
-        Send the lines only to the member with this name.
+        Send the lines only to the member with this name. With --profile unicast: to the process at HOST:PORT.
     json
         Print events as JSON, one on each line, also on a terminal. In a pipe this is the default.
     quiet
@@ -34,13 +35,17 @@ class JoinOptions:
     stats
         Print the member's counters as JSON, at this interval in seconds.
     leave_at_eof
-        Leave at the end of the input, when all members have the messages.
+        Leave at the end of the input, when all members, or the receiver of --to, have the messages.
     timeout
         The longest wait of --leave-at-eof, in seconds. After it the member leaves with exit code 1.
     journal
-        A folder for the log of this member's events; `pygroups audit` reads it.
+        A folder for the log of this member's events, in files of 64 MiB; `pygroups audit` and `pygroups ingest` read
+        it.
     journal_payloads
         Write the messages into the journal too.
+    on_journal_lost
+        When the journal cannot be written, for instance on a full disk: continue without it, or leave the group. The
+        exit code is 1 in both cases.
     bind
         The address to listen on, HOST:PORT. An address outside loopback needs --insecure.
     advertise
@@ -48,9 +53,13 @@ class JoinOptions:
     insecure
         Allow an address that other machines can reach. No encryption or authentication protects the group there.
     discovery
-        dir:/path, another folder in which members find each other.
+        Where members find each other: dir:/path (a folder), HOST:PORT,HOST:PORT (addresses), dns:NAME:PORT,
+        udp:239.1.2.3:7000 (IP multicast), cache:/path (remembers addresses). Repeat the option for several.
     transport
         tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same.
+    trace
+        Print a line to standard error for each message and each event that passes from one layer of the protocol stack
+        to the next.
     """
 
     name: str | None = None
@@ -63,15 +72,16 @@ class JoinOptions:
     timeout: float | None = None
     journal: Path | None = None
     journal_payloads: Flag = False
+    on_journal_lost: Literal["continue", "leave"] = "continue"
     bind: str = "127.0.0.1:0"
     advertise: str | None = None
     insecure: Flag = False
-    discovery: str | None = None
+    discovery: tuple[str, ...] = ()
     transport: str = "tcp"
+    trace: Flag = False
     expect: Annotated[Whole | None, HIDDEN] = None
     rejoin: Annotated[Flag, HIDDEN] = False
     secret_file: Annotated[Path | None, HIDDEN] = None
-    trace: Annotated[Flag, HIDDEN] = False
 
 
 DEFAULTS: Final = JoinOptions()

@@ -19,7 +19,7 @@ def show_warnings() -> None:
 
     With --verbose log_everything() prints the log already.
     """
-    from pygroups.channel.session import EXCLUDED
+    from pygroups.channel.endings import REMOVED
 
     if logging.getLogger().handlers:
         return
@@ -28,8 +28,19 @@ def show_warnings() -> None:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(_OneLine("pygroups: %(message)s"))
         handler.setLevel(logging.WARNING)
-        handler.addFilter(lambda record: EXCLUDED not in (record.args or ()))  # the command prints its own message
+        handler.addFilter(lambda record: REMOVED not in record.getMessage())  # the command prints its own message
     logging.getLogger("pygroups").addHandler(handler)
+
+
+def show_trace() -> None:
+    """For --trace: print the trace to standard error, one line for each border that an item crosses."""
+    from pygroups.channel.tracing import LOGGER
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.DEBUG)
+    LOGGER.propagate = False  # with --verbose the handler of the whole log would print each line again
 
 
 class _OneLine(logging.Formatter):

@@ -11,11 +11,13 @@ import msgspec
 
 if TYPE_CHECKING:
     from pygroups import Address, Happening, Message, View
+    from pygroups.channel.happenings import MergeView
 
 
 def line_of(event: Happening) -> bytes:
     """An event as one line of JSON."""
     import pygroups
+    from pygroups.channel.happenings import Gap, MergeView
 
     match event:
         case pygroups.Message():
@@ -30,9 +32,10 @@ def line_of(event: Happening) -> bytes:
                 }
             )
         case pygroups.View():
+            merged = isinstance(event, MergeView)
             return json_line(
                 {
-                    "event": "view",
+                    "event": "merge" if merged else "view",
                     "id": [event.id.number, str(event.id.leader)],
                     "members": [member.name for member in event.members],
                     "addresses": [str(member) for member in event.members],
@@ -41,8 +44,13 @@ def line_of(event: Happening) -> bytes:
                     "joined": [member.name for member in event.joined],
                     "left": [member.name for member in event.left],
                     "transitional": [member.name for member in event.transitional],
+                    **(_merge(event) if isinstance(event, MergeView) else {}),
                 }
             )
+        case Gap():
+            subgroup = [member.name for member in event.subgroup]
+            missing = {"from": event.sender.name, "first": event.first, "count": event.count, "subgroup": subgroup}
+            return json_line({"event": "gap", **missing})
         case pygroups.Suspected():
             return json_line({"event": "suspected", "member": event.member.name})
         case pygroups.Undelivered():
@@ -54,6 +62,11 @@ def line_of(event: Happening) -> bytes:
         case _:
             fields = {name: _plain(getattr(event, name)) for name in event.__struct_fields__}
             return json_line({"event": type(event).__name__.lower(), **fields})
+
+
+def _merge(event: MergeView) -> dict[str, object]:
+    subgroups = [[member.name for member in subgroup] for subgroup in event.subgroups]
+    return {"subgroups": subgroups, "reset": event.reset}
 
 
 def _plain(value: object) -> object:
@@ -96,17 +109,21 @@ class Chat:
     def text_of(self, event: Happening) -> str | None:
         """A sentence, or None for an event that is not shown."""
         import pygroups
+        from pygroups.channel.happenings import Gap
 
         match event:
             case pygroups.Message():
                 return None if self.echoed and event.sender == self.me else self._said(event)
             case pygroups.View():
                 return f"-- {self._view(event)}"
+            case Gap():
+                others = _names(event.subgroup)
+                return f"-- {_count(event.count, 'message')} of {event.sender.name} went only to {others}"
             case pygroups.Suspected():
                 return f"-- {event.member.name} does not answer"
             case pygroups.Undelivered():
                 return f"-- {event.to.name} did not confirm {_count(len(event.numbers), 'message')} to it alone"
-            case pygroups.Left(reason="left"):
+            case pygroups.Left(reason="left" | "journal lost"):
                 return "-- you have left the group"
             case _:
                 return None  # trouble() prints errors on standard error
@@ -138,13 +155,16 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def trouble(event: Happening) -> str | None:
-    """The error message for an event that makes the exit code 1; None for all other events."""
+def trouble(event: Happening, *, leaves: bool = False) -> str | None:
+    """The error message for an event that makes the exit code 1; None for all other events.
+
+    `leaves`: the member leaves when its journal is lost.
+    """
     from pygroups import JournalLost, Left
 
     if isinstance(event, JournalLost):
-        return f"{event.reason}; this member goes on without a journal"
-    if not isinstance(event, Left) or event.reason == "left":
+        return f"{event.reason}; this member {'leaves' if leaves else 'goes on without a journal'}"
+    if not isinstance(event, Left) or event.reason in ("left", "journal lost"):
         return None
     unknown = f"; the fate of {_count(len(event.unknown), 'message')} is unknown" if event.unknown else ""
     return (

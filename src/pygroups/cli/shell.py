@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pygroups.cli.printed import Chat, json_line, line_of, trouble
 from pygroups.cli.refusals import FAILED, one_line
 from pygroups.cli.streams import lines_of, write_all
-from pygroups.core.errors import ChannelClosed, Excluded, NotSent, Unknown
+from pygroups.core.errors import ChannelClosed, Excluded, JournalFailed, NotSent, Unknown
 
 if TYPE_CHECKING:
     from pygroups import Address, Channel, Happening
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 LAST_WORDS_SECONDS = 5.0
 """The longest time for printing the remaining events after the leave, if the output is not read."""
+
+STARTS_TRIES = 20
+"""So often a process that does not answer yet is tried again, without a group..."""
+
+STARTS_PAUSE = 0.5
+"""...after this pause, in seconds."""
 
 
 class Shell:
@@ -34,12 +40,15 @@ class Shell:
         self.channel = channel
         self.options = options
         self.failed = False
-        self.left_out = False  # the other members removed this member
-        self.last = 0  # the number of the last message to all members
+        self.left_out = False  # the other members removed this member, or it leaves because its journal is lost
+        self.last = 0  # the number of the last message
+        self.alone = channel.group is None
         self.joined = False
         self.stop = asyncio.Event()
+        self.printing = asyncio.Lock()
         self.typed = _is_terminal(sys.stdin) and _in_foreground()
         self.for_people = _is_terminal(sys.stdout) and not options.json
+        self.leaves_without_journal = options.on_journal_lost == "leave"
 
     async def run(self) -> int:
         """Be a member until a signal or the end of the input.  Returns the exit code."""
@@ -86,12 +95,14 @@ class Shell:
 
     async def _feed(self) -> None:
         """Send all lines of the input.  Returns when the member must leave: at Ctrl-D, or with --leave-at-eof."""
-        if self.typed or not (sys.stdin is None or sys.stdin.isatty()):
+        if self.alone and self.options.to is None:
+            await self.stop.wait()  # it only receives
+        elif self.typed or not (sys.stdin is None or sys.stdin.isatty()):
             async for lines in lines_of(sys.stdin.fileno(), self.channel.stats()["payload_max"]):
                 await self._send(lines)
         if self.options.leave_at_eof and self.last:
             try:
-                await self.channel.wait(self.last, until="stable", timeout=self.options.timeout)
+                await self.channel.wait(self.last, timeout=self.options.timeout)
             except Unknown as error:
                 self._failed(str(error))
         if not (self.options.leave_at_eof or self.typed):
@@ -104,11 +115,22 @@ class Shell:
             return
         for line in lines:
             try:
-                await self.channel.send(line, to=self._member_named(self.options.to))
+                self.last = await self._send_to(self.options.to, line)
             except NotSent as error:
                 if not self.typed:
                     raise
                 print(one_line(f"pygroups: {error}"), file=sys.stderr)  # the user decides what to do
+
+    async def _send_to(self, to: str, line: bytes) -> int:
+        """Send a line to the member with this name; without a group to the process at this place, which may start a
+        little later than this one."""
+        if not self.alone:
+            return await self.channel.send(line, to=self._member_named(to))
+        for _ in range(STARTS_TRIES):
+            with contextlib.suppress(NotSent):
+                return await self.channel.send(line, to=to)
+            await asyncio.sleep(STARTS_PAUSE)
+        return await self.channel.send(line, to=to)
 
     def _member_named(self, name: str) -> Address:
         for member in self.channel.view.members:
@@ -120,17 +142,20 @@ class Shell:
 
     async def _print_events(self) -> None:
         """Print the events.  Returns after the last event."""
-        with contextlib.suppress(Excluded):  # the last event was printed instead
+        with contextlib.suppress(Excluded, JournalFailed):  # the last event was printed instead
             await self._print_all()
 
     async def _print_all(self) -> None:
         from pygroups import Left
 
         show = self._how_to_show()
+        if self.alone and self.for_people and not self.options.quiet:
+            goal = f"each line you type goes to {self.options.to}" if self.options.to else "it only receives"
+            await self._print(f"-- this process listens at {self.channel.contact}; {goal}\n".encode())
         async for events in self.channel.batches():
             for event in events:
-                if sentence := trouble(event):
-                    self.left_out = isinstance(event, Left)
+                if sentence := trouble(event, leaves=self.leaves_without_journal):
+                    self.left_out = isinstance(event, Left) or self.leaves_without_journal
                     self._failed(sentence)
             if not self.options.quiet:
                 await self._print(b"".join([show(event) for event in events]))
@@ -138,7 +163,7 @@ class Shell:
     def _how_to_show(self) -> Callable[[Happening], bytes]:
         if not self.for_people:
             return line_of
-        return Chat(self.channel.address, self.channel.group, echoed=self.typed).line_of
+        return Chat(self.channel.address, self.channel.group or "-", echoed=self.typed).line_of
 
     def _failed(self, sentence: str) -> None:
         """Print an error on standard error, and make the exit code 1."""
@@ -155,7 +180,8 @@ class Shell:
         if sys.stdout is None or not data:
             return
         try:
-            await write_all(sys.stdout.fileno(), data)
+            async with self.printing:  # the pipe may take a part of a long line, and another task prints too
+                await write_all(sys.stdout.fileno(), data)
         except OSError as error:
             if error.errno != errno.EIO:  # the terminal was closed, and SIGHUP ends the member
                 raise

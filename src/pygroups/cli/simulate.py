@@ -65,6 +65,7 @@ def simulate(
     replay: Whole | None = None,
     shrink: Whole | None = None,
     schedule: Path | None = None,
+    trace: str | None = None,
     json: bool = False,
 ) -> int:
     """Play random schedules of faults in a simulated world, and check every promise.
@@ -84,26 +85,23 @@ def simulate(
         schedule to the file of --schedule, and print its events.
     schedule
         Play the schedule in this file and print its events. With --shrink, write the small schedule to this file.
+    trace
+        With --replay or --schedule: print the events as lines, and a line for each layer that this message enters at
+        each member: B#17 for message 17 of member B, or all for all messages and events.
     json
         Print one JSON object instead of text.
     """
-    from pygroups.sim.batches.simulations import read_schedule
-    from pygroups.sim.batches.summary import command
-    from pygroups.sim.schedules.draw import draw
-
     _check_together(seeds, kind, replay, shrink, schedule, journal, json)
     _check_seed("--replay", replay)
     _check_seed("--shrink", shrink)
+    _check_trace(trace, shrink is None and (replay is not None or schedule is not None), json)
     wish = _wish(kind.profile, kind.members, kind.minutes, kind.faults)
     workers = _workers(jobs)
     _check_can_write(schedule if shrink is not None else None, journal)
     if shrink is not None:
         return _shrink(shrink, wish, schedule, json)
-    if schedule is not None:
-        repeat = shlex.join(["pygroups", "simulate", "--schedule", str(schedule)])
-        return _play(read_schedule(schedule), wish, repeat, journal, json)
-    if replay is not None:
-        return _play(draw(replay, wish), wish, command(replay, wish), journal, json)
+    if (one := _one_schedule(schedule, replay, wish)) is not None:
+        return _play(one[0], wish, one[1], journal, json, trace)
     return _run(_seeds(seeds if seeds is not None else SEEDS), wish, workers, journal, json)
 
 
@@ -158,6 +156,33 @@ def _check_seed(option: str, seed: int | None) -> None:
         raise UsageError(f"{option} {seed} must be 0 or more")
 
 
+def _check_trace(trace: str | None, plays_one: bool, json: bool) -> None:
+    if trace is None:
+        return
+    if not plays_one:
+        raise UsageError("--trace follows a message through one schedule: give --replay SEED or --schedule FILE too")
+    if json:
+        raise UsageError("--trace prints lines: leave out --json")
+    _message(trace)
+
+
+def _message(trace: str) -> tuple[str, int] | None:
+    """The sender and the number that --trace names; None for all messages."""
+    if trace == "all":
+        return None
+    sender, _, number = trace.rpartition("#")
+    if not sender or not (number.isascii() and number.isdecimal()):
+        raise UsageError(f"--trace {trace[:60]} must name a message, for instance B#17, or be `all`")
+    return sender, int(number)
+
+
+def _known(message: tuple[str, int] | None, schedule: Schedule) -> tuple[str, int] | None:
+    """The same message.  Raises UsageError if no process of the schedule has the name of its sender."""
+    if message is not None and message[0].partition("@")[0] not in schedule.names:
+        raise UsageError(f"--trace: the schedule has no member {message[0]}; its names are {', '.join(schedule.names)}")
+    return message
+
+
 def _seeds(text: str) -> range:
     from pygroups.sim.batches.summary import parse_seeds
 
@@ -188,19 +213,38 @@ def _place(file: Path) -> Path:
 # -- one schedule
 
 
+def _one_schedule(file: Path | None, seed: int | None, wish: Wish) -> tuple[Schedule, str] | None:
+    """The only schedule to play, and the command that repeats it; None if there are many."""
+    from pygroups.sim.batches.simulations import read_schedule
+    from pygroups.sim.batches.summary import command
+    from pygroups.sim.schedules.draw import draw
+
+    if file is not None:
+        return read_schedule(file), shlex.join(["pygroups", "simulate", "--schedule", str(file)])
+    return (draw(seed, wish), command(seed, wish)) if seed is not None else None
+
+
 def _play(
-    schedule: Schedule, wish: Wish, repeat: str, journal: Path | None = None, json: bool = False, **more: Any
+    schedule: Schedule,
+    wish: Wish,
+    repeat: str,
+    journal: Path | None = None,
+    json: bool = False,
+    trace: str | None = None,
+    **more: Any,
 ) -> int:
     """Play one schedule and print its events.  `repeat`: the command that repeats it.  With `json`, also print
     `more`."""
     from pygroups.sim.batches.runner import Totals, play
     from pygroups.sim.batches.summary import Summary
     from pygroups.sim.world.spacetime import SpaceTime
+    from pygroups.sim.world.story import Followed
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    table = None if json else SpaceTime(schedule.names, columns)
+    table = None if json or trace else SpaceTime(schedule.names, columns)
+    lines = Followed(print, _known(_message(trace), schedule)) if trace else None
     started = time.monotonic()
-    outcome = play(schedule, journals=journal, story=table)
+    outcome = play(schedule, journals=journal, story=lines or table, traced=lines is not None)
     totals = Totals()
     totals.add(outcome)
     if table is not None:

@@ -53,7 +53,7 @@ def _check_sizes(sizes: list[int], before: int, limit: int) -> None:
 
 
 async def write_all(file: int, data: bytes) -> None:
-    """Write all of `data`, while the loop goes on.  Raises BrokenPipeError if the reader has closed the pipe."""
+    """Write all of `data` without blocking the event loop.  Raises BrokenPipeError if the pipe is closed."""
     loop = asyncio.get_running_loop()
 
     def work() -> bytes:

@@ -40,8 +40,10 @@ class ChannelClosed(Error):
     """The channel has not joined its group yet, is leaving it, or has left it."""
 
 
-class JournalLost(Error):
-    """The journal cannot be written any more."""
+class JournalFailed(Error):
+    """The journal cannot be written, and the member has left for this reason, because `on_journal_lost` is "leave".
+
+    Iteration raises this error after the last event, `Left("journal lost")`."""
 
 
 class NotSent(Error):
@@ -76,6 +78,16 @@ class Unknown(Error):
 
 class UnknownYet(Unknown, TimeoutError):
     """An Unknown because of a timeout.  `except TimeoutError` catches it, as it catches Timeout."""
+
+
+class DeliveredElsewhere(Error):
+    """Members on the other side of a network split delivered message `number`; this member, and the members on its
+    side, never do.  The event Gap names the members that have the message."""
+
+    def __init__(self, number: int) -> None:
+        where = "by members on the other side of a network split, and not on this side"
+        super().__init__(f"message {number} was delivered {where}: the event Gap names these members")
+        self.number = number
 
 
 class PeerError(Exception):

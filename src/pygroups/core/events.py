@@ -12,7 +12,7 @@ import msgspec
 
 from .address import Address
 from .standing import Standing
-from .view import AgreedView, Ballot, ViewId
+from .view import AgreedView, Ballot, Merged, Subgroup, ViewId
 
 Marks = dict[Address, int]  # per origin, the number of the first message that has not arrived
 Positions = dict[Address, int]  # per numbered stream, the first seq that has not arrived
@@ -76,6 +76,18 @@ class HeartbeatOf(Event):
     view: ViewId
 
 
+class Expel(Event):
+    """Down, flow_control to gms: exclude `member` by policy, because it keeps the window of this member full.
+
+    `reason` is a sentence about `member`, without its subject; all members get it, `member` too.  With `if_silent`
+    the member is excluded only if it leaves Ready unanswered.
+    """
+
+    member: Address
+    reason: str
+    if_silent: bool = False
+
+
 # -- membership and the flush
 
 
@@ -99,6 +111,22 @@ class Gone(Event):
     and sends no retransmission and no heartbeat.  Messages sent earlier in the same turn still leave, once."""
 
 
+class Gap(Event):
+    """Up, part of NewView, and from the top to the application: messages that members of another subgroup delivered
+    before a merge, and that this member never delivers."""
+
+    origin: Address
+    first: int
+    count: int
+    subgroup: tuple[Address, ...]  # its members have the messages, or announce the gap for the same reason
+    size: int = 0  # of this member's own messages: their bytes in its window
+
+    @property
+    def next(self) -> int:
+        """The number after the last missing message."""
+        return self.first + self.count
+
+
 class NewView(Event):
     """Up and down from gms: the new view.  All runs of the old view passed before this event, and none passes after."""
 
@@ -112,6 +140,10 @@ class NewView(Event):
     standings: dict[Address, Standing] = {}  # of the members that go on, the same at all members
     cut: Positions = {}  # where the streams of the old view end, for members that come from it
     with_state: bool = False  # another member gives this member a state, of the start of the view
+    expelled: dict[Address, str] = {}  # members that left because the others excluded them by policy, with the reason
+    subgroups: tuple[Subgroup, ...] = ()  # of a merged view: the earlier views, each with the members that come from it
+    digest: Merged = {}  # of a merged view: every member begins with these marks
+    gaps: tuple[Gap, ...] = ()  # of a merged view: the messages that this member misses; FLUSH fills it in
 
     @property
     def is_new(self) -> bool:
@@ -144,6 +176,7 @@ class Bound(Event):
 
     ballot: Ballot
     held: Positions
+    marks: Marks = {}  # per origin, the number after the last message in the runs that are held
 
 
 class FetchTo(Event):
@@ -202,6 +235,7 @@ class Excluded(Event):
     reason: str
     detail: str
     cut: Positions | None = None  # the end of the streams of its last view, if this member knows the decision
+    policy: str = ""  # if the others excluded it by policy: what it did, a sentence without its subject
 
 
 # -- progress, stability and flow
@@ -218,6 +252,11 @@ class StableWanted(Event):
     """Down, the application to stable: `send` waits here until its own multicasts below `below` are stable."""
 
     below: int
+
+
+class SlowestWanted(Event):
+    """Down, flow_control to stable, at the coordinator: name the members that have consumed least.  A Stability
+    answers.  Other members need not ask: their repeated votes are answered."""
 
 
 class Stability(Event):
@@ -271,73 +310,23 @@ class Acknowledged(Event):
     heads: list[object]
 
 
+class DeliveredTo(Event):
+    """Up, unicast2 to the application: `to` has acknowledged the own messages to it alone below number `below`."""
+
+    to: Address
+    below: int
+
+
 class Undelivered(Event):
-    """Up, unicast2 to top: `to` has not acknowledged these own messages, and they will not be sent again."""
+    """Up, unicast2 to top: `to` has not acknowledged these own messages, and they will not be sent again.  Down,
+    fragmentation to flow_control: the same of a message whose pieces `to` has lost."""
 
     to: Address
     numbers: range
 
 
-# -- state transfer
+class ConnectionClosed(Event):
+    """Up, unicast2 to all above, in a profile without a group: the connections with `peer` were closed.  A message to
+    it opens a new connection.  Undelivered comes before this event."""
 
-
-class StateStanding(Event):
-    """Down, state_transfer to gms: the new standing of this member."""
-
-    standing: Standing
-
-
-class StateWanted(Event):
-    """Up, state_transfer to the application: give `joiners` the state at the start of `view`, which comes next."""
-
-    view: ViewId
-    joiners: tuple[Address, ...]
-    digest: Marks  # the messages that the state contains: the marks of this member just before the view
-
-
-class StateChunk(Event):
-    """Down, the application to state_transfer, at the provider: the next part of the state for `joiner`.
-
-    With `none` this member has no state, and the joiner begins without one.
-    """
-
-    view: ViewId
-    joiner: Address
-    data: bytes
-    last: bool
-    none: bool = False
-
-
-class StateFailed(Event):
-    """Down, the application to state_transfer, at the provider: get_state() failed; `joiner` gets no state from
-    here."""
-
-    view: ViewId
-    joiner: Address
-    reason: str
-
-
-class ViewWanted(Event):
-    """Down, state_transfer to gms: the provider of this joiner gives no state.  A view change must choose another
-    one."""
-
-
-class StateTaken(Event):
-    """Up, state_transfer to the application, at the provider: `joiner` has `chunks` parts, or needs no more (None)."""
-
-    view: ViewId
-    joiner: Address
-    chunks: int | None
-
-
-class StateArrived(Event):
-    """Up, state_transfer to the application, at the joiner: the next part of the state at the start of `view`.
-
-    With `none` there is no state, because no remaining member has one.
-    """
-
-    view: ViewId
-    provider: Address
-    data: bytes
-    last: bool
-    none: bool = False
+    peer: Address

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from .address import Address
 from .events import Event
-from .limits import Config
+from .limits import COUNTERS_MAX, Config
 from .run import Run
 from .view import ViewId
 
@@ -33,15 +33,19 @@ class Env:
 
     __slots__ = (
         "archiving",
+        "asks",
         "config",
         "contact",
         "counters",
         "drops",
         "fingerprint",
         "gauges",
+        "grouped",
         "journaling",
         "keeps_state",
+        "lossless",
         "me",
+        "merges",
         "now",
         "records",
         "rng",
@@ -57,7 +61,11 @@ class Env:
         self.config = config
         self.contact = ""  # the address this member listens on; the driver sets it before the join
         self.fingerprint = ""  # must be equal at all members; the builder of the stack sets it
+        self.asks = False  # members are found over the network: processes ask each other; the driver sets it too
+        self.grouped = True  # False: no view ever comes, and every peer with a connection may send and be sent to
         self.keeps_state = True  # the application has a state: it can give the state, and needs it when it joins
+        self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive
+        self.merges = False  # views that a fault separated are merged again; MERGE2 sets it
         self.waits_for_all = True  # own multicasts are in flight until all have them, not until ordered; Top sets it
         self.journaling = journaling  # without a journal no record is made at all
         self.run_records = journaling  # also make records of sent and delivered runs; a watcher may not need them
@@ -86,6 +94,8 @@ class Env:
 
     def count(self, what: str, by: int = 1) -> None:
         """Add to a counter that channel.stats() shows."""
+        if what not in self.counters and len(self.counters) >= COUNTERS_MAX:
+            what = "counters beyond the limit"
         self.counters[what] = self.counters.get(what, 0) + by
 
 
@@ -100,6 +110,7 @@ class Layer:
     __slots__ = ("above", "below", "env", "wake")
 
     needs: ClassVar[frozenset[str]] = frozenset()  # services that a layer below must give
+    needs_in_group: ClassVar[frozenset[str]] = frozenset()  # the same, if some layer below gives MEMBERSHIP
     gives: ClassVar[frozenset[str]] = frozenset()  # services for the layers above
     heads: ClassVar[tuple[type, ...]] = ()  # the heads of this protocol; the codec registers them
     own_heads_only: ClassVar[bool] = False  # up() only passes on runs with other heads, so the stack may skip the layer

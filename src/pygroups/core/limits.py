@@ -20,8 +20,13 @@ MEMBERS_MAX: Final = 1_024
 MARKS_MAX: Final = 150_000  # origins in one digest: with the longest names they still fit into a frame
 READ_REQUESTS_MAX: Final = 16  # open read requests of one sender; a further request replaces the last one
 SLOWEST_MAX: Final = 4  # members named to a sender as those that keep its window full
+GAPS_MAX: Final = 256  # gaps of one origin that are remembered: one for each merge
 XMIT_RANGES_MAX: Final = 48  # ranges in one request for missing runs, so that the request fits into a datagram
 TEXT_MAX: Final = 255  # length of contacts, reasons, profiles
+COUNTERS_MAX: Final = 512  # names of counters of one member; further ones are counted together
+UNREAD_EVENTS_MAX: Final = 10_000  # unread events of a program that are no messages; beyond, its channel ends
+WINDOW_RUNS: Final = 4_096  # runs in one window: even an empty run costs memory
+RUN_COST: Final = 1 << 10  # the most memory that one kept run takes beside its body
 ENTRY_BYTES: Final = 5  # the most bytes that msgpack adds to a payload
 HELLO_MAX: Final = 8 << 10  # bytes that a connection may send before its peer has identified itself
 
@@ -38,6 +43,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     # must agree
     run_bytes: int = 64 << 10  # a run is full at this size; a larger payload travels in pieces of this size
     payload_max: int = 64 << 20  # the largest payload
+    heartbeat_all: int = 20  # members in a view in which each tells all others at each heartbeat
+    heartbeat_neighbors: int = 4  # in a larger view: members on each side, in the view's order, told at each heartbeat
     window: int = 1 << 20  # own multicasts that some other member has not consumed; per receiver the same for unicasts
 
     # each member for itself
@@ -50,6 +57,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     unicast_period: int = 20 * MILLISECOND  # between two rounds of requests, acknowledgements and retransmissions
     unicast_ack_runs: int = 32  # received runs that cause an acknowledgement before the next round
     unicast_backoff_max: int = 1 * SECOND
+    unicast_patience: int = 5 * SECOND  # for an acknowledgement, if the driver reports losses and reported none
     unicast_early_max: int = 4_096  # runs kept beyond a hole, per lane
     unicast_request_runs: int = 64  # runs requested or retransmitted at once, per lane
     unicast_peers_max: int = 4_096  # peers with a connection
@@ -60,6 +68,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     nakack_backoff_max: int = 500 * MILLISECOND
     nakack_early_max: int = 16_384  # runs kept beyond a hole, per stream
     nakack_request_runs: int = 64  # runs requested at once, per stream
+    nakack_answer_runs: int = 512  # runs sent again to one asker within a period; it asks for the rest again
+    nakack_answer_bytes: int = 4 << 20  # the same in bytes; one run is always sent
     announce_max: int = 2 * SECOND  # the longest pause between two announcements; then they end
     stable_bytes: int = 128 << 10  # consumed or delivered bytes that cause a vote at once
     stable_runs: int = 2  # runs of one origin that cause a vote after stable_pause; times four with an ordering layer
@@ -71,6 +81,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     stable_suspend_max: int = 60 * SECOND  # a suspension ends after this time
     future_runs_max: int = 4_096  # runs of a view that is not installed yet; one sender: a quarter of the unordered
     future_bytes: int = 16 << 20  # bytes of runs that wait for their order; one sender: a quarter
+    discovery_timeout: int = 400 * MILLISECOND  # silence after which no process is taken to be at a place
     join_retry: int = 300 * MILLISECOND
     batch: int = 20 * MILLISECOND  # joins and leaves within this time make one view
     views_per_second: int = 2  # view changes for joins and leaves; a proven suspicion does not wait
@@ -78,9 +89,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     flush_timeout: int = 1 * SECOND  # for any other answer in a view change; doubles with each late answer
     patience_max: int = 30 * SECOND  # the longest that flush_timeout grows to
     leave_timeout: int = 5 * SECOND
+    merge_interval: int = 1 * SECOND  # between two questions to processes outside the view; 30 % more or less
     marks_max: int = 100_000  # remembered origins outside the view
     state_chunk: int = 48 << 10  # one piece of a state on the wire
     state_chunks_ahead: int = 16  # unacknowledged pieces of a state
+    spill_after: int = 16 << 20  # bytes in memory of a state that arrives, and of the messages behind it; more on disk
+    spill_max: int = 4 << 30  # bytes on disk of the messages behind a state that arrives
     state_timeout: int = 30 * SECOND  # for a sign of life of the member that gives the state
     connect_timeout: int = 1 * SECOND  # for a connection to be established and answered
     reconnect_min: int = 20 * MILLISECOND  # before the next attempt to connect to a peer that did not answer; doubles
@@ -97,11 +111,20 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     receive_bytes: int = 32 << 20  # incomplete frames of all connections together
     directory_period: int = 200 * MILLISECOND  # between two checks that the member's own entry still exists
     lock_retry: int = 20 * MILLISECOND  # between two tries while another process founds the group
+    slow_exclude: int = 1 << 62  # time without progress in a full window before its sender excludes members; never
     stats_period: int = 60 * SECOND  # between two `stats` records
+    journal_segment: int = 64 << 20  # the size after which the journal begins a new file
+    journal_keep: int = 1_000_000  # files that the journal keeps; the default is all that can have a name
+
+    @property
+    def run_bytes_min(self) -> int:
+        """The bytes that a window counts for a smaller run, so that the window holds at most WINDOW_RUNS runs."""
+        return -(-self.window // WINDOW_RUNS)
 
     def fingerprint(self) -> str:
         """The values that must be equal at all members of a group."""
-        return f"run_bytes={self.run_bytes} payload_max={self.payload_max} window={self.window}"
+        sizes = f"run_bytes={self.run_bytes} payload_max={self.payload_max} window={self.window}"
+        return f"{sizes} heartbeat_all={self.heartbeat_all} heartbeat_neighbors={self.heartbeat_neighbors}"
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -93,7 +93,7 @@ class Stack:
         except PeerError as error:
             self.env.drop(error.reason)
             return
-        bottom = self.layers[-1]
+        bottom = self._places[self._bottom]
         for run in runs:
             bottom.up(run)
         self._settle(self._bottom)
@@ -101,13 +101,13 @@ class Stack:
     def happened(self, event: Event, now: int) -> None:
         """Handle an event of the driver: Found, Answered, Ended or Dead."""
         self.env.now = now
-        self.layers[-1].up_event(event)
+        self._places[self._bottom].up_event(event)
         self._settle(self._bottom)
 
     def asked(self, event: Event, now: int) -> None:
         """Handle an event of the application: Join, Leave, Consumed or a part of a state."""
         self.env.now = now
-        self.layers[0].down_event(event)
+        self._places[0].down_event(event)
         self._settle(0)
 
     def advance(self, now: int) -> None:
@@ -262,7 +262,8 @@ def check_fit(layers: Sequence[type[Layer]]) -> None:
     """Raise UsageError if a layer needs a service that no layer below it gives."""
     given: set[str] = set()
     for layer in reversed(layers):
-        missing = sorted(layer.needs - given)
+        needs = layer.needs | layer.needs_in_group if "MEMBERSHIP" in given else layer.needs
+        missing = sorted(needs - given)
         if missing:
             raise UsageError(f"{layer.__name__} needs {', '.join(missing)}, which no layer below it gives")
         given |= layer.gives

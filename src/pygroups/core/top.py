@@ -12,7 +12,7 @@ from xxhash import xxh3_64_intdigest
 
 from .address import Address
 from .errors import UsageError
-from .events import Event, Excluded, Freed, FreedTo, Gone, Leave, NewView, Stability, Undelivered
+from .events import Event, Excluded, Freed, FreedTo, Gap, Gone, Leave, NewView, Stability, Undelivered
 from .layer import NEVER, Env, Layer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
 from .run import Run, pack, payloads_of
@@ -73,6 +73,7 @@ class Top(Layer):
         "position",
         "reached",
         "run_limit",
+        "run_min",
         "slowest",
         "stable",
         "stopped",
@@ -86,6 +87,7 @@ class Top(Layer):
         self.flight_ends = flight_ends
         env.waits_for_all = flight_ends == "everywhere"
         self.run_limit = env.config.run_bytes + ENTRY_BYTES  # of the payloads of a run, each with its length
+        self.run_min = env.config.run_bytes_min
         self.open = OpenRun(1, [], 0)  # multicasts
         self.unicasts: dict[Address, ToOne] = {}  # by receiver; former members too, because their numbers continue
         self.unused = 1  # forgotten receivers were sent only numbers below this
@@ -183,11 +185,11 @@ class Top(Layer):
         opened.payloads, opened.size = [], 0
         if dest is None:
             self.flight.append(run)
-            self.cut_bytes += len(body)
+            self.cut_bytes += max(len(body), self.run_min)
             if self.env.run_records:
                 self.env.record("send", **_what(run))
         else:
-            self.unicasts[dest].cut_bytes += len(body)
+            self.unicasts[dest].cut_bytes += max(len(body), self.run_min)
         self.below.append(run)
 
     # -- receiving
@@ -275,6 +277,8 @@ class Top(Layer):
                 self.wake_at(self.env.now)
             return
         self.above.append(event)
+        if isinstance(event, NewView):
+            self.above += event.gaps
 
     def _freed_to(self, event: FreedTo) -> None:
         opened = self.unicasts.get(event.to)
@@ -310,17 +314,33 @@ class Top(Layer):
         if not event.is_new:  # all members that came along have delivered all messages of the old view
             self.stable = max(self.stable, self.delivered)
         previous = event.previous
+        subgroups = [list(side.members) for side in event.subgroups] if event.subgroups else None
         self.env.record(
             "view",
             members=event.view.members,
             transitional=event.transitional,
+            subgroups=subgroups,
             primary=event.primary,
             previous_number=previous.number if previous else None,
             previous_creator=previous.leader if previous else None,
             digest=None if event.starts is None else {origin: n - 1 for origin, n in event.starts.items() if n > 1},
         )
 
+        for gap in event.gaps:
+            self._announce(gap)
         self._forget_outsiders(event.view.members)
+
+    def _announce(self, gap: Gap) -> None:
+        """Other members delivered these messages before a merge, and this one never delivers them."""
+        origin = gap.origin
+        columns = {"origin": origin.name, "origin_incarnation": origin.incarnation}
+        self.env.record("gap", **columns, first=gap.first, count=gap.count, members=gap.subgroup)
+        if origin == self.env.me:
+            gap.size = sum([max(len(run.body), self.run_min) for run in self.flight if run.next <= gap.next])
+            self.delivered = max(self.delivered, gap.next)
+            self.wake_at(self.env.now)
+            if self.flight_ends == "here":
+                self._landed(self.delivered)
 
     def _forget_outsiders(self, members: tuple[Address, ...]) -> None:
         """Forget receivers outside the view, above a limit.  A forgotten receiver gets higher numbers when it

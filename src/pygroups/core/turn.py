@@ -7,12 +7,12 @@ is killed between two steps therefore leaves a complete journal.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
 from .address import Address
-from .driver_events import Announce, Contacts, Disconnect, Find, Probe
+from .driver_events import Announce, Answer, Ask, Contacts, Disconnect, Find, Presence, Probe
 from .events import Consumed, Event, NewView
 from .layer import Record
 from .run import Run
@@ -46,14 +46,33 @@ class Network(Protocol):
 class Discovery(Protocol):
     """The place where the members of a group find each other, as one member sees it."""
 
-    def find(self) -> None:
-        """Look for members.  Found follows."""
+    def find(self, founding: bool) -> None:
+        """Look for members.  Found follows.  With `founding` this process may found the group if there is none."""
+
+    def ask(self, place: str, presence: Presence) -> None:
+        """Ask the process at `place`.  Replied, Nobody or nothing follows."""
+
+    def answer(self, token: int, presence: Presence) -> None:
+        """Answer the question with this token."""
 
     def announce(self, member: bool, invited: bool = False) -> None:
         """Publish whether this process is a member now, or is about to be admitted."""
 
-    def installed(self, members: Collection[Address]) -> None:
-        """Note the members of the view.  Any other member in the folder belongs to another group."""
+    def installed(self, members: Mapping[Address, str]) -> None:
+        """Note the members of the view, and their contacts.  Any other member in the folder belongs to another
+        group."""
+
+
+class NoQuestions:
+    """The part of a discovery in which no process asks another one: a folder names the members."""
+
+    asks = False
+
+    def ask(self, place: str, presence: Presence) -> None:
+        raise AssertionError("no place on the network is known")
+
+    def answer(self, token: int, presence: Presence) -> None:
+        raise AssertionError("no process asked")
 
 
 class Application(Protocol):
@@ -77,13 +96,13 @@ class Outside(Protocol):
 
 
 def play(stack: Stack, consumed: Consumed | None, now: int, outside: Outside) -> None:
-    """Play one turn at `now` (microseconds of the member's clock), after everything that came in was received."""
+    """Play one turn at `now` (microseconds of the member's clock), after all input was received."""
     deal(settle(stack, consumed, now), now, outside)
 
 
 def settle(stack: Stack, consumed: Consumed | None, now: int) -> Output:
-    """The layers: tell them what the application has consumed since the last turn, call those whose time has come, and
-    take what they leave."""
+    """The step of the layers: report the newly consumed messages to them, call the timers that are due, and take the
+    output."""
     if consumed is not None:
         stack.asked(consumed, now)
     if stack.wake() <= now:
@@ -92,7 +111,7 @@ def settle(stack: Stack, consumed: Consumed | None, now: int) -> Output:
 
 
 def deal(output: Output, now: int, outside: Outside) -> None:
-    """The journal, the network, the application: deal out what the layers have left in a turn.
+    """The steps of the journal, the network and the application: hand the output of the layers to each.
 
     Contacts are learned before anything is sent: frames of the turn may go to members that are new.
     """
@@ -105,8 +124,9 @@ def deal(output: Output, now: int, outside: Outside) -> None:
     for event in events:
         if type(event) is NewView:
             view = event.view
-            outside.network.learn(dict(zip(view.members, view.contacts, strict=True)), Source.VIEW)
-            outside.discovery.installed(view.members)
+            contacts = dict(zip(view.members, view.contacts, strict=True))
+            outside.network.learn(contacts, Source.VIEW)
+            outside.discovery.installed(contacts)
     if frames:
         outside.network.send(frames)
     for command in commands:
@@ -119,7 +139,11 @@ def _obey(command: Event, outside: Outside) -> None:
     if isinstance(command, Probe):
         outside.network.probe(command.peer)
     elif isinstance(command, Find):
-        outside.discovery.find()
+        outside.discovery.find(not command.members_only)
+    elif isinstance(command, Ask):
+        outside.discovery.ask(command.place, command.presence)
+    elif isinstance(command, Answer):
+        outside.discovery.answer(command.token, command.presence)
     elif isinstance(command, Announce):
         outside.discovery.announce(command.member, command.invited)
     elif isinstance(command, Disconnect):

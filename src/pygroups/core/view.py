@@ -53,6 +53,19 @@ class ViewId(NamedTuple):
         return f"ViewId({self})"
 
 
+class MergeId(NamedTuple):
+    """The id of one try to merge views: a counter of its leader, and the leader.  See layers/merge2.py."""
+
+    number: Number
+    leader: Address
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.leader}"
+
+    def __repr__(self) -> str:
+        return f"MergeId({self})"
+
+
 class AgreedView(msgspec.Struct, frozen=True, array_like=True):
     """The members: first the remaining members in their old order, then the joiners.  The first member coordinates."""
 
@@ -74,3 +87,16 @@ class AgreedView(msgspec.Struct, frozen=True, array_like=True):
     def contact(self, member: Address) -> str:
         """The contact of `member`: "host:port" on sockets, a name in the simulator."""
         return self.contacts[self.members.index(member)]
+
+
+Merged = dict[Address, tuple[int, int]]  # per origin, its highest mark in a merge, and the subgroup that has this mark
+
+
+class Subgroup(msgspec.Struct, frozen=True):
+    """The members of a merged view that come from one earlier view."""
+
+    view: ViewId  # the earlier one
+    members: tuple[Address, ...]
+    marks: dict[
+        Address, int
+    ] = {}  # at the end of the earlier view; only if a member of the merged view waits for a state

@@ -43,11 +43,15 @@ class Book:
                 if len(known) > self.limit:
                     _forget_one(known, needed)
 
+    def knows(self, peer: Address) -> bool:
+        """Whether some contact of `peer` is known."""
+        return peer in self.standing or peer in self.hearsay
+
     def reaches(self, peer: Address) -> list[Reach]:
         """The contacts at which `peer` can be dialed, the trusted one first."""
         standing, hearsay = self.standing.get(peer), self.hearsay.get(peer)
         if standing is None and hearsay is None:
-            self.count("peers that nobody knows where to dial")
+            self.count("peers without a contact")
         told = [(standing, True)]
         if hearsay != standing:
             told.append((hearsay, False))
@@ -57,7 +61,7 @@ class Book:
         try:
             contact = parse_contact(text)
         except UsageError:
-            self.count("contacts that are none")
+            self.count("invalid contacts")
             return None
         if not contact.loopback and not self.insecure:
             self.count("contacts beyond this machine")

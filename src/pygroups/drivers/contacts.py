@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import NamedTuple
+import logging
+import socket
+from typing import Final, NamedTuple
 
+from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import TEXT_MAX
+
+FAR: Final = (("192.0.2.1", socket.AF_INET), ("2001:db8::1", socket.AF_INET6))  # addresses for documentation (RFC 5737)
 
 
 class Contact(NamedTuple):
@@ -25,6 +30,15 @@ class Contact(NamedTuple):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the host is a number, and no name that a lookup turns into one."""
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            return False
+        return True
 
     @property
     def everywhere(self) -> bool:
@@ -51,24 +65,100 @@ def parse_contact(text: str, what: str = "contact") -> Contact:
     return Contact(host, int(port))
 
 
-def checked_bind(text: str, advertise: str | None, *, insecure: bool) -> Contact:
-    """The contact to listen on.  Raises UsageError if other machines could reach it, or if no peer could dial it."""
+def checked_place(text: str, *, insecure: bool) -> Contact:
+    """The contact of another process, from the application.  Raises UsageError for other text, and for a place on
+    another machine without `insecure`."""
+    try:
+        contact = parse_contact(text, "to")
+    except UsageError:
+        raise UsageError(f"to {text!r} is no process: write host:port, for instance 127.0.0.1:7000") from None
+    if not contact.loopback and not insecure:
+        raise UsageError(
+            f"to {text!r} is on another machine, and no encryption or authentication protects the messages yet: use "
+            "127.0.0.1, or give insecure=True"
+        )
+    if not contact.port or contact.everywhere:
+        raise UsageError(f"to {text!r} is not an address that this process can reach: name a host and its port")
+    return contact
+
+
+def checked_bind(text: str, *, insecure: bool) -> Contact:
+    """The contact to listen on.  Raises UsageError if other machines could reach it."""
     contact = parse_contact(text, "bind")
     if not contact.loopback and not insecure:
         raise UsageError(
             f"bind {text!r} can be reached from other machines, and no encryption or authentication protects the group "
             "yet: bind to 127.0.0.1, or give insecure=True"
         )
-    if contact.everywhere and advertise is None:
-        raise UsageError(f"bind {text!r} is not an address that other members can dial: give advertise='host:port' too")
     return contact
 
 
 def advertised(bound: Contact, advertise: str | None) -> Contact:
-    """The contact for the other members to dial.  Port 0 in `advertise` means the port that the system chose."""
+    """The contact for the other members to dial, of a process that listens on `bound`.  Port 0 in `advertise` means the
+    port that the system chose.
+
+    A process that listens on all addresses of its machine and has no `advertise` tells the others the address from
+    which the machine sends to other networks.  Raises UsageError if there is none.
+    """
     if advertise is None:
-        return bound
+        return bound._replace(host=own_address(bound)) if bound.everywhere else bound
     told = parse_contact(advertise, "advertise")
     if told.everywhere:
         raise UsageError(f"advertise {advertise!r} is not an address that other members can dial: name this machine")
     return told._replace(port=told.port or bound.port)
+
+
+def announced(me: Address, bind: Contact, bound: Contact, advertise: str | None, logger: logging.Logger) -> str:
+    """The contact that the process `me` tells the other members; if it chose the host itself, the log has it.  Raises
+    UsageError as `advertised` does."""
+    contact = advertised(bound, advertise)
+    if bind.everywhere and advertise is None:
+        logger.info(
+            "%s listens on all addresses of this machine (%s), and tells the other members to connect to %s; "
+            "advertise= names another one",
+            me,
+            bind,
+            contact,
+        )
+    return str(contact)
+
+
+def own_address(bound: Contact) -> str:
+    """The address from which this machine sends to other networks.  No packet leaves: the kernel only picks a route.
+
+    A process that listens on `::` also accepts IPv4, so an IPv4 address will do if there is no other one.  A machine
+    without a route to other networks has the address of its name.
+    """
+    six = ":" in bound.host
+    for far, family in sorted(FAR, key=lambda one: (one[1] == socket.AF_INET6) != six):
+        if (family == socket.AF_INET or six) and (host := _routed(far, family)):
+            return host
+    try:
+        found = socket.getaddrinfo(socket.gethostname(), None, socket.AF_UNSPEC if six else socket.AF_INET)
+    except OSError:
+        found = []
+    for family, _, _, _, place in found:
+        if not ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback and _is_here(str(place[0]), family):
+            return str(place[0])
+    raise UsageError(
+        f"bind '{bound}' is every address of this machine, and none of them leads to other machines: "
+        "give advertise='host:port', the address that other members connect to"
+    )
+
+
+def _routed(far: str, family: int) -> str:
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect((far, 9))
+        except OSError:
+            return ""
+        return str(sock.getsockname()[0])
+
+
+def _is_here(host: str, family: int) -> bool:
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.bind((host, 0))
+        except OSError:
+            return False
+        return True

@@ -21,6 +21,8 @@ DATAGRAM_LARGEST: Final = 65_507  # bytes that UDP over IPv4 carries at once
 DATAGRAM_LEAST: Final = 576  # every IPv4 host takes packets of this size
 UNFINISHED_MAX: Final = 8  # frames of one sender of which some parts lack
 UNFINISHED_BYTES: Final = FRAME_MAX  # of their parts
+UNFINISHED_COST: Final = 512  # bytes counted for a frame, beside its parts: even an empty one takes memory
+PART_COST: Final = 128  # bytes counted for a part, beside its content
 UNFINISHED_TIME: Final = 30 * SECOND
 _NAMED: Final = struct.Struct(">4x8sQ")  # incarnation and counter in a frame's header
 
@@ -56,7 +58,7 @@ class Unfinished:
         self.count = count
         self.begun_at = begun_at
         self.parts: dict[int, bytes] = {}
-        self.size = 0
+        self.size = UNFINISHED_COST
 
 
 class Joiner:
@@ -75,20 +77,21 @@ class Joiner:
     def add(self, datagram: memoryview, now: int) -> bytes | None:
         """The frame that `datagram` completes at `now` (microseconds), or None."""
         if len(datagram) <= PART.size:
-            self.count("parts that are none")
+            self.count("malformed parts")
             return None
         _, version, index, parts, sender, counter = PART.unpack_from(datagram)
         name = FrameId(sender, counter)
         frame = self.frames.get(name)
         if version != VERSION or not index < parts or not 1 < parts <= PARTS_MAX:
-            self.count("parts that are none")
+            self.count("malformed parts")
         elif frame is not None and frame.count != parts:
-            self.count("parts that contradict others")
+            self.count("contradicting parts")
         elif frame is not None and index in frame.parts:
-            self.count("parts that came twice")
+            self.count("repeated parts")
         else:
             if frame is None:
                 frame = self.frames[name] = Unfinished(parts, now)
+                self.kept_bytes += frame.size
             self._keep(frame, index, bytes(datagram[PART.size :]))
             if len(frame.parts) == parts:
                 self._forget(name)
@@ -98,8 +101,8 @@ class Joiner:
 
     def _keep(self, frame: Unfinished, index: int, data: bytes) -> None:
         frame.parts[index] = data
-        frame.size += len(data)
-        self.kept_bytes += len(data)
+        frame.size += len(data) + PART_COST
+        self.kept_bytes += len(data) + PART_COST
 
     def _forget(self, name: FrameId) -> None:
         self.kept_bytes -= self.frames.pop(name).size
@@ -118,7 +121,7 @@ class Joiner:
 
     def _give_up(self, name: FrameId) -> None:
         self._forget(name)
-        self.count("frames of which a part was lost")
+        self.count("frames with a lost part")
 
 
 def is_frame(datagram: memoryview) -> bool:

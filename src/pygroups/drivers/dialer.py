@@ -39,18 +39,19 @@ class Home(Protocol):
     config: Config
     loop: asyncio.AbstractEventLoop
 
-    def hello(self, peer: Address) -> Hello: ...
+    def hello(self, peer: Address | None) -> Hello: ...
     def hears(self, peer: Address) -> bool: ...
     def count(self, what: str, by: int = 1) -> None: ...
-    def refused(self, peer: Address, why: str) -> None: ...
+    def refused(self, peer: Address | None, answer: Welcome) -> None: ...
 
 
 class Dialer:
     """Dials a peer at its contacts, several times if the peer's process is just ending."""
 
-    def __init__(self, reaches: list[Reach], peer: Address, home: Home) -> None:
+    def __init__(self, reaches: list[Reach], peer: Address | None, home: Home) -> None:
         self.reaches = reaches
-        self.peer = peer
+        self.found: Address | None = None  # the process that answered
+        self.peer = peer  # None: whichever process listens there
         self.home = home
         self.hello = said(home.hello(peer))
         self.silent = True  # no host has accepted or refused a connection
@@ -62,7 +63,7 @@ class Dialer:
             async with asyncio.timeout(self.home.config.connect_timeout / SECOND):
                 return await self._race(tasks)
         except TimeoutError:
-            self.home.count("connections that nobody answered")
+            self.home.count("unanswered connections")
             return Outcome.UNKNOWN, None
         finally:
             for task in tasks:
@@ -102,7 +103,7 @@ class Dialer:
                 if not reach.stands:
                     home.count("refusals at a place that only a hello named")
                     return Outcome.UNKNOWN, None
-                if not home.hears(self.peer):
+                if self.peer is None or not home.hears(self.peer):
                     return outcome, None
                 home.count("refusals by a peer that is heard")
                 await asyncio.sleep(pause)
@@ -127,7 +128,8 @@ class Dialer:
                 return Outcome.DEAD, None
             await loop.sock_sendall(sock, self.hello)
             answer = heard(await self._answer(sock), Welcome)
-            answered = answer.listener == self.peer and not answer.refusal
+            self.found = answer.listener
+            answered = not answer.refusal and answer.listener is not None and self.peer in (None, answer.listener)
         except ConnectionRefusedError:
             return Outcome.DEAD, None
         finally:
@@ -137,7 +139,7 @@ class Dialer:
             return Outcome.ANSWERED, sock
         if answer.refusal in NOT_WANTED or not answer.refusal:
             return Outcome.DEAD, None
-        self.home.refused(self.peer, answer.refusal)
+        self.home.refused(self.peer, answer)
         return Outcome.UNKNOWN, None
 
     async def _answer(self, sock: socket.socket) -> bytes:

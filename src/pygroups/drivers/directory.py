@@ -21,6 +21,7 @@ from pygroups.core.driver_events import Found
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.limits import SECOND, Config
+from pygroups.core.turn import NoQuestions
 
 from .entries import Entry, address_of, founders_lock, is_at, living, own_folder, text_of, written
 from .forks import watched
@@ -32,7 +33,7 @@ LOOKS_AT_OTHERS: Final = 25  # checks of the own entry between two checks for me
 RETRY_MAX: Final = 1.0  # seconds, between two tries while the file system refuses
 
 
-class Directory:
+class Directory(NoQuestions):
     """The discovery of one process, in the folder of its group.  `happened` is called with Found.
 
     With a `loop` the process checks its entry every `directory_period`.
@@ -63,6 +64,7 @@ class Directory:
         self.said = Entry(member=False, contact="")
         self.unsaid = False  # the entry could not be updated
         self.retry: asyncio.TimerHandle | None = None
+        self.wants_to_found = False  # by the last search
         self.retries = 0  # tries of `find` in a row that the file system refused
         self.look: asyncio.TimerHandle | None = None
         self.looks = 0
@@ -150,7 +152,7 @@ class Directory:
         if self.entry >= 0 and is_at(self.entry, self.path):
             return True
         if self.entry >= 0:
-            self.count("directory entries that somebody removed")
+            self.count("directory entries that were removed")
             self.warn.warning("removed", "the entry %s was removed: this process writes it again", self.path)
         return self._try("be written", self._write_entry)
 
@@ -199,7 +201,7 @@ class Directory:
         still = sorted(foreign & self.foreign)
         self.foreign = foreign
         if still:
-            self.count("looks that met members of another group of this name")
+            self.count("searches that found another group of this name")
             names = ", ".join(map(str, still[:5])) + (" and more" if len(still) > 5 else "")
             self.warn.warning(
                 "foreign",
@@ -212,8 +214,12 @@ class Directory:
 
     # -- the others
 
-    def find(self) -> None:
-        """Search for members.  Found follows, at once or when it is clear which process founds the group."""
+    def find(self, founding: bool = True) -> None:
+        """Search for members.  Found follows, at once or when it is clear which process founds the group.
+
+        A process that does not want to found the group gets the members that are there now, and no permission.
+        """
+        self.wants_to_found = founding and not self.said.member
         if self.retry is not None:
             self.retry.cancel()
             self.retry = None
@@ -222,7 +228,7 @@ class Directory:
             found = self._found()
         except OSError as error:
             self.retries += 1
-            self.count("looks into the directory that failed")
+            self.count("searches of the directory that failed")
             self.warn.warning(
                 "find", "the search for members in %s failed, and is repeated: %s", self.folder, _why(error)
             )
@@ -237,7 +243,7 @@ class Directory:
     def _found(self) -> Found | None:
         """The members, or None while it is not clear which process founds the group."""
         members, invited = self._others()
-        if members:
+        if members or not self.wants_to_found:
             self._may_found_no_more()
             return Found(members, False)
         if invited or not self._may_found():
@@ -250,7 +256,10 @@ class Directory:
     def _find_later(self) -> None:
         pause = self.config.lock_retry / SECOND
         pause = min(pause * 2 ** min(self.retries, 10), max(pause, RETRY_MAX))
-        self.retry = asyncio.get_running_loop().call_later(pause, self.find)
+        self.retry = asyncio.get_running_loop().call_later(pause, self._find_again)
+
+    def _find_again(self) -> None:
+        self.find(self.wants_to_found)
 
     def members(self) -> dict[Address, str]:
         """The living members of the group, with their contacts.  Removes the entries of ended processes."""

@@ -13,15 +13,16 @@ import logging
 import resource
 import socket
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Ended
+from pygroups.core.driver_events import Ended, Lost
 from pygroups.core.errors import PeerError
 from pygroups.core.events import Event
 from pygroups.core.limits import SECOND, Config
 
-from .hello import Hello, said, welcome
+from .hello import Hello, Question, said, welcome
 from .incoming import Incoming
 from .seldom import Seldom
 from .sockets import prepared
@@ -53,6 +54,7 @@ class Door:
         self.greeted: Callable[[Hello], None]
         self.count: Callable[..., None]
         self.crashed: Callable[[BaseException], None]
+        self.asked: Callable[[Question, Callable[[bytes], None]], None] | None = None  # the questions of discovery
         self.loop: asyncio.AbstractEventLoop
         self.area = memoryview(bytearray(READ_BYTES))
         self.kept_bytes = 0  # of incomplete frames, of all connections
@@ -168,6 +170,24 @@ class Door:
         self.greeted(hello)
         return said(answer)
 
+    def questioned(self, connection: Incoming, question: Question) -> None:
+        """A stranger asks which process listens here.  A process that members find in a folder says nothing."""
+        if self.asked is None:
+            self.count("questions of discovery that nobody answers")
+            self.ended(connection, on_purpose=False)
+        else:
+            self.asked(question, partial(self._answer, connection))
+
+    def _answer(self, connection: Incoming, answer: bytes) -> None:
+        if connection.closed:
+            return
+        connection.on_purpose = True
+        try:
+            connection.say(answer)
+        except (OSError, PeerError):
+            self.count("answers of discovery that could not be sent")
+        self.ended(connection, on_purpose=True)
+
     def _replace(self, connections: list[Incoming], newer: Incoming) -> None:
         """Make `newer` the connection of its peer.  The older one may still deliver data for a moment."""
         if len(connections) > 1:
@@ -193,13 +213,14 @@ class Door:
         else:
             del self.incoming[peer]
             if not on_purpose:
+                self.happened(Lost(peer))
                 self.happened(Ended(peer))
 
     def _stranger_ended(self, connection: Incoming, on_purpose: bool) -> None:
         del self.strangers[connection]
         connection.close()
         if on_purpose and not connection.on_purpose:
-            self.count("connections that said nothing")
+            self.count("connections without a hello")
             self.warn.warning("silence", "a connection from %s is closed: it sent no hello", connection.remote)
 
     def broke(self, connection: Incoming, error: PeerError) -> None:

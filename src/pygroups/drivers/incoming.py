@@ -14,7 +14,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX
 
-from .hello import LENGTH, Hello, heard
+from .hello import LENGTH, Hello, Question, opened
 
 
 class Home(Protocol):
@@ -26,6 +26,9 @@ class Home(Protocol):
     def receive(self, frame: memoryview) -> None: ...
     def greet(self, connection: Incoming, hello: Hello) -> bytes:
         """The answer to `hello`.  The connection belongs to `hello.sender` from now on, or it is closed on purpose."""
+
+    def questioned(self, connection: Incoming, question: Question) -> None:
+        """The connection carries a question of discovery and its answer, and no frames."""
 
     def kept(self, connection: Incoming, more: int) -> None:
         """Count `more` bytes that the connection keeps in memory; a negative number frees bytes.  May close it."""
@@ -124,14 +127,20 @@ class Incoming:
             elif self.peer is not None:
                 home.receive(area[begin + LENGTH.size : end])
             else:
-                self._greet(heard(area[begin + LENGTH.size : end], Hello))
+                self._first(opened(area[begin + LENGTH.size : end]))
             begin = end
         return begin
 
-    def _greet(self, hello: Hello) -> None:
-        answer = self.home.greet(self, hello)
-        if self.closed:
+    def _first(self, word: Hello | Question) -> None:
+        if isinstance(word, Question):
+            self.home.questioned(self, word)
             return
+        answer = self.home.greet(self, word)
+        if not self.closed:
+            self.say(answer)
+
+    def say(self, answer: bytes) -> None:
+        """Send the answer to the first word.  Raises PeerError if the peer reads nothing."""
         try:
             sent = self.sock.send(answer)
         except BlockingIOError:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Answered, Dead, Ended
+from pygroups.core.driver_events import Answered, Dead, Ended, Lost
 from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND, SECOND
 
@@ -31,13 +31,14 @@ class Home(dialer.Home, Protocol):
     """The part of the network that a link uses."""
 
     def reaches(self, peer: Address) -> list[Reach]: ...
+    def answered_at(self, peer: Address, reach: Reach) -> None: ...
     def happened(self, event: Event) -> None: ...
     def crashed(self, error: BaseException) -> None: ...
 
 
 class Link:
     """The frames to one peer.  They wait while a connection is dialed.  When a connection is lost, its frames are
-    lost too, and the layers retransmit them."""
+    lost too, and the layers retransmit them.  The link reports every loss (Lost), so they retransmit nothing else."""
 
     def __init__(self, home: Home, peer: Address) -> None:
         self.home = home
@@ -64,11 +65,13 @@ class Link:
         """Send frames, each as a length and a body, with `size` bytes in all."""
         if self.waiting_bytes + size > self.home.config.link_bytes:
             self.home.count("frames dropped for a slow peer")
+            self.home.happened(Lost(self.peer))
             return
         if self.is_idle and not self._dial_again():
             self.home.count(
                 "frames dropped for a dead peer" if self.dead else "frames dropped for a peer that gives no answer"
             )
+            self.home.happened(Lost(self.peer))
             return
         self.waiting.extend(pieces)
         self.waiting_bytes += size
@@ -126,6 +129,7 @@ class Link:
 
     def _lost(self) -> None:
         self.drop()
+        self.home.happened(Lost(self.peer))
         self.home.happened(Ended(self.peer))
 
     def drop(self, *, farewell: bool = False) -> None:
@@ -144,7 +148,7 @@ class Link:
             try:
                 sock.send(FAREWELL)
             except OSError:
-                self.home.count("farewells that could not be said")
+                self.home.count("farewells that could not be sent")
         sock.close()
 
     def _forget(self) -> None:
@@ -182,6 +186,8 @@ class Link:
         outcome, sock = Outcome.UNKNOWN, None
         while reaches := self.home.reaches(self.peer):
             outcome, sock = await Dialer(reaches, self.peer, self.home).dial()
+            if outcome is Outcome.ANSWERED and len(reaches) == 1:
+                self.home.answered_at(self.peer, reaches[0])
             if outcome is not Outcome.UNKNOWN or self.home.loop.time() >= self.probe_until:
                 break
             await asyncio.sleep(PROBE_PAUSE)
@@ -193,26 +199,29 @@ class Link:
         if outcome is Outcome.ANSWERED:
             assert sock is not None
             tell = probing or self.dead  # Answered withdraws a wrong proof
-            self._connected(sock)
+            self.use(sock)
             if tell:
                 self.home.happened(Answered(self.peer))
             return
+        if outcome is Outcome.DEAD or self.sock is None:
+            loses = self.sock is not None or bool(self.waiting)
+            self.drop()
+            if loses:
+                self.home.happened(Lost(self.peer))
         if outcome is Outcome.DEAD:
             tell, self.dead = probing or not self.dead, True
-            self.drop()
             if tell:
                 self.home.happened(Dead(self.peer))
-        elif self.sock is None:
-            self._forget()
         self.not_before = self.home.loop.time() + self.pause / SECOND
         self.pause = min(2 * self.pause, self.home.config.reconnect_max)
 
-    def _connected(self, sock: socket.socket) -> None:
+    def use(self, sock: socket.socket) -> None:
         """Use the new connection, which works.  Frames that the old connection had not started go over the new one."""
         before, self.sock = self.sock, None
         if before is not None:
             self._close(before, farewell=True)
             self._skip_the_begun_frame()
+            self.home.happened(Lost(self.peer))  # nobody knows how far the peer reads the old one
         self.dead = False
         self.pause = self.home.config.reconnect_min
         self.sock = sock

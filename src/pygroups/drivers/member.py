@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from pygroups.core import turn
-from pygroups.core.driver_events import Found
+from pygroups.core.driver_events import Found, Replied
 from pygroups.core.events import Consumed, Event
 from pygroups.core.layer import NEVER, Record
 from pygroups.core.limits import SECOND, Config
@@ -144,6 +144,8 @@ class Member:
         """The network, or discovery, has something to say."""
         if isinstance(event, Found):
             self.network.learn(event.members, turn.Source.DIRECTORY)
+        elif isinstance(event, Replied) and event.presence.member:
+            self.network.learn({event.presence.process: event.presence.contact}, turn.Source.DIRECTORY)
         self._tell(self.stack.happened, event)
 
     def ask(self, event: Event) -> None:
@@ -192,7 +194,7 @@ class Member:
             self._arm(self.stack.wake())
 
     def write(self, records: Sequence[Record], now: int) -> None:
-        """Write the records of a turn into the journal; an outage of it is told, and the member goes on."""
+        """Write the records of a turn into the journal; the journal reports an outage, and the member goes on."""
         if self.journal is None:
             return
         try:
@@ -217,7 +219,7 @@ class Member:
     # -- the beginning, statistics, and the end
 
     def begin(self) -> None:
-        """Write down that a life begins, and what it promises about time."""
+        """Record the start of this incarnation, and its promises about time."""
         bound = liveness_bound(self.stack.env.config)
         self.record("start", {"gauges": {"bound_us": bound, "epsilon_ppm": 0}})
         self._begin_statistics()

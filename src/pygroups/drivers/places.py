@@ -1,16 +1,26 @@
-"""The folder in which members find each other: one for each user and host, or a folder that the user names."""
+"""The ways in which members find each other, as `discovery` names them: a folder, addresses, a DNS name, IP multicast,
+and a folder that remembers addresses."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
+
+from .contacts import Contact, parse_contact
 
 # The environment has no influence: processes of one user must find each other even if their environments differ.
 # Other users may write to /tmp too, so the folder below it is used only if it is a real folder of this user alone.
 MEETING_ROOT: Final = Path("/tmp")
+LISTED_MAX: Final = 256  # addresses and names together
+KINDS: Final = (
+    "dir:/path/to/folder, host:port,host:port, dns:name:port, udp:239.1.2.3:7000, or cache:/path/to/folder beside one "
+    "of these"
+)
 
 
 class Place(NamedTuple):
@@ -20,20 +30,97 @@ class Place(NamedTuple):
     private: bool  # only this user may have access; not required of a folder that the user chose
 
 
+class Ways(NamedTuple):
+    """All ways in which one process finds others."""
+
+    place: Place | None = None
+    listed: tuple[Contact, ...] = ()  # processes may listen there
+    names: tuple[Contact, ...] = ()  # DNS names: processes may listen at each of their addresses
+    to_all: tuple[Contact, ...] = ()  # multicast addresses
+    cache: Path | None = None  # the folder that remembers the contacts of members
+
+    @property
+    def asks(self) -> bool:
+        """Whether the process asks others over the network."""
+        return bool(self.listed or self.names or self.to_all or self.cache)
+
+
 def default_place() -> Place:
     """The folder of this user on this machine, which does not depend on the environment."""
     return Place(MEETING_ROOT / f"pygroups-{os.geteuid()}", private=True)
 
 
-def parse_discovery(text: str | None) -> Place:
-    """The folder for `discovery`.  Raises UsageError for invalid text, and NotBuilt for other kinds of discovery."""
-    if text is None:
-        return default_place()
+def parse_discovery(given: str | Sequence[str] | None, *, insecure: bool = True) -> Ways:
+    """The ways that `discovery` names, in one text or several.  Raises UsageError for invalid text, and without
+    `insecure` for addresses of other machines."""
+    if given is None:
+        return Ways(place=default_place())
+    ways = Ways()
+    for text in [given] if isinstance(given, str) else given:
+        ways = _with(ways, text)
+    if ways == Ways():
+        raise UsageError(f"discovery {given!r} names no way to find members: write {KINDS}")
+    if ways.cache is not None and ways == Ways(cache=ways.cache):
+        raise UsageError(
+            "discovery 'cache:' alone finds nobody before there was a group: give another way beside it, for instance "
+            "discovery=['cache:/path', 'udp:239.1.2.3:7000']"
+        )
+    if len(ways.listed) + len(ways.names) + len(ways.to_all) > LISTED_MAX:
+        raise UsageError(f"discovery names more than {LISTED_MAX} addresses: use dns:name:port for so many")
+    if not insecure:
+        _refuse_other_machines(ways)
+    return ways
+
+
+def _with(ways: Ways, text: object) -> Ways:
     if not isinstance(text, str):
-        raise UsageError(f"discovery {text!r} is not text: write dir:/path/to/folder")
+        raise UsageError(f"discovery {text!r} is not text: write {KINDS}")
     kind, colon, rest = text.partition(":")
-    if kind == "dir" and colon and rest:
-        return Place(Path(rest), private=False)
+    if colon and kind in ("dir", "cache"):
+        return _with_folder(ways, kind, rest)
+    if colon and kind == "dns":
+        return ways._replace(names=(*ways.names, _contact(rest, text, "dns:name:port")))
+    if colon and kind == "udp":
+        contact = _contact(rest, text, "udp:239.1.2.3:7000")
+        if not is_multicast(contact.host):
+            raise UsageError(f"discovery {text!r} has no IPv4 multicast address: write udp:239.1.2.3:7000")
+        return ways._replace(to_all=(*ways.to_all, contact))
+    listed = [_contact(one.strip(), text, KINDS) for one in text.split(",")]
+    return ways._replace(listed=tuple(dict.fromkeys([*ways.listed, *listed])))
+
+
+def _with_folder(ways: Ways, kind: str, path: str) -> Ways:
+    if not path:
+        raise UsageError(f"discovery {kind + ':'!r} names no folder: write {kind}:/path/to/folder")
+    if (ways.place if kind == "dir" else ways.cache) is not None:
+        raise UsageError(f"discovery names two folders with {kind}: leave one out")
     if kind == "dir":
-        raise UsageError(f"discovery {text!r} names no folder: write dir:/path/to/folder")
-    raise NotBuilt(f"discovery {text!r} is not built yet: leave it out, or use dir:/path/to/folder")
+        return ways._replace(place=Place(Path(path), private=False))
+    return ways._replace(cache=Path(path))
+
+
+def _contact(text: str, whole: str, form: str) -> Contact:
+    try:
+        contact = parse_contact(text)
+    except UsageError:
+        contact = None
+    if contact is None or not contact.port or contact.everywhere:
+        raise UsageError(f"discovery {whole!r} names no address that a process can listen on: write {form}")
+    return contact
+
+
+def _refuse_other_machines(ways: Ways) -> None:
+    for contact in ways.listed:
+        if not contact.loopback and contact.is_number:
+            raise UsageError(
+                f"discovery names {contact}, an address of another machine, and no encryption or authentication "
+                "protects the group yet: give bind= an address that other machines can reach, and insecure=True"
+            )
+
+
+def is_multicast(host: str) -> bool:
+    """Whether `host` is an IPv4 multicast address."""
+    try:
+        return ipaddress.IPv4Address(host).is_multicast
+    except ValueError:
+        return False

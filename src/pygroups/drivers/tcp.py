@@ -10,27 +10,36 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Answered
+from pygroups.core.driver_events import Answered, Incompatible, Lost
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION
 
+from .asking import Silence, asked_over_tcp
 from .book import Book, Reach
-from .contacts import Contact, advertised, checked_bind
+from .contacts import Contact, announced, checked_bind, checked_place
+from .dialer import Dialer, Outcome
 from .door import LOGGER, Door
 from .forks import closed_in_children
-from .hello import LENGTH, Hello
+from .hello import LENGTH, NO_GROUP, Hello, Question, Reply, Welcome
 from .link import Link
+from .nobody import nobody_at
 from .seldom import Seldom
 from .sockets import resolved
 
+QUESTIONS_MAX: Final = 256  # of discovery, at once
+
 
 class TcpNetwork:
-    """One member's connections.  `receive` is called with each frame, `happened` with Ended, Answered and Dead."""
+    """One member's connections.  `receive` is called with each frame, `happened` with Lost, Ended, Answered and
+    Dead."""
+
+    lossless = True  # what is lost is reported
 
     def __init__(
         self,
@@ -45,7 +54,7 @@ class TcpNetwork:
         self.me = me
         self.group = group
         self.config = config
-        self.bind = checked_bind(bind, advertise, insecure=insecure)
+        self.bind = checked_bind(bind, insecure=insecure)
         self.advertise = advertise
         self.contact = ""  # the address for other members to dial; known after open()
         self.receive: Callable[[memoryview], None]
@@ -54,6 +63,7 @@ class TcpNetwork:
         self.crashed: Callable[[BaseException], None]
         self.loop: asyncio.AbstractEventLoop
         self.links: dict[Address, Link] = {}
+        self.questions: set[asyncio.Task[None]] = set()
         self.warn = Seldom(LOGGER)
         self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
         self.door = Door(me, group, config, self.warn)
@@ -62,7 +72,11 @@ class TcpNetwork:
         """Listen on the address of `bind`.  Raises UsageError if that fails."""
         self.loop = asyncio.get_running_loop()
         sock = await self._listening()
-        self.contact = str(advertised(Contact(*sock.getsockname()[:2]), self.advertise))
+        try:
+            self.contact = announced(self.me, self.bind, Contact(*sock.getsockname()[:2]), self.advertise, LOGGER)
+        except UsageError:
+            sock.close()
+            raise
         door = self.door
         door.receive, door.happened, door.greeted = self.receive, self.happened, self._greeted
         door.count, door.crashed = self.count, self.crashed
@@ -87,6 +101,8 @@ class TcpNetwork:
 
     def close(self) -> None:
         """End all connections, and stop listening.  Peers see the same as at the end of the process."""
+        for task in list(self.questions):
+            task.cancel()
         for link in self.links.values():
             link.close()
         self.links = {}
@@ -133,8 +149,11 @@ class TcpNetwork:
         """Close the connection to `peer`, which is not needed any more."""
         link = self.links.pop(peer, None)
         if link is not None:
+            loses = link.waiting_bytes > 0
             link.drop(farewell=True)
             link.close()
+            if loses:
+                self.happened(Lost(peer))
 
     def _link(self, peer: Address) -> Link:
         link = self.links.get(peer)
@@ -150,9 +169,67 @@ class TcpNetwork:
         for peer in idle:
             del self.links[peer]
 
+    # -- questions of discovery
+
+    @property
+    def asked(self) -> Callable[[Question, Callable[[bytes], None]], None] | None:
+        """The function that answers the questions of other processes; None: nobody answers them."""
+        return self.door.asked
+
+    @asked.setter
+    def asked(self, asked: Callable[[Question, Callable[[bytes], None]], None] | None) -> None:
+        self.door.asked = asked
+
+    def ask(self, contact: Contact, question: Question, done: Callable[[Reply | None], None]) -> None:
+        """Ask the process at `contact`, over a connection of its own.  `done` is called with the answer, with None if
+        no process listens there, or not at all."""
+        if len(self.questions) >= QUESTIONS_MAX:
+            self.count("questions of discovery that had to wait")  # they are asked again
+            return
+        task = self.loop.create_task(self._ask(contact, question, done), name=f"pygroups asks {contact}")
+        self.questions.add(task)
+        task.add_done_callback(self._asked_all)
+
+    async def _ask(self, contact: Contact, question: Question, done: Callable[[Reply | None], None]) -> None:
+        try:
+            reply = await asked_over_tcp(contact, question, self.config, self.loop, insecure=self.book.insecure)
+        except Silence:
+            self.count("questions of discovery that nobody answered")
+        else:
+            done(reply)
+
+    def _asked_all(self, task: asyncio.Task[None]) -> None:
+        self.questions.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.crashed(error)
+
     # -- for links
 
-    def hello(self, peer: Address) -> Hello:
+    async def meet(self, place: str) -> Address:
+        """The process without a group that listens at `place`, "host:port".  Raises NotSent if none answers."""
+        if place == self.contact:
+            return self.me
+        contact = checked_place(place, insecure=self.book.insecure)
+        dialer = Dialer([Reach(contact, stands=True)], None, self)
+        outcome, sock = await dialer.dial()
+        if sock is None or dialer.found is None:
+            raise nobody_at(contact, refused=outcome is Outcome.DEAD)
+        self.learn({dialer.found: str(contact)}, Source.DIRECTORY)
+        self._link(dialer.found).use(sock)
+        self.happened(Answered(dialer.found))
+        return dialer.found
+
+    def knows(self, peer: Address) -> bool:
+        """Whether some contact of `peer` is known."""
+        return peer == self.me or self.book.knows(peer)
+
+    def answered_at(self, peer: Address, reach: Reach) -> None:
+        """`peer` has answered there.  In no group that makes the contact a trusted one: nobody else names contacts."""
+        if self.group.startswith(NO_GROUP):
+            self.learn({peer: str(reach.contact)}, Source.DIRECTORY)
+
+    def hello(self, peer: Address | None) -> Hello:
         """The hello for `peer`."""
         return Hello(VERSION, self.group, self.me, self.contact, peer)
 
@@ -164,10 +241,13 @@ class TcpNetwork:
         """Whether `peer` has a connection to this member."""
         return self.door.hears(peer)
 
-    def refused(self, peer: Address, why: str) -> None:
+    def refused(self, peer: Address | None, answer: Welcome) -> None:
         """`peer` refuses the connection of this member."""
         self.count("connections refused by the peer")
-        self.warn.warning("by peer", "%s refuses the connection of this member: %r", peer, why)
+        who = "the process at the named place" if peer is None else peer
+        self.warn.warning("by peer", "%s refuses the connection of this member: %r", who, answer.refusal)
+        if answer.version != VERSION and peer is not None:
+            self.happened(Incompatible(peer, answer.refusal))
 
     def _count(self, what: str) -> None:
         self.count(what)

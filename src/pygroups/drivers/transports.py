@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -12,6 +11,7 @@ from pygroups.core.limits import Config
 
 from .contacts import Contact, parse_contact
 from .datagrams import DATAGRAM_LARGEST, DATAGRAM_LEAST
+from .places import is_multicast
 
 HEADROOM: Final = 280  # bytes of a datagram for the headers and heads of a run, if names have ten letters or so
 EXAMPLES: Final = "'tcp', 'udp', or 'udp:239.1.2.3:7000' for IP multicast"
@@ -57,13 +57,6 @@ def parse_transport(text: str | None) -> Transport:
     if kind != "udp" or not colon:
         raise UsageError(f"there is no transport {text!r}; there are: {EXAMPLES}")
     to_all = parse_contact(rest, "transport")
-    if not _is_multicast(to_all.host) or not to_all.port:
+    if not is_multicast(to_all.host) or not to_all.port:
         raise UsageError(f"transport {text!r} has no IPv4 multicast address with a port: write udp:239.1.2.3:7000")
     return Transport("udp", to_all)
-
-
-def _is_multicast(host: str) -> bool:
-    try:
-        return ipaddress.IPv4Address(host).is_multicast
-    except ValueError:
-        return False

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Answered
+from pygroups.core.driver_events import Answered, Incompatible
 from pygroups.core.errors import PeerError, UsageError
 from pygroups.core.events import Event
 from pygroups.core.limits import HELLO_MAX, SECOND, Config
@@ -21,9 +23,10 @@ from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION
 
 from .book import Book, Reach
-from .contacts import Contact, advertised, checked_bind
+from .contacts import Contact, announced, checked_bind, checked_place
 from .datagrams import SPLIT, Joiner, is_frame, sender_of, split
-from .hello import LENGTH, Hello, Welcome, Word, heard, said, welcome
+from .hello import LENGTH, NO_GROUP, Hello, Question, Reply, Welcome, Word, heard, said, welcome
+from .meeting import Meeting
 from .seldom import Seldom
 from .sockets import resolved
 from .udp_sockets import Datagrams
@@ -32,6 +35,9 @@ from .way import NONCE_BYTES, Place, Way
 LOGGER: Final = logging.getLogger("pygroups.drivers.udp")
 QUESTION: Final = b"Q"
 ANSWER: Final = b"A"
+SEARCH: Final = b"F"  # a question of discovery
+RESULT: Final = b"R"  # and its answer
+SEARCHES_MAX: Final = 4_096
 
 
 class UdpNetwork:
@@ -39,6 +45,8 @@ class UdpNetwork:
 
     `to_all`: an IP multicast address and port, or None.  A frame for more than one member goes there, once.
     """
+
+    lossless = False  # a lost datagram is not reported
 
     def __init__(
         self,
@@ -54,7 +62,7 @@ class UdpNetwork:
         self.me = me
         self.group = group
         self.config = config
-        self.bind = checked_bind(bind, advertise, insecure=insecure)
+        self.bind = checked_bind(bind, insecure=insecure)
         self.advertise = advertise
         self.to_all = to_all
         self.contact = ""  # where others are told to send to; known once the socket is bound
@@ -67,10 +75,13 @@ class UdpNetwork:
         self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
         self.joiner = Joiner(config.receive_bytes, self._count)
         self.datagrams = Datagrams(self)
+        self.asked: Callable[[Question, Callable[[bytes], None]], None] | None = None  # the questions of discovery
+        self.searches: dict[bytes, tuple[Place, Callable[[Reply | None], None]]] = {}  # own questions, by nonce
         self.ways: dict[Address, Way] = {}
         self.lives: dict[bytes, Way] = {}  # by incarnation, as frames name it
         self.members: dict[Address, None] = {}  # of the view
         self.places: dict[Contact, Place | None] = {}  # of hosts that are names; None while one is looked up
+        self.meetings: dict[bytes, Meeting] = {}  # by the number of the question
         self.lookups: dict[Contact, asyncio.Task[None]] = {}
         self.life = bytes.fromhex(me.incarnation)
 
@@ -91,7 +102,11 @@ class UdpNetwork:
                 f"cannot listen on {self.bind} (UDP): {why}; choose another address for bind, or any free "
                 "port with port 0"
             ) from error
-        self.contact = str(advertised(Contact(*bound), self.advertise))
+        try:
+            self.contact = announced(self.me, self.bind, Contact(*bound), self.advertise, LOGGER)
+        except UsageError:
+            self.datagrams.close()
+            raise
 
     def close(self) -> None:
         """Close the sockets.  Peers see the same as at the end of the process."""
@@ -159,6 +174,25 @@ class UdpNetwork:
             way.stop()
             self.lives.pop(bytes.fromhex(peer.incarnation), None)
 
+    async def meet(self, place: str) -> Address:
+        """The process without a group that listens at `place`, "host:port".  Raises NotSent if none answers."""
+        if place == self.contact:
+            return self.me
+        contact = checked_place(place, insecure=self.book.insecure)
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        meeting = self.meetings[nonce] = Meeting(self, contact)
+        try:
+            peer = await meeting.peer(lambda where: self.say_hello(None, where, nonce))
+        finally:
+            del self.meetings[nonce]
+        self.learn({peer: str(contact)}, Source.DIRECTORY)
+        self.happened(Answered(peer))
+        return peer
+
+    def knows(self, peer: Address) -> bool:
+        """Whether some contact of `peer` is known."""
+        return peer == self.me or self.book.knows(peer)
+
     def _way(self, peer: Address) -> Way:
         way = self.ways.get(peer)
         if way is None:
@@ -203,18 +237,71 @@ class UdpNetwork:
         for way in self.ways.values():
             way.moved()
 
-    def say_hello(self, peer: Address, place: Place, nonce: bytes) -> None:
+    def say_hello(self, peer: Address | None, place: Place, nonce: bytes) -> None:
         """Ask for an answer of `peer`, and let it know where this member listens."""
         hello = Hello(VERSION, self.group, self.me, self.contact, peer)
         self.datagrams.give([QUESTION + nonce + said(hello)[LENGTH.size :]], place)
 
-    def refused(self, peer: Address, why: str) -> None:
+    def answered_at(self, peer: Address, place: Place) -> None:
+        """`peer` has answered there.  In no group that makes the place a trusted one: nobody else names contacts."""
+        if self.group.startswith(NO_GROUP):
+            self.learn({peer: str(Contact(*place))}, Source.DIRECTORY)
+
+    def refused(self, peer: Address, answer: Welcome) -> None:
         """`peer` wants nothing of this member."""
         self.count("connections refused by the peer")
-        self.warn.warning("by peer", "%s refuses this member: %r", peer, why)
+        self.warn.warning("by peer", "%s refuses this member: %r", peer, answer.refusal)
+        if answer.version != VERSION:
+            self.happened(Incompatible(peer, answer.refusal))
 
     def _count(self, what: str) -> None:
         self.count(what)
+
+    # -- questions of discovery
+
+    def ask(self, contact: Contact, question: Question, done: Callable[[Reply | None], None]) -> None:
+        """Ask the process at `contact`.  `done` is called with the answer, with None if the host says that no process
+        listens there, or not at all."""
+        place = self.place_of(contact)
+        if place is None:
+            return  # the name is being looked up; the question is repeated
+        if not self.book.insecure and not ipaddress.ip_address(place[0]).is_loopback:
+            self.count("contacts beyond this machine")
+            return
+        self.searches[question.nonce] = (place, done)
+        if len(self.searches) > SEARCHES_MAX:
+            del self.searches[next(iter(self.searches))]
+        self.datagrams.give([SEARCH + said(question)[LENGTH.size :]], place)
+
+    def _searched(self, datagram: memoryview, place: Place) -> None:
+        try:
+            question = heard(datagram[1:], Question)
+        except PeerError as error:
+            self.count(f"questions dropped: {error.reason}")
+            return
+        if self.asked is None:
+            self.count("questions of discovery that nobody answers")
+        else:
+            self.asked(question, partial(self._result, place, len(datagram)))
+
+    def _result(self, place: Place, longest: int, reply: bytes) -> None:
+        datagram = RESULT + reply[LENGTH.size :]
+        if len(datagram) <= longest:
+            self.datagrams.give([datagram], place)
+        else:
+            self.count("answers of discovery that are longer than the question")
+
+    def _resulted(self, datagram: memoryview) -> None:
+        try:
+            reply = heard(datagram[1:], Reply)
+        except PeerError as error:
+            self.count(f"answers dropped: {error.reason}")
+            return
+        _, done = self.searches.pop(reply.nonce, (None, None))
+        if done is None:
+            self.count("answers to no question")
+        else:
+            done(reply)
 
     # -- what came in
 
@@ -229,10 +316,14 @@ class UdpNetwork:
             self._asked(datagram, place)
         elif kind == ANSWER[0]:
             self._answered(datagram, place)
+        elif kind == SEARCH[0]:
+            self._searched(datagram, place)
+        elif kind == RESULT[0]:
+            self._resulted(datagram)
         elif is_frame(datagram):
             self._frame(datagram)
         else:
-            self.count("datagrams that are no frames")
+            self.count("datagrams without a frame")
 
     def _frame(self, frame: memoryview) -> None:
         sender = sender_of(frame)
@@ -263,15 +354,21 @@ class UdpNetwork:
             self.count(f"answers dropped: {error.reason}")
             return
         way = next((way for way in self.ways.values() if way.nonce == nonce), None)
-        if way is None:
-            self.count("answers to no question")
+        if nonce in self.meetings:
+            self.meetings[nonce].answered(answer)
+        elif way is None:
+            self.count("answers without a question")
         else:
             way.answered(answer, place)
 
     def refused_at(self, place: Place) -> None:
         """The host says that no process listens at `place`."""
+        for nonce in [nonce for nonce, (asked, _) in self.searches.items() if asked == place]:
+            self.searches.pop(nonce)[1](None)
         for way in [way for way in self.ways.values() if place in way.places]:
             way.refused(place)
+        for meeting in self.meetings.values():
+            meeting.refused(place)
 
 
 def _opened(datagram: memoryview, kind: type[Word]) -> tuple[bytes, Word]:

@@ -98,13 +98,16 @@ class Datagrams:
                 sock.setsockopt(socket.SOL_SOCKET, forced, wanted)  # beyond the system's limit; needs privileges
             except OSError:
                 sock.setsockopt(socket.SOL_SOCKET, asked, wanted)
-        given = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2  # Linux doubles what was asked for
-        if given < wanted:
+        receive, send = (  # Linux doubles the number that was asked for
+            sock.getsockopt(socket.SOL_SOCKET, asked) // 2 for asked in (socket.SO_RCVBUF, socket.SO_SNDBUF)
+        )
+        if min(receive, send) < wanted:
             self.home.warn.warning(
                 "buffers",
-                "the system gives a receive buffer of %d bytes instead of %d bytes, so bursts of datagrams are lost "
-                "and sent again: raise net.core.rmem_max",
-                given,
+                "the system gives a receive buffer of %d bytes and a send buffer of %d bytes instead of %d bytes, so "
+                "bursts of datagrams are lost and sent again: raise net.core.rmem_max and net.core.wmem_max",
+                receive,
+                send,
                 wanted,
             )
 

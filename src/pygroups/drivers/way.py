@@ -43,7 +43,8 @@ class Home(Protocol):
         """The numeric address to send to; None while a name is looked up, and if the lookup failed."""
 
     def say_hello(self, peer: Address, place: Place, nonce: bytes) -> None: ...
-    def refused(self, peer: Address, why: str) -> None: ...
+    def answered_at(self, peer: Address, place: Place) -> None: ...
+    def refused(self, peer: Address, answer: Welcome) -> None: ...
 
 
 class Way:
@@ -118,7 +119,7 @@ class Way:
         self.timer = None
         if self.home.loop.time() >= self.ask_until:
             self.ask_until = 0.0
-            self.home.count("questions that nobody answered")
+            self.home.count("unanswered questions")
             return
         if not self.current:
             self._look_up()
@@ -146,6 +147,8 @@ class Way:
         """The process that listens at `place` has answered a question to this peer."""
         if welcome.listener == self.peer and not welcome.refusal:
             tell = self.asking or self.dead
+            if self.places.get(place) is False:
+                self.home.answered_at(self.peer, place)
             self.known, self.ended, self.dead = True, False, False
             self.stop()
             if tell:
@@ -154,7 +157,7 @@ class Way:
             if self.places.get(place):
                 self._is_dead()
         else:
-            self.home.refused(self.peer, welcome.refusal)
+            self.home.refused(self.peer, welcome)
 
     def refused(self, place: Place) -> None:
         """The host of the peer reports that no process listens at `place`."""

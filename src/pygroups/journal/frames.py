@@ -153,7 +153,7 @@ def header_in(first: Frame | Damage) -> Header | Damage:
 
 
 def _frames(data: bytes, offset: int, asked: re.Pattern[bytes] | None = None) -> Iterator[Frame | Damage]:
-    """The frames from `offset` on. After a damaged frame it continues with the next frame that can be trusted."""
+    """The frames from `offset` on. After a damaged frame the walk continues with the next valid frame."""
     view, end = memoryview(data), len(data)
     while offset < end:
         body, trouble = frame_at(view, offset)

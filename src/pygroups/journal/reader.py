@@ -1,5 +1,6 @@
 """Reads journals as Arrow record batches. Damaged places are reported, and all other records are read."""
 
+import contextlib
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -139,11 +140,14 @@ def _has_segment(folder: Path) -> bool:
 def _segments_of(folder: Path) -> list[Segment]:
     match = _LIFE.fullmatch(folder.name)
     assert match is not None  # _lives_in took only such names
-    paths = sorted(folder.glob(f"*{SEGMENT_SUFFIX}"))
-    following: list[str | None] = [*map(str, paths[1:]), None]
+    sizes: dict[str, int] = {}
+    for path in sorted(folder.glob(f"*{SEGMENT_SUFFIX}")):
+        with contextlib.suppress(FileNotFoundError):  # the writer has just removed it, because it keeps only some
+            sizes[str(path)] = path.stat().st_size
+    following: list[str | None] = [*sizes, None][1:]
     return [
-        Segment(str(path), folder.parent.name, match[1], match[2], path.stat().st_size, after)
-        for path, after in zip(paths, following, strict=True)
+        Segment(path, folder.parent.name, match[1], match[2], size, after)
+        for (path, size), after in zip(sizes.items(), following, strict=True)
     ]
 
 

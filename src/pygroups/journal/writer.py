@@ -1,15 +1,23 @@
 """Writes a member's journal: each call writes one frame, unbuffered, so that kill -9 loses no written record."""
 
+import contextlib
+import errno
 import fcntl
+import logging
 import os
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from .frames import Frame, Header, Record, frame_of, rows_of, segment_beginning, walk
+from .frames import Frame, Header, Record, encode_frame, frame_of, rows_of, segment_beginning, walk
 from .schema import FIELDS, LOCK_NAME, PREFIX, SEGMENT_SUFFIX
 
 SEGMENT_BYTES: Final = 64 << 20
+SEGMENTS_MAX: Final = 1_000_000  # in one life, because the names of the files have 6 digits
+RETRY_US: Final = 1_000_000  # time between a failed write and the next try
+RESERVE: Final = bytes(4_096)  # content of the lock file: on a full disk its page becomes room for one last record
+LOGGER: Final = logging.getLogger("pygroups.journal")
 _STAGE_AT: Final = len(PREFIX) + FIELDS["flush"].index("stage")
 UNKNOWN_VERSION: Final = "unknown"  # of the software that writes, for people; a reader goes by the preamble
 
@@ -68,11 +76,21 @@ class MemoryJournal:
         self.life = f"{member}@{incarnation}"
         self._encoder = JournalEncoder(group, member, incarnation, profile, host=host, boot_id=boot_id, version=version)
         self._data = bytearray(self._encoder.beginning())
+        self._outage = False
 
     def write(self, records: Sequence[Record], time_us: int, mono_us: int) -> None:
         """Append one frame with `records`; times in microseconds."""
         if records:
+            self._outage = False
             self._data += self._encoder.frame(records, time_us, mono_us)
+
+    def lose(self, records: Sequence[Record], time_us: int, mono_us: int) -> None:
+        """Lose `records` as a full disk does: they use up their numbers, and the first loss leaves a record behind
+        it."""
+        self._encoder.frame(records, time_us, mono_us)
+        if not self._outage:
+            self._outage = True
+            self._data += self._encoder.frame([loss("simulated")], time_us, mono_us)
 
     def getvalue(self) -> bytes:
         """The segment so far."""
@@ -90,8 +108,9 @@ class JournalWriter:
     """The journal of one life on a disk, in `root/<group>/<member>@<incarnation>/`, locked against other processes.
 
     An existing journal is continued in a new segment, with the next index. `segment_bytes`: the size after which a new
-    segment begins. With `fsync` every write reaches the disk before the call returns. Raises JournalError if the folder
-    cannot be used, or if another process holds its lock.
+    segment begins. `keep`: the number of segments that stay; each new segment removes the oldest ones beyond it. With
+    `fsync` every write reaches the disk before the call returns. Raises JournalError if the folder cannot be used, or
+    if another process holds its lock.
     """
 
     def __init__(
@@ -106,23 +125,28 @@ class JournalWriter:
         boot_id: str,
         version: str = UNKNOWN_VERSION,
         segment_bytes: int = SEGMENT_BYTES,
+        keep: int = SEGMENTS_MAX,
         fsync: bool = False,
     ) -> None:
         self.folder = Path(root) / group / f"{member}@{incarnation}"
         self.lost = 0  # records that could not be written
         self._encoder = JournalEncoder(group, member, incarnation, profile, host=host, boot_id=boot_id, version=version)
         self._segment_bytes = segment_bytes
+        self._keep = keep
         self._fsync = fsync
-        self._failing = False
+        self._outage_from: int | None = None  # the value of `lost` at the start of the outage that lasts
+        self._retry_at = 0  # time of the next try during an outage, on the monotonic clock
         self._file = -1
-        self._size = 0
+        self._size = 0  # of the whole frames
+        self._sound = True  # behind them nothing stands, and the file has a name
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self.folder / LOCK_NAME)
         except OSError as error:
             raise JournalError(f"the journal in {self.folder} cannot be opened: {_why(error)}") from error
         try:
-            self._segment = _resume(self.folder, self._encoder)
+            self._kept = deque(_numbers_in(self.folder))  # the numbers of the segments, the current one last
+            _resume(self.folder, self._encoder)
             self._begin_segment()
         except OSError as error:
             os.close(self._lock)
@@ -137,22 +161,52 @@ class JournalWriter:
         """Append `records` in one frame; when this returns, a kill loses none of them.
 
         Times in microseconds: the wall clock, the monotonic clock. Raises JournalError when the disk refuses, once for
-        each outage; while it lasts, further calls only count in `lost`. ValueError: a record does not fit the schema.
+        each outage. During an outage the writer tries again once a second, and counts all other records in `lost`. A
+        record that says so stands behind the first lost records, if the disk lets it: otherwise the loss would look
+        like the end of the process. ValueError: a record does not fit the schema.
         """
         if not records:
             return
-        frame = self._encoder.frame(records, time_us, mono_us)
+        if self._outage_from is not None and mono_us < self._retry_at:
+            self._encoder.frame(records, time_us, mono_us)
+            self.lost += len(records)
+            return
         try:
-            if self._size >= self._segment_bytes:
-                self._begin_segment()
+            try:
+                if self._size >= self._segment_bytes or not self._sound:
+                    self._begin_segment()  # before the encoder takes the records: its header repeats earlier ones
+            finally:
+                frame = self._encoder.frame(records, time_us, mono_us)  # also uses up the numbers of lost records
             self._append(frame)
         except OSError as error:
-            self.lost += len(records)
-            if not self._failing:
-                self._failing = True
+            lost_before, self.lost = self.lost, self.lost + len(records)
+            self._retry_at = mono_us + RETRY_US
+            if self._outage_from is None:
+                self._outage_from = lost_before
+                self._record_loss(_why(error), time_us, mono_us)
                 raise JournalError(f"the journal in {self.folder} cannot be written: {_why(error)}") from error
         else:
-            self._failing = False
+            if self._outage_from is not None:
+                self._end_outage(self.lost - self._outage_from)
+
+    def _record_loss(self, why: str, time_us: int, mono_us: int) -> None:
+        """Write a record behind the lost ones, so that the hole in the index shows even if no other record follows."""
+        frame = encode_frame([loss(why)], self._encoder.index, time_us, mono_us)
+        for room in ("in the last page", "in place of the reserve"):
+            if not self._sound:
+                return
+            with contextlib.suppress(OSError):  # the outage itself is reported
+                if room == "in place of the reserve":
+                    os.ftruncate(self._lock, 0)
+                self._append(frame)
+                self._encoder.index += 1
+                return
+
+    def _end_outage(self, missing: int) -> None:
+        LOGGER.warning("the journal in %s is written again; %d records are missing", self.folder, missing)
+        self._outage_from = None
+        with contextlib.suppress(OSError):  # the disk has hardly any room: the end of the next outage tries again
+            os.pwrite(self._lock, RESERVE, 0)
 
     def close(self) -> None:
         """Close the file and release the lock. A second call has no effect."""
@@ -164,33 +218,64 @@ class JournalWriter:
             self._lock = -1
 
     def _begin_segment(self) -> None:
-        """Begin a new segment. If its start cannot be written, the journal stays unchanged."""
-        path = segment_path(self.folder, self._segment)
+        """Begin a new segment, then remove the old segments beyond `keep`. If the start of the new segment cannot be
+        written, the journal stays unchanged."""
+        number = self._kept[-1] + 1 if self._kept else 0
+        if number >= SEGMENTS_MAX:
+            raise OSError(errno.EFBIG, f"it has used all {SEGMENTS_MAX:,} segment numbers")
+        path = segment_path(self.folder, number)
         beginning = self._encoder.beginning()
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
         try:
             _write_all(file, beginning)
+            if self._fsync:
+                os.fsync(file)
+                _sync_folder(self.folder)
         except OSError:
             os.close(file)
-            path.unlink()
+            with contextlib.suppress(FileNotFoundError):  # somebody has removed it
+                path.unlink()
             raise
-        if self._file >= 0:
-            os.close(self._file)
-        self._file, self._size = file, len(beginning)
-        self._segment += 1
+        before, self._file, self._size, self._sound = self._file, file, len(beginning), True
+        self._kept.append(number)
+        if before >= 0:
+            os.close(before)
+        self._remove_old()
+
+    def _remove_old(self) -> None:
+        while len(self._kept) > self._keep:
+            path = segment_path(self.folder, self._kept[0])
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:  # no record is lost; the next new segment tries again
+                LOGGER.warning("the old segment %s of a journal cannot be removed: %s", path, _why(error))
+                return
+            self._kept.popleft()
 
     def _append(self, frame: bytes) -> None:
-        """Write all of `frame` or nothing, because a part of a frame would be damage in the middle of a segment."""
+        """Write all of `frame` or nothing, because a part of a frame would be damage in the middle of a segment.
+
+        If that fails in a way that leaves the segment in doubt, the next write begins a new one.
+        """
+        if os.fstat(self._file).st_nlink == 0:  # the system takes writes to a removed file, and keeps none of them
+            self._sound = False
+            raise FileNotFoundError(errno.ENOENT, f"{segment_path(self.folder, self._kept[-1]).name} was removed")
         try:
             _write_all(self._file, frame)
             if self._fsync:
                 os.fsync(self._file)
         except OSError:
-            good, self._size = self._size, self._segment_bytes  # a new segment next, unless the half can be cut off
-            os.ftruncate(self._file, good)
-            self._size = good
+            self._sound = False
+            with contextlib.suppress(OSError):  # the first error is the one to report
+                os.ftruncate(self._file, self._size)
+                self._sound = True
             raise
         self._size += len(frame)
+
+
+def loss(why: str) -> Record:
+    """The record that stands behind lost records."""
+    return ("drop", None, {"reason": "journal lost", "detail": why})
 
 
 def segment_path(folder: Path, number: int) -> Path:
@@ -209,6 +294,7 @@ def _locked(path: Path) -> int:
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(lock, RESERVE, 0)
     except OSError:
         os.close(lock)
         raise
@@ -221,13 +307,26 @@ def _why(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _resume(folder: Path, encoder: JournalEncoder) -> int:
-    """Set `encoder` to continue the journal in `folder`. Returns the number of the next segment.
+def _sync_folder(folder: Path) -> None:
+    """Make the names of new files in `folder` survive a loss of power."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _numbers_in(folder: Path) -> list[int]:
+    """The numbers of the segments in `folder`, ascending."""
+    return sorted([int(path.stem) for path in folder.glob(f"*{SEGMENT_SUFFIX}") if path.stem.isdecimal()])
+
+
+def _resume(folder: Path, encoder: JournalEncoder) -> None:
+    """Set `encoder` to continue the journal in `folder`.
 
     Only the last readable segment matters: it has the highest index, and its header has the records in force.
     """
-    segments = sorted(folder.glob(f"*{SEGMENT_SUFFIX}"))
-    for path in reversed(segments):
+    for path in sorted(folder.glob(f"*{SEGMENT_SUFFIX}"), reverse=True):
         seen = False
         for part in walk(path.read_bytes()):
             if isinstance(part, Header):
@@ -238,4 +337,3 @@ def _resume(folder: Path, encoder: JournalEncoder) -> int:
                 seen = True
         if seen:
             break
-    return int(segments[-1].stem) + 1 if segments else 0

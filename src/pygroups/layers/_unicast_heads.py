@@ -59,6 +59,6 @@ class Start(msgspec.Struct, array_like=True, tag=24):
 
 
 class Closed(msgspec.Struct, array_like=True, tag=25):
-    """Sender to receiver, asked about a connection that it gave up: nothing more will come on it."""
+    """Sender to receiver, asked about a connection that it gave up: no run follows on it."""
 
     conn: Conn

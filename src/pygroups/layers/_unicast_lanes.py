@@ -19,12 +19,13 @@ UNOPENED: Final = -1  # `next` of a receiving lane whose first number is not kno
 class OutLane:
     """The runs that this member sent on one lane: [low, next) are not acknowledged."""
 
-    __slots__ = ("first_at", "low", "next", "pause", "sent", "sent_at", "tracked")
+    __slots__ = ("doubt", "first_at", "low", "next", "pause", "sent", "sent_at", "tracked")
 
     def __init__(self) -> None:
         self.low = 0
         self.next = 0
         self.sent: dict[int, Run] = {}  # exactly [low, next), without our heads
+        self.doubt = 0  # runs below this may be lost; later ones are not, if the driver reports every loss
         self.tracked = 0  # runs in `sent` whose layer wants to know when the peer has them
         self.sent_at = 0  # when the last run was sent, or repeated
         self.pause = 0  # after it, until it is repeated
@@ -36,6 +37,15 @@ class OutLane:
         had = [self.sent.pop(seq) for seq in range(self.low, below)]
         self.low = max(self.low, below)
         return had
+
+    def lose(self) -> bool:
+        """The runs sent so far may be lost.  Whether that is news of some run that the peer has not acknowledged."""
+        was_in_doubt, self.doubt = self.in_doubt(), self.next
+        return bool(self.sent) and not was_in_doubt
+
+    def in_doubt(self) -> bool:
+        """Whether some run that the peer has not acknowledged may be lost."""
+        return self.low < self.doubt
 
     def to_repeat(self, first_pause: int) -> tuple[int, ...]:
         """The runs to retransmit unasked: the last one, because no later run would show the receiver its loss.
@@ -97,11 +107,11 @@ class InLane:
         return low if low > self.next else None  # a former self of ours had everything before
 
     def refusal(self, seq: int, low: int, most: int) -> str | None:
-        """Why the early run `seq` is not kept; None: it is.  The sender holds every run from `low` on."""
+        """The reason to refuse the early run `seq`; None to keep the run.  The sender holds every run from `low` on."""
         lowest = low if self.next == UNOPENED else self.next
         if seq - lowest >= most or len(self.early) >= most:
             return "unicast beyond the window"
-        return "unicast had already" if seq in self.early else None
+        return "repeated unicast" if seq in self.early else None
 
     def keep(self, data: Data, run: Run, most: int, now: int) -> str | None:
         """`run` came early: it waits for the runs missing before it, or is refused.  Returns the reason of a
@@ -161,11 +171,28 @@ class InLane:
 class Inbox:
     """A connection from one peer."""
 
-    __slots__ = ("conn", "lanes")
+    __slots__ = ("conn", "lanes", "lost_at", "tell_at", "tell_pause")
 
     def __init__(self, conn: int) -> None:
         self.conn = conn
         self.lanes = (InLane(), InLane())
+        self.lost_at = 0  # when an acknowledgement may have been lost, if no run has arrived since; 0: none was
+        self.tell_at = 0  # while that is so: when to acknowledge again
+        self.tell_pause = 0
+
+    def lose(self, now: int, first_pause: int, pause_max: int, age: int) -> int | None:
+        """An acknowledgement may be lost.  When to acknowledge again; None if that is planned, or was tried for
+        `age`."""
+        if not self.lost_at:
+            self.lost_at, self.tell_pause = now, first_pause
+        elif now < self.tell_at or now - self.lost_at >= age:
+            return None
+        else:
+            self.tell_pause = min(2 * self.tell_pause, pause_max)
+        self.tell_at = now + self.tell_pause
+        for lane in self.lanes:
+            lane.unreported += lane.next > 0
+        return self.tell_at
 
     def close(self) -> int:
         """Drop all but the numbers at which the lanes ended.  Returns how many early runs were dropped."""

@@ -5,6 +5,7 @@ are missing before it.  Note: docs/layers/unicast2.md.
 from __future__ import annotations
 
 from pygroups.core.address import Address
+from pygroups.core.events import DeliveredTo
 from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 
@@ -40,6 +41,9 @@ class Receiving:
             box = self._accept(peer, data.conn)
             if box is None:
                 return
+        if box.lost_at:
+            box.lost_at = box.tell_at = 0
+            self.peers.look_after(peer, self.env.now + self.env.config.unicast_period)
         lane = box.lanes[data.lane]
         owed = lane.unreported
         if data.seq == lane.next:
@@ -70,7 +74,7 @@ class Receiving:
             self._hand_up(run, box.conn)
             self._hand_up_early(box, lane)
         else:
-            self.env.drop("unicast had already")  # our acknowledgement was lost, or is on its way
+            self.env.drop("repeated unicast")  # our acknowledgement was lost, or is on its way
 
     def _keep(self, peer: Address, box: Inbox, data: Data, run: Run) -> None:
         """`run` came early: it waits, bounded, for the runs that are missing before it."""
@@ -88,6 +92,8 @@ class Receiving:
         """A run that this member sends to itself: it is not lost on its way, and needs no number."""
         record(self.env, "unicast_send", run, self.env.me, TO_SELF)
         self._hand_up(run, TO_SELF)
+        if is_own(run):
+            self.layer.above.append(DeliveredTo(self.env.me, run.next))
 
     def _hand_up(self, run: Run, conn: int) -> None:
         if is_own(run):
@@ -106,7 +112,7 @@ class Receiving:
     def _go_on_at(self, box: Inbox, lane: InLane, seq: int) -> None:
         late = lane.go_on_at(seq, self.env.config.unicast_early_max)
         if late:
-            self.env.drop("unicast had already", late)
+            self.env.drop("repeated unicast", late)
         self._hand_up_early(box, lane)
 
     # -- connections
@@ -163,6 +169,17 @@ class Receiving:
         self.env.drop("answer about another connection")
         return None
 
+    # -- losses that the driver reports
+
+    def on_lost(self, peer: Address) -> None:
+        """An acknowledgement to the peer may be lost.  The peer may know of no loss, so it gets the acknowledgement
+        again."""
+        box, config, now = self.inboxes.get(peer), self.env.config, self.env.now
+        if box is not None:
+            when = box.lose(now, config.unicast_period, config.unicast_backoff_max, config.connection_age)
+            if when is not None:
+                self.peers.look_after(peer, when)
+
     # -- time: acknowledgements, and requests for missing runs
 
     def owes(self, peer: Address) -> bool:
@@ -182,6 +199,13 @@ class Receiving:
                 self._ask_for_holes(peer, box, which)
             if lane.waits():
                 self.peers.look_after(peer, lane.ask_at)
+
+    def acknowledge_all(self) -> None:
+        """Acknowledge at once all that was delivered: this member leaves."""
+        for peer, box in self.inboxes.items():
+            for which, lane in enumerate(box.lanes):
+                if lane.unreported:
+                    self._acknowledge(peer, box, which)
 
     def _acknowledge(self, peer: Address, box: Inbox, which: int) -> None:
         lane = box.lanes[which]

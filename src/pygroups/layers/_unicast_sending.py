@@ -5,7 +5,8 @@ when the peer asks or stays silent.  Note: docs/layers/unicast2.md.
 from __future__ import annotations
 
 from pygroups.core.address import Address
-from pygroups.core.events import Acknowledged, Unacknowledged, Undelivered
+from pygroups.core.driver_events import Probe
+from pygroups.core.events import Acknowledged, ConnectionClosed, DeliveredTo, Unacknowledged, Undelivered
 from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run, Tracked
 
@@ -53,6 +54,7 @@ class Sending:
         if not self.peers.may_send_to(dest):
             if self._report_undelivered(dest, None, [run]):
                 self.env.drop("sent to a peer that ended")
+            self._tell_closed(dest)
             return None
         self.peers.make_room(self.outboxes)
         self.conns += 1
@@ -64,8 +66,18 @@ class Sending:
         """From now on the peer owes an acknowledgement of the first run in `lane`."""
         if not box.waits():
             box.answered_at = self.env.now
-        lane.pause = 2 * self.env.config.unicast_period  # the acknowledgement may take one period to leave the peer
+        lane.pause = self._first_pause(lane)
         self.peers.look_after(dest, self.env.now + lane.pause)
+
+    def _first_pause(self, lane: OutLane) -> int:
+        """How long the runs of `lane` wait for an acknowledgement before the last one is sent again.
+
+        A busy receiver acknowledges late.  If the driver reports losses, a late acknowledgement is no sign of one.
+        """
+        config = self.env.config
+        if self.env.lossless and not lane.in_doubt():
+            return config.unicast_patience
+        return 2 * config.unicast_period  # the acknowledgement may take one period to leave the peer
 
     def _send_again(self, box: Outbox, which: int, seq: int, *, opens: bool = False) -> None:
         lane = box.lanes[which]
@@ -85,11 +97,18 @@ class Sending:
         had = lane.acknowledge(ack.next)
         if not had:
             return False
+        if ack.lane == DATA:
+            self._report_delivered(peer, had)
         if lane.tracked:
             self._report_acknowledged(peer, lane, had)
         if lane.sent:
             self._begin_to_wait(peer, box, lane)
         return not box.waits()
+
+    def _report_delivered(self, peer: Address, had: list[Run]) -> None:
+        last = next((run for run in reversed(had) if is_own(run)), None)
+        if last is not None:
+            self.layer.above.append(DeliveredTo(peer, last.next))
 
     def _report_acknowledged(self, peer: Address, lane: OutLane, had: list[Run]) -> None:
         heads = [run.head for run in had if isinstance(run.head, Tracked)]
@@ -132,6 +151,16 @@ class Sending:
             self.layer.tell(peer, Closed(conn))
         return None
 
+    # -- losses that the driver reports
+
+    def on_lost(self, peer: Address) -> None:
+        """Runs to the peer, or its acknowledgements, may be lost: retransmit the last runs until it acknowledges."""
+        box = self.outboxes.get(peer)
+        for lane in () if box is None else box.lanes:
+            if lane.lose():
+                lane.sent_at, lane.pause = self.env.now, self._first_pause(lane)
+                self.peers.look_after(peer, lane.sent_at + lane.pause)
+
     # -- time
 
     def look_after(self, peer: Address) -> None:
@@ -148,9 +177,25 @@ class Sending:
             if lane.sent and lane.sent_at + lane.pause <= now:
                 for seq in lane.to_repeat(2 * config.unicast_period):
                     self._send_again(box, which, seq)
-                lane.sent_at, lane.pause = now, min(2 * lane.pause, config.unicast_backoff_max)
+                self._doubt_life(peer, box)
+                first = self._first_pause(lane)
+                lane.sent_at, lane.pause = now, max(first, min(2 * lane.pause, config.unicast_backoff_max))
             if lane.sent:
                 self.peers.look_after(peer, lane.sent_at + lane.pause)
+
+    def _doubt_life(self, peer: Address, box: Outbox) -> None:
+        """Without a group nobody watches a silent peer: check whether its process runs, and under that address."""
+        if not self.env.grouped and self.env.now - box.answered_at >= self.env.config.verify_timeout:
+            self.layer.below.append(Probe(peer))
+
+    def waits_for(self, peer: Address) -> bool:
+        """Whether `peer` owes an acknowledgement."""
+        box = self.outboxes.get(peer)
+        return box is not None and box.waits()
+
+    def has_unacknowledged(self) -> bool:
+        """Whether some peer has not acknowledged a run with payload."""
+        return any(box.lanes[DATA].sent for box in self.outboxes.values())
 
     # -- closing
 
@@ -164,7 +209,13 @@ class Sending:
             return []
         low, high = box.lanes[DATA].low, box.lanes[DATA].next
         self.env.record("connection", peer=peer, connection=box.conn, low=low, high=high, detail="given up")
-        return self._report_undelivered(peer, box.conn, [run for lane in box.lanes for run in lane.sent.values()])
+        others = self._report_undelivered(peer, box.conn, [run for lane in box.lanes for run in lane.sent.values()])
+        self._tell_closed(peer)
+        return others
+
+    def _tell_closed(self, peer: Address) -> None:
+        if not self.env.grouped and not self.peers.gone:
+            self.layer.above.append(ConnectionClosed(peer))  # in a group a view without the peer says it
 
     def _report_undelivered(self, peer: Address, conn: int | None, runs: list[Run]) -> list[Run]:
         """Tell the application which of its messages are not sent again; they follow one another.  Returns the runs of

@@ -31,6 +31,7 @@ class Voter(Layer):
         "quantum",
         "rank",
         "round",
+        "run_min",
         "runs_due",
         "stopped",
         "want",
@@ -39,6 +40,7 @@ class Voter(Layer):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
+        self.run_min = env.config.run_bytes_min
         self.quantum = min(env.config.stable_bytes, env.config.window // 4)
         self.runs_due = env.config.stable_runs * (1 if env.waits_for_all else 4)
         self.members: tuple[Address, ...] = ()
@@ -65,7 +67,7 @@ class Voter(Layer):
         origin = self.origins.get(run.origin)
         if origin is None:
             origin = self._origin(run.origin)
-        origin.deliver(run.first, run.count, len(run.body))
+        origin.deliver(run.first, run.count, max(len(run.body), self.run_min))
         self.delivered[stream] = run.seq + 1
         if (
             not self.clock.news
@@ -90,7 +92,10 @@ class Voter(Layer):
         else:
             for run in fetched:
                 if run.origin is not None and before_cut(run, event.cut):
-                    self._origin(run.origin).deliver(run.first, run.count, len(run.body))
+                    size = max(len(run.body), self.run_min)
+                    self._origin(run.origin).deliver(run.first, run.count, size)
+        for origin, (mark, _) in event.digest.items():
+            self._origin(origin).skip_to(mark)
         forget_outside(self.origins, self.members, self.env.config.marks_max)
 
     # -- senders that wait

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.limits import MEMBERS_MAX, SLOWEST_MAX
+from pygroups.core.limits import GAPS_MAX, MEMBERS_MAX, SLOWEST_MAX
 from pygroups.core.run import Loose
 from pygroups.core.view import ViewId
 
@@ -72,6 +72,7 @@ class Origin:
         "consumed",
         "consumed_bytes",
         "due",
+        "gaps",
         "next",
         "own",
         "quantum",
@@ -91,6 +92,7 @@ class Origin:
         self.runs = 0  # delivered since the last vote
         self.wanted = UNWANTED  # a vote is due when `next` reaches this: a sender waits for it
         self.wanted_last = UNWANTED  # and again when it reaches this
+        self.gaps: dict[int, int] = {}  # by its first number, the number after each gap that is not consumed yet
 
     def deliver(self, first: int, count: int, size: int) -> None:
         """A run was delivered.  A run that an ordering layer above drops as repeated raises no mark."""
@@ -104,12 +106,34 @@ class Origin:
     def consume(self, mark: int) -> bool:
         """The application has consumed everything below `mark`.  Whether that is news."""
         mark = min(mark, self.next)
+        if self.gaps:
+            mark = self._over_gaps(mark)
         if mark <= self.consumed:
             return False
         share = (self.bytes - self.consumed_bytes) * (mark - self.consumed) // (self.next - self.consumed)
         self.consumed_bytes += share
         self.consumed = mark
         return True
+
+    def skip_to(self, mark: int) -> None:
+        """The messages below `mark` that were not delivered here never are.  They count as consumed together with the
+        message before them."""
+        if mark <= self.next:
+            return
+        self.gaps[self.next] = mark
+        if len(self.gaps) > GAPS_MAX:
+            del self.gaps[next(iter(self.gaps))]  # it counts as consumed when a later message is
+        self.next = mark
+        if self.own:
+            self.consumed = mark
+        elif self.consumed in self.gaps:
+            self.consumed = self._over_gaps(self.consumed)
+
+    def _over_gaps(self, mark: int) -> int:
+        """`mark`, or the end of the gap that begins there."""
+        for first in [first for first in self.gaps if first <= mark]:
+            mark = max(mark, self.gaps.pop(first))
+        return mark
 
     def want(self, below: int) -> None:
         """The origin waits until all members have delivered its messages below `below`."""

@@ -18,9 +18,12 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 
+from ._neighbors import Neighbors, neighbors, silences
+
 
 class Heartbeat(msgspec.Struct, array_like=True, tag=1):
-    """To all members of the sender's view, each period: the sender is alive."""
+    """To the members of the sender's view, each period: the sender is alive.  In a large view to a part of them
+    (_neighbors.py)."""
 
     view: ViewId  # the sender's: a receiver in another view learns that one of the two missed a view
 
@@ -37,7 +40,7 @@ class Failure(Layer):
     """Reports members that become silent, that are heard again, and that are proven to have ended.  It excludes
     none."""
 
-    __slots__ = ("asked", "beat_at", "doubted", "heard", "leaving", "silent", "view")
+    __slots__ = ("asked", "beat_at", "beats", "doubted", "heard", "leaving", "neighbors", "silences", "silent", "view")
 
     needs: ClassVar[frozenset[str]] = frozenset({"UNICAST", "MULTICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"HEARTBEAT", "ENDS"})
@@ -47,11 +50,14 @@ class Failure(Layer):
         super().__init__(env)
         self.view: ViewId | None = None
         self.heard: dict[Address, int] = {}  # the other members of the view, and when each was heard last
+        self.neighbors = Neighbors((), (), 0)
+        self.silences: dict[Address, int] = {}  # how long each of them may be silent
         self.silent: dict[Address, bool] = {}  # those reported and not heard since; True: reported as proven
         self.doubted: dict[Address, Doubt] = {}  # members that were heard after a proof
         self.asked: dict[Address, None] = {}  # processes that gms asks about, and that have not answered yet
         self.leaving: dict[Address, int] = {}  # members that left the view, and when their connections may be closed
         self.beat_at = NEVER
+        self.beats = 0  # heartbeats so far
 
     # -- runs
 
@@ -145,6 +151,7 @@ class Failure(Layer):
             self._watch(event)
         elif isinstance(event, Gone):
             self.view, self.heard, self.silent, self.doubted, self.asked, self.leaving = None, {}, {}, {}, {}, {}
+            self.neighbors, self.silences = Neighbors((), (), 0), {}
             self.beat_at = self.wake = NEVER
 
     def _ask(self, peer: Address) -> None:
@@ -158,6 +165,8 @@ class Failure(Layer):
         env, members = self.env, event.view.members
         self.view = event.view.id
         self.heard = {member: self.heard.get(member, env.now) for member in members if member != env.me}
+        self.neighbors = neighbors(members, env.me, env.config)
+        self.silences = silences(self.neighbors, env.config)
         self.silent = {member: proven for member, proven in self.silent.items() if member in self.heard}
         self.doubted = {member: doubt for member, doubt in self.doubted.items() if member in self.heard}
         self.leaving = {peer: when for peer, when in self.leaving.items() if peer not in self.heard}
@@ -172,16 +181,24 @@ class Failure(Layer):
     def timer(self) -> None:
         now = self.env.now
         self._stretch(now - self.wake)
-        self._accuse(now - self.env.config.heartbeat_timeout)
+        self._accuse(now)
         self._look_at_doubts()
         if now >= self.beat_at:
-            assert self.view is not None, "heartbeats without a view"
-            self.tell(None, Heartbeat(self.view))
+            self._beat()
             self.beat_at = now + self.env.config.heartbeat
         for peer in [peer for peer, when in self.leaving.items() if when <= now]:
             del self.leaving[peer]
             self.below.append(Disconnect(peer))
         self._set_wake()
+
+    def _beat(self) -> None:
+        assert self.view is not None, "heartbeats without a view"
+        if self.neighbors.far:
+            for peer in self.neighbors.told(self.beats):
+                self.tell(peer, Heartbeat(self.view))
+        else:
+            self.tell(None, Heartbeat(self.view))
+        self.beats += 1
 
     def _stretch(self, late: int) -> None:
         """Extend the timeouts of all members because this member was late itself: frames of the others may lie unread
@@ -196,17 +213,17 @@ class Failure(Layer):
         for member, when in self.heard.items():
             self.heard[member] = now if fresh else min(now, when + 2 * late)
 
-    def _accuse(self, heard_by: int) -> None:
-        """Report the members that were last heard at `heard_by` or before, and connect to each anew: the existing
-        connection may be waiting before it dials again."""
+    def _accuse(self, now: int) -> None:
+        """Report the members that were silent for too long, and connect to each anew: the existing connection may be
+        waiting before it dials again."""
         for member, when in self.heard.items():
-            if when <= heard_by and member not in self.silent:
+            if when + self.silences[member] <= now and member not in self.silent:
                 self.silent[member] = False
                 self.above.append(Silent(member))
                 self.below.append(Probe(member))
 
     def _set_wake(self) -> None:
-        timeout = self.env.config.heartbeat_timeout
-        deadlines = [when + timeout for member, when in self.heard.items() if member not in self.silent]
+        allowed = self.silences
+        deadlines = [when + allowed[member] for member, when in self.heard.items() if member not in self.silent]
         probes = [doubt.probe_at for doubt in self.doubted.values()]
         self.wake = min([self.beat_at, *self.leaving.values(), *deadlines, *probes])

@@ -15,10 +15,26 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.events import Consumed, Event, Excluded, Freed, FreedTo, Marks, NewView, Stability, Undelivered
+from pygroups.core.driver_events import Ended
+from pygroups.core.events import (
+    ConnectionClosed,
+    Consumed,
+    Event,
+    Excluded,
+    Expel,
+    Freed,
+    FreedTo,
+    Marks,
+    NewView,
+    SlowestWanted,
+    Stability,
+    Undelivered,
+)
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import READ_REQUESTS_MAX
 from pygroups.core.run import Run
+
+from ._slow import FullWindow
 
 Number = Annotated[int, Meta(ge=1, le=1 << 62)]
 
@@ -38,11 +54,13 @@ class Read(msgspec.Struct, array_like=True, tag=87):
 class Sent:
     """The own runs in one window, oldest first."""
 
-    __slots__ = ("asked", "freed_bytes", "pieces_bytes", "runs", "unasked_bytes", "window_bytes")
+    __slots__ = ("asked_at", "freed_bytes", "pieces_bytes", "run_min", "runs", "unasked_bytes", "window_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, run_min: int) -> None:
+        self.run_min = run_min  # a smaller run fills the window as if it had so many bytes
         self.runs: deque[tuple[int, int]] = deque()  # the number after the run's last, and its bytes
         self.window_bytes = 0
+        self.asked_at = 0  # when the receiver was asked last
         self.freed_bytes = 0  # of all own runs so far, those out of the window
         self.unasked_bytes = 0  # of those in it, those of which the receiver was not asked yet
         self.pieces_bytes = 0  # of a message of which only some pieces were sent: see FRAGMENTATION
@@ -55,6 +73,7 @@ class Sent:
             self.pieces_bytes = 0 if run.count else size
             if not run.count or (self.runs and self.runs[-1][0] == run.next):
                 return  # its last piece was sent in the view before, too, and dropped by all
+        size = max(size, self.run_min)
         self.runs.append((run.first + run.count, size))
         self.window_bytes += size
         self.unasked_bytes += size
@@ -81,9 +100,10 @@ class Sent:
 class FlowControl(Layer):
     """The windows of one member: one for multicasts, one for each receiver of unicasts."""
 
-    __slots__ = ("asked", "members", "multicasts", "quantum", "read", "to_one")
+    __slots__ = ("asked", "full", "members", "multicasts", "quantum", "read", "run_min", "to_one")
 
-    needs: ClassVar[frozenset[str]] = frozenset({"MARKS", "FIFO_UNICAST"})
+    needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST"})
+    needs_in_group: ClassVar[frozenset[str]] = frozenset({"MARKS"})
     gives: ClassVar[frozenset[str]] = frozenset({"BOUNDED"})
     heads: ClassVar[tuple[type, ...]] = (ReadReq, Read)
     own_heads_only: ClassVar[bool] = True
@@ -91,11 +111,13 @@ class FlowControl(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.members: tuple[Address, ...] = ()
-        self.multicasts = Sent()
+        self.run_min = env.config.run_bytes_min
+        self.multicasts = Sent(self.run_min)
         self.to_one: dict[Address, Sent] = {}  # members to which something was sent that they have not read
         self.quantum = min(env.config.stable_bytes, env.config.window // 4)  # bytes between two questions to one member
         self.read: Marks = {}  # per member, how far the application here has read its messages to this member alone
         self.asked: dict[Address, deque[int]] = {}  # the numbers of which they want to hear, ascending
+        self.full = FullWindow(env.config) if env.config.slow_exclude < NEVER else None
 
     # -- sending
 
@@ -105,16 +127,18 @@ class FlowControl(Layer):
             return
         if run.dest is None:
             self.multicasts.enter(run)
+            if self.full is not None:
+                self._watch(self.full)
         elif not run.heads:  # else it is another layer's
             self._to_one(run.dest, run)
 
     def _to_one(self, dest: Address, run: Run) -> None:
-        if dest not in self.members:
+        if dest not in self.members and self.env.grouped:
             self.above.append(FreedTo(dest, None))  # nobody waits for an outsider
             return
         sent = self.to_one.get(dest)
         if sent is None:
-            sent = self.to_one[dest] = Sent()
+            sent = self.to_one[dest] = Sent(self.run_min)
         if not sent.unasked_bytes:
             self.wake_at(self.env.now + self.env.config.stable_period)
         sent.enter(run)
@@ -122,16 +146,50 @@ class FlowControl(Layer):
             self._ask(dest, sent)
 
     def _ask(self, dest: Address, sent: Sent) -> None:
-        sent.unasked_bytes = 0
+        sent.unasked_bytes, sent.asked_at = 0, self.env.now
         if dest != self.env.me:
             self.tell(dest, ReadReq(sent.runs[-1][0]))
 
     def timer(self) -> None:
-        """Ask the receivers with so few bytes in their windows that this member did not ask them at once."""
+        """Ask the receivers with so few bytes in their windows that this member did not ask them at once.  Look at a
+        window that stays full."""
         self.wake = NEVER
         for dest, sent in self.to_one.items():
-            if sent.unasked_bytes:
+            if sent.unasked_bytes or (sent.window_bytes and self._ask_again_at(sent) <= self.env.now):
                 self._ask(dest, sent)
+            if sent.window_bytes:
+                self.wake_at(self._ask_again_at(sent))
+        if self.full is not None:
+            if self.full.look_at <= self.env.now:
+                self._look(self.full)
+            self.wake_at(self.full.look_at)
+
+    def _ask_again_at(self, sent: Sent) -> int:
+        """When to ask once more.  Without a group a question that nobody acknowledges shows that the peer is gone; in
+        a group a view says it."""
+        return NEVER if self.env.grouped else sent.asked_at + self.env.config.heartbeat_timeout
+
+    # -- a window that stays full
+
+    def _watch(self, full: FullWindow) -> None:
+        if full.holds(self.multicasts.window_bytes, self.env.now):
+            self.wake_at(full.look_at)
+
+    def _on_report(self, full: FullWindow, stability: Stability) -> None:
+        for wish in full.reported(stability.consumed, stability.slowest, self.env.now):
+            self._expel(wish)
+        self._watch(full)
+
+    def _look(self, full: FullWindow) -> None:
+        wish = full.look(self.members[0], self.env.now)
+        if self.members[0] == self.env.me:
+            self.below.append(SlowestWanted())
+        elif wish is not None:
+            self._expel(wish)
+
+    def _expel(self, wish: Expel) -> None:
+        if wish.member != self.env.me:
+            self.below.append(wish)
 
     # -- receiving
 
@@ -148,7 +206,7 @@ class FlowControl(Layer):
         asked = self.asked.get(sender)
         if asked is None:
             if sender not in self.members and self._outsiders_asked() >= self.env.config.unicast_peers_max:
-                self.env.drop("too many who ask what was read")
+                self.env.drop("too many read requests")
                 return
             asked = self.asked[sender] = deque()
         if len(asked) >= READ_REQUESTS_MAX:
@@ -165,6 +223,8 @@ class FlowControl(Layer):
             return
         while asked and asked[0] <= read:
             asked.popleft()
+        if not asked:
+            del self.asked[sender]
         self.tell(sender, Read(read))
 
     def on_read(self, read: Read, receiver: Address) -> None:
@@ -178,6 +238,9 @@ class FlowControl(Layer):
     # -- messages that the others and the application have consumed
 
     def down_event(self, event: Event) -> None:
+        if isinstance(event, Undelivered):
+            self._undelivered(event)
+            return
         self.below.append(event)
         if isinstance(event, Consumed):
             for sender, mark in event.unicasts.items():
@@ -186,10 +249,15 @@ class FlowControl(Layer):
     def _consumed(self, sender: Address, mark: int) -> None:
         if sender == self.env.me:
             self.on_read(Read(mark), sender)
-        elif sender in self.members or self._outsiders_read() < self.env.config.unicast_peers_max:
+        elif sender in self.read or sender in self.members or self._outsiders_read() < self._outsiders_max():
             # The sender may be in a view that is not installed here yet, and this may be the last read of its messages.
             self.read[sender] = max(mark, self.read.get(sender, 1))
             self._answer(sender)
+
+    def _outsiders_max(self) -> int:
+        """Of so many processes outside the view it is known what was read.  Without a group all are outside, and a
+        mark that is forgotten would leave a window full."""
+        return self.env.config.unicast_peers_max if self.env.grouped else self.env.config.marks_max
 
     def _outsiders_read(self) -> int:
         return len([sender for sender in self.read if sender not in self.members])
@@ -199,19 +267,34 @@ class FlowControl(Layer):
         if isinstance(event, Stability):
             if self.multicasts.free(event.consumed):
                 self.above.append(Freed(self.multicasts.freed_bytes))
+            if self.full is not None:
+                self._on_report(self.full, event)
         elif isinstance(event, Undelivered):
-            sent = self.to_one.get(event.to)
-            if sent is not None:
-                sent.give_up(event.numbers)
-                self._freed_to(event.to, sent)
+            self._undelivered(event)
         elif isinstance(event, NewView):
             self._install(event.view.members)
+        elif isinstance(event, ConnectionClosed):
+            if self.to_one.pop(event.peer, None) is not None:
+                self.above.append(FreedTo(event.peer, None))
+        elif isinstance(event, Ended):
+            sent = self.to_one.get(event.peer)
+            if sent is not None and sent.window_bytes:
+                self._ask(event.peer, sent)  # its process may have crashed before it read them
         elif isinstance(event, Excluded):
-            self.multicasts, self.to_one, self.asked = Sent(), {}, {}
-            self.wake = NEVER
+            self.multicasts, self.to_one, self.asked = Sent(self.run_min), {}, {}
+            self.full, self.wake = None, NEVER
+
+    def _undelivered(self, event: Undelivered) -> None:
+        """These messages leave the window: their receiver will not read them."""
+        sent = self.to_one.get(event.to)
+        if sent is not None:
+            sent.give_up(event.numbers)
+            self._freed_to(event.to, sent)
 
     def _install(self, members: tuple[Address, ...]) -> None:
         self.members = members
+        if self.full is not None:
+            self.full.installed()
         self.read = {sender: mark for sender, mark in self.read.items() if sender in members}
         self.asked = {sender: asked for sender, asked in self.asked.items() if sender in members}
         for receiver in [receiver for receiver in self.to_one if receiver not in members]:

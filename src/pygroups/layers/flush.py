@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import msgspec
+
 from pygroups.core.address import Address
 from pygroups.core.events import (
     Block,
@@ -19,6 +21,7 @@ from pygroups.core.events import (
     Fetch,
     Fetched,
     FetchTo,
+    Gap,
     Held,
     HeldQuery,
     Installed,
@@ -80,7 +83,7 @@ class Flush(Layer):
             self._stop(event.ballot)
         elif isinstance(event, Held) and event.asker is Flush:
             assert self.ballot is not None
-            self.below.append(Bound(self.ballot, event.held))
+            self.below.append(Bound(self.ballot, event.held, self._marks_held()))
         elif isinstance(event, FetchTo):
             self._fetch(event)
         elif isinstance(event, Served):
@@ -92,6 +95,14 @@ class Flush(Layer):
             self.above.append(event)
         else:
             self.above.append(event)
+
+    def _marks_held(self) -> Marks:
+        """The marks after the withheld runs, which this member holds and has not handed up."""
+        marks = dict(self.marks)
+        for run in self.withheld:
+            if run.origin is not None and run.first == marks.get(run.origin, 1):
+                marks[run.origin] = run.next
+        return marks
 
     def _stop(self, ballot: Ballot) -> None:
         """The member is bound to `ballot`, perhaps after a lower ballot, for which no answer is awaited any more."""
@@ -129,6 +140,8 @@ class Flush(Layer):
         self._hand_up_rest(event.cut)
         if event.starts is not None:
             self.marks = dict(event.starts)
+        if event.digest:
+            event = msgspec.structs.replace(event, gaps=self._skip(event))
         forget_outside(self.marks, event.view.members, self.env.config.marks_max)
         self.below.append(Installed(event.view.id, dict(self.marks)))
         self.above.append(event)
@@ -137,6 +150,16 @@ class Flush(Layer):
             self.env.count("runs for the next view", len(waiting))
         self.ballot, self.waiting, self.fetching = None, [], {}
         self.below += waiting
+
+    def _skip(self, merged: NewView) -> tuple[Gap, ...]:
+        """Take over the marks of a merge; returns the messages that this member thereby skips."""
+        gaps = []
+        for origin, (mark, side) in merged.digest.items():
+            own = self.marks.get(origin, 1)
+            if own < mark:
+                gaps.append(Gap(origin, own, mark - own, merged.subgroups[side].members))
+                self.marks[origin] = mark
+        return tuple(gaps)
 
     def _hand_up_rest(self, cut: Positions | None) -> None:
         """Hand up the withheld runs, to the cut if one is known: runs beyond the cut were fetched for a higher ballot,

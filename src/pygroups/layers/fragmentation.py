@@ -8,74 +8,17 @@ at every member, and the origin sends all of them again in the next view.  Note:
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
-from typing import Annotated, ClassVar, Final
-
-import msgspec
-from msgspec import Meta
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Excluded, FreedTo, Leave, NewView, Undelivered
+from pygroups.core.events import Block, ConnectionClosed, Event, Excluded, FreedTo, Leave, NewView, Undelivered
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.run import Run, pack
 
+from ._pieces import GivenUp, Incoming, Outgoing, PiecesAsk, PiecesHere, PiecesMissed
+
 OUTSIDERS_MAX: Final = 16  # messages of origins outside the view that are collected at once
-Number = Annotated[int, Meta(ge=1, le=1 << 62)]
-
-
-class PiecesHere(msgspec.Struct, array_like=True, tag=96):
-    """Receiver to origin: these pieces of your message have arrived, so you may send as many again."""
-
-    message: Number
-    upto: Number  # the index of the last of them
-    alone: bool  # the message is to this receiver alone
-
-
-class GivenUp(msgspec.Struct, array_like=True, tag=97):
-    """Origin to receiver: the rest of this message to you alone will not come, because its connection was given up."""
-
-    message: Number
-
-
-class Outgoing:
-    """The queue to one destination: a large run, of which pieces are under way, and the runs behind it."""
-
-    __slots__ = ("arrived", "behind", "pieces", "run", "sent")
-
-    def __init__(self, run: Run, size: int) -> None:
-        self.run = run
-        self.pieces = -(-len(run.body) // size)
-        self.sent = 0  # pieces handed down
-        self.arrived: dict[Address, int] = {}  # at each receiver, by its last answer
-        self.behind: deque[Run] = deque()
-
-    def begin_again(self) -> None:
-        """Begin again with the first piece, because all pieces were dropped."""
-        self.sent, self.arrived = 0, {}
-
-    def lowest(self, receivers: Iterable[Address]) -> int:
-        """How many pieces have arrived at all of these."""
-        return min([self.arrived.get(receiver, 0) for receiver in receivers], default=self.pieces)
-
-    def piece(self, index: int, size: int) -> Run:
-        """Piece number `index`, from 1, of at most `size` bytes."""
-        run, low = self.run, (index - 1) * size
-        count = 1 if index == self.pieces else 0
-        return Run(run.src, run.dest, (), run.origin, run.first, index, count, run.body[low : low + size])
-
-
-class Incoming:
-    """The pieces of one message that have arrived: a beginning of it."""
-
-    __slots__ = ("bodies", "first", "heard_at", "size")
-
-    def __init__(self, first: int) -> None:
-        self.first = first
-        self.heard_at = 0  # when the last piece arrived
-        self.bodies: list[bytes] = []
-        self.size = 0
 
 
 class Fragmentation(Layer):
@@ -91,18 +34,21 @@ class Fragmentation(Layer):
         "leave",
         "outgoing",
         "receivers",
+        "run_min",
         "size",
         "through",
     )
 
-    needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "BLOCK_AT_VIEW"})
+    needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST"})
+    needs_in_group: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "BLOCK_AT_VIEW"})
     gives: ClassVar[frozenset[str]] = frozenset({"ANY_SIZE"})
-    heads: ClassVar[tuple[type, ...]] = (PiecesHere, GivenUp)
+    heads: ClassVar[tuple[type, ...]] = (PiecesHere, GivenUp, PiecesMissed, PiecesAsk)
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         config = env.config
         self.size = config.run_bytes + 2 * ENTRY_BYTES  # of a piece, and of the largest run that is not cut
+        self.run_min = config.run_bytes_min
         self.largest = config.payload_max + 2 * ENTRY_BYTES
         self.ahead = max(2, config.window // self.size)  # pieces on their way that some receiver has not confirmed
         self.receivers: tuple[Address, ...] = ()  # the other members of the view
@@ -145,6 +91,9 @@ class Fragmentation(Layer):
         while box.sent < upto:
             box.sent += 1
             self.below.append(box.piece(box.sent, self.size))
+        if not self.env.grouped:
+            box.asked_at = self.env.now
+            self.wake_at(self.env.now + self.env.config.heartbeat_timeout)
         if dest is not None and box.sent == box.pieces:
             self._finished(dest)  # UNICAST2 brings them, or reports the message
 
@@ -181,6 +130,10 @@ class Fragmentation(Layer):
             self.on_pieces_here(head, run.src)
         elif isinstance(head, GivenUp):
             self.on_given_up(head, run.src)
+        elif isinstance(head, PiecesMissed):
+            self.on_pieces_missed(head, run.src)
+        elif isinstance(head, PiecesAsk):
+            self.on_pieces_ask(head, run.src)
         elif run.index and not run.heads:
             self._collect(run)
         else:
@@ -196,6 +149,8 @@ class Fragmentation(Layer):
         if message is None or message.first != run.first or len(message.bodies) + 1 != run.index:
             self.env.drop("piece out of place")
             self.incoming.pop(key, None)
+            if run.count and not self.env.grouped:
+                self.tell(run.origin, PiecesMissed(run.first))  # acknowledged, and not delivered: report it
             return
         message.bodies.append(run.body)
         message.heard_at = self.env.now
@@ -214,6 +169,42 @@ class Fragmentation(Layer):
         if message is not None and message.first == given_up.message:
             del self.incoming[origin, True]
 
+    # -- without a group: answers and collected pieces can be lost with their connection
+
+    def on_pieces_ask(self, ask: PiecesAsk, origin: Address) -> None:
+        message = self.incoming.get((origin, True))
+        if message is None or message.first != ask.message:
+            self.tell(origin, PiecesMissed(ask.message))
+        else:
+            self.tell(origin, PiecesHere(ask.message, len(message.bodies), True))
+
+    def on_pieces_missed(self, missed: PiecesMissed, receiver: Address) -> None:
+        box = self.outgoing.get(receiver)
+        waits = box is not None and box.run.first == missed.message
+        if self.env.grouped or not (waits or missed.message <= self.through.get(receiver, 0)):
+            self.env.drop("pieces that were not sent")
+            return
+        me, number = self.env.me, missed.message
+        run = box.run if box is not None and waits else Run(me, receiver, (), me, number, 0, 1)
+        self.env.record("undelivered", **run.columns(), peer=receiver, connection=None)
+        self.above.append(Undelivered(receiver, range(number, number + 1)))
+        if waits:
+            self._give_room_back(receiver, max(len(run.body), self.run_min))
+            self._finished(receiver)
+        else:
+            self.below.append(Undelivered(receiver, range(number, number + 1)))  # FLOW_CONTROL has it in the window
+
+    def _ask(self) -> None:
+        """Ask the receivers that have confirmed no further piece for long."""
+        for dest, box in self.outgoing.items():
+            if dest is None or dest == self.env.me:
+                continue
+            when = box.asked_at + self.env.config.heartbeat_timeout
+            if when <= self.env.now:
+                self._tell_behind(dest, PiecesAsk(box.run.first), box.run.first)
+                box.asked_at, when = self.env.now, self.env.now + self.env.config.heartbeat_timeout
+            self.wake_at(when)
+
     def _make_room(self, origin: Address) -> None:
         """A leaver's last message may come from outside the view; of such messages only a few are collected at once."""
         if origin in self.receivers or origin == self.env.me:
@@ -229,14 +220,17 @@ class Fragmentation(Layer):
 
     def timer(self) -> None:
         """Forget what outsiders began and do not go on with: they crashed."""
+        patience = self.env.config.leave_timeout if self.env.grouped else 2 * self.env.config.connection_age
         self.wake = NEVER
         for key in self._of_outsiders():
-            until = self.incoming[key].heard_at + self.env.config.leave_timeout
+            until = self.incoming[key].heard_at + patience
             if until <= self.env.now:
                 self.env.drop("pieces of an outsider without an end")
                 del self.incoming[key]
             else:
                 self.wake_at(until)
+        if not self.env.grouped:
+            self._ask()
 
     def _whole(self, last: Run, body: bytes) -> None:
         """Hand up the message at the place of its last piece."""
@@ -273,11 +267,21 @@ class Fragmentation(Layer):
             self._freed_to(event.to, event.total_bytes)
             return
         self.above.append(event)
+        if isinstance(event, ConnectionClosed):
+            self._closed(event.peer)
         if isinstance(event, NewView):
-            self._install(event.view.members)
+            self._install(event)
 
-    def _install(self, members: tuple[Address, ...]) -> None:
-        """No piece of a multicast comes over from the view before."""
+    def _closed(self, peer: Address) -> None:
+        """Without a group: nothing of the messages to `peer` that wait here gets through on the closed connection."""
+        if peer in self.outgoing:
+            self._give_up(peer, range(0))
+        if len(self.through) > self.env.config.unicast_peers_max:
+            del self.through[next(iter(self.through))]
+
+    def _install(self, event: NewView) -> None:
+        """Drop the pieces of multicasts of the previous view."""
+        members = event.view.members
         self.blocked = False
         self.receivers = tuple(member for member in members if member != self.env.me)
         self.incoming = {key: message for key, message in self.incoming.items() if key[1]}
@@ -292,7 +296,10 @@ class Fragmentation(Layer):
             if box.sent:
                 self.env.count("payloads sent again from their first piece")
             box.begin_again()
-            self._go_on(None)
+            if any(gap.origin == self.env.me and gap.next > box.run.first for gap in event.gaps):
+                self._finished(None)  # another subgroup has delivered the whole message
+            else:
+                self._go_on(None)
 
     def _give_up(self, dest: Address, numbers: range) -> None:
         """Report the messages that `dest` will not get to the application: `numbers`, and all that are queued here."""
@@ -304,9 +311,9 @@ class Fragmentation(Layer):
             for run in held:
                 self.env.record("undelivered", **run.columns(), peer=dest, connection=None)
             numbers = range(numbers.start if numbers else held[0].first, held[-1].next)
-            self._give_room_back(dest, sum([len(run.body) for run in held]))
+            self._give_room_back(dest, sum([max(len(run.body), self.run_min) for run in held]))
         if numbers and numbers.start <= begun and not self.ended and dest != self.env.me:
-            self._tell_given_up(dest, begun)  # outside this view, too: it may come back, and has some pieces
+            self._tell_behind(dest, GivenUp(begun), begun)  # outside this view, too: it may come back with some pieces
         if numbers:
             self.above.append(Undelivered(dest, numbers))
         self._leave_if_all_left()
@@ -315,7 +322,7 @@ class Fragmentation(Layer):
         """The top counts `size` bytes in the window of `dest`, and FLOW_CONTROL below never got the messages."""
         total, here = self.freed.get(dest, (0, 0))
         self.freed[dest] = (total, here + size)
-        self._freed_to(dest, total if dest in self.receivers or dest == self.env.me else None)
+        self._freed_to(dest, total if dest in self.receivers or dest == self.env.me or not self.env.grouped else None)
 
     def _freed_to(self, dest: Address, total: int | None) -> None:
         """FLOW_CONTROL has freed `total` bytes of the window of `dest`; the bytes that were given up here are added."""
@@ -327,10 +334,10 @@ class Fragmentation(Layer):
         self.freed[dest] = (total, here)
         self.above.append(FreedTo(dest, total + here))
 
-    def _tell_given_up(self, dest: Address, first: int) -> None:
+    def _tell_behind(self, dest: Address, head: object, first: int) -> None:
         """Behind the pieces, so in their lane: it is a run with an empty list of payloads."""
         me = self.env.me
-        self.below.append(Run(me, dest, (GivenUp(first),), me, first, 0, 1, pack([])))
+        self.below.append(Run(me, dest, (head,), me, first, 0, 1, pack([])))
 
     def _end(self) -> None:
         self.leave, self.ended = None, True

@@ -10,6 +10,7 @@ from pygroups.core.fingerprint import fingerprint
 from pygroups.core.layer import Env, Layer
 from pygroups.core.stack import Codec, Stack
 from pygroups.core.top import Top
+from pygroups.core.trace import Trace, TracedStack
 
 from .discovery import Discovery
 from .failure import Failure
@@ -34,6 +35,7 @@ class Profile(NamedTuple):
     layers: tuple[type[Layer], ...]  # below the top, top first
     flight_ends: str  # see core.top.Top
     promise: str  # one sentence
+    grouped: bool = True  # False: two processes and no group
 
     def heads(self) -> list[type]:
         """The heads that may come on the wire."""
@@ -59,10 +61,17 @@ PROFILES: Final = {
             "here",
             "one order for all members of a view; virtual synchrony",
         ),
+        Profile(
+            "unicast",
+            (Fragmentation, FlowControl, Unicast2),
+            "here",
+            "two processes, no group: each message once, in order, per connection",
+            grouped=False,
+        ),
     )
 }
 
-DESIGNED: Final = ("uniform", "uniform-fifo", "total1999", "gossip", "unicast")  # and not built yet
+DESIGNED: Final = ("uniform", "uniform-fifo", "total1999", "gossip")  # and not built yet
 
 
 def profile_named(name: str) -> Profile:
@@ -75,8 +84,13 @@ def profile_named(name: str) -> Profile:
     raise UsageError(f"there is no profile {name!r}; there are: {built}")
 
 
-def build_stack(profile: Profile, env: Env, codec_of: Callable[[Sequence[type]], Codec]) -> Stack:
-    """The stack of one member.  `codec_of` makes the codec from the heads that the layers declare."""
+def build_stack(
+    profile: Profile, env: Env, codec_of: Callable[[Sequence[type]], Codec], trace: Trace | None = None
+) -> Stack:
+    """The stack of one member.  `codec_of` makes the codec from the heads that the layers declare.  With `trace` the
+    stack reports each item that crosses a border between two layers."""
+    env.grouped = profile.grouped
     env.fingerprint = fingerprint(profile.name, profile.stack_name(), env.config.fingerprint())
     top = Top(env, profile.flight_ends)
-    return Stack(env, [top, *(layer(env) for layer in profile.layers)], codec_of(profile.heads()))
+    layers, codec = [top, *(layer(env) for layer in profile.layers)], codec_of(profile.heads())
+    return Stack(env, layers, codec) if trace is None else TracedStack(env, layers, codec, trace)

@@ -232,6 +232,10 @@ class Sequencer(Layer):
         self.forward_table = {key: run for key, run in self.forward_table.items() if not run.index}  # see FRAGMENTATION
         if event.starts is not None:
             self.received = dict(event.starts)
+        for gap in event.gaps:
+            self.received[gap.origin] = gap.next
+            if gap.origin == self.env.me:
+                self._drop_delivered(gap.next)
         forget_outside(self.received, event.view.members, self.env.config.marks_max)
         self._ask_all(event.view)
         early, self.early = self.early, self._no_early()
@@ -244,6 +248,14 @@ class Sequencer(Layer):
             for sender in early.refused:
                 if sender in event.view.members and sender != self.env.me:
                     self.tell(sender, Again(event.view.id))
+
+    def _drop_delivered(self, below: int) -> None:
+        """Forward no run that another subgroup has delivered: its numbers were announced as a gap here."""
+        delivered = [key for key in self.forward_table if key[0] < below]
+        if delivered:
+            self.env.count("runs delivered elsewhere", len(delivered))
+        for key in delivered:
+            del self.forward_table[key]
 
     def _no_early(self) -> Early:
         return Early(self.env.config.future_runs_max, self.env.config.future_bytes)

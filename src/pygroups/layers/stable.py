@@ -22,6 +22,7 @@ from pygroups.core.events import (
     Held,
     HeldQuery,
     NewView,
+    SlowestWanted,
     Stability,
     StableWanted,
     Stop,
@@ -96,6 +97,10 @@ class Stable(Voter):
         if isinstance(event, StableWanted):
             self._on_stable_wanted(event.below)
             return
+        if isinstance(event, SlowestWanted):
+            if self.last is not None and self.rank == 0 and not self.stopped:
+                self._learn(msgspec.structs.replace(self.last, slowest=self.votes.slowest()))
+            return
         if isinstance(event, Gone):
             self._stop()  # the top takes nothing any more: the runs of this turn are not delivered
         self.below.append(event)
@@ -132,7 +137,7 @@ class Stable(Voter):
             self.env.drop("repeated vote")
         elif self.votes.add(voter, vote):
             self.to_combine, self.hurry = True, self.hurry or vote.urgent
-        elif self.last is not None:
+        elif self.last is not None and self.env.now >= self.suspended_until:
             # The vote repeats an earlier one: the voter may not have heard the answer, or its window stays full.
             self.tell(voter, msgspec.structs.replace(self.last, slowest=self.votes.slowest()))
 

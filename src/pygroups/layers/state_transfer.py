@@ -13,11 +13,12 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.events import (
-    Event,
-    Excluded,
-    Marks,
-    NewView,
+from pygroups.core.events import Event, Excluded, Gap, Marks, NewView
+from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.run import Run, pack, unpack
+from pygroups.core.standing import Standing, Waits
+from pygroups.core.state_events import (
     StateArrived,
     StateChunk,
     StateFailed,
@@ -26,10 +27,6 @@ from pygroups.core.events import (
     StateWanted,
     ViewWanted,
 )
-from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.limits import MEMBERS_MAX
-from pygroups.core.run import Run, pack, unpack
-from pygroups.core.standing import Standing, Waits
 from pygroups.core.view import ViewId
 
 from ._marks import forget_outside
@@ -169,7 +166,7 @@ class StateTransfer(Layer):
 
     def _on_state_begin(self, joiner: Address, head: StateBegin) -> None:
         if joiner not in self.begun and len(self.begun) >= MEMBERS_MAX:
-            self.env.drop("too many who wait for a state")
+            self.env.drop("too many joiners without a state")
             return
         self.begun[joiner] = head.view
         self.below += self.held.pop((joiner, head.view), [])
@@ -184,7 +181,7 @@ class StateTransfer(Layer):
 
     def _on_state_data(self, run: Run, head: StateData) -> None:
         if not self._awaits(run.src, head.view) or head.number != self.parts:
-            self.env.drop("state that nobody waits for")
+            self.env.drop("unexpected state")
         else:
             self._take(run, head)
 
@@ -224,7 +221,7 @@ class StateTransfer(Layer):
         if self._awaits(provider, head.view):
             self._turn_away(provider)
         else:
-            self.env.drop("refusal of a state that nobody waits for")
+            self.env.drop("unexpected refusal of a state")
 
     def _turn_away(self, provider: Address) -> None:
         """`provider` does not give its state: the next view names another provider.  If the state comes before that
@@ -250,6 +247,9 @@ class StateTransfer(Layer):
                 self.tell(member, StateDone())
 
     def _has_state(self, member: Address) -> None:
+        if member not in self.members and member not in self.done and len(self.done) >= MEMBERS_MAX:
+            self.env.drop("too many outsiders with a state")  # the next view asks its members
+            return
         self.done[member] = None
         waits = self.stateless.pop(member, None)
         if waits is not None and (member, waits.view) in self.given:
@@ -279,7 +279,7 @@ class StateTransfer(Layer):
         alone = me not in self.done and (found.begins == me or me in found.without)
         if alone or _which(self.stateless.get(me, before)) != _which(before):
             self.parts = 0
-            event = msgspec.structs.replace(event, starts=dict(self.marks), with_state=True)  # held runs are dropped
+            event = self._begins_with_a_state(event)  # the runs that were held back are dropped
         joiners = tuple(joiner for joiner in self.stateless if self._provides(joiner, view.id))
         wanted = [StateWanted(view.id, joiners, dict(self.marks))] if joiners else []
         if alone:
@@ -289,9 +289,26 @@ class StateTransfer(Layer):
         else:
             self.above += [*wanted, event]
             self._begin_to_wait(event, before)
+        for gap in event.gaps:
+            self.marks[gap.origin] = gap.next
         self.done = {member: None for member in self.done if member in view.members}
         self.begun = {one: begun for one, begun in self.begun.items() if one in view.members or begun > view.id}
         self.failed = {member: None for member in self.failed if member in view.members}
+
+    def _begins_with_a_state(self, event: NewView) -> NewView:
+        """`event` with the marks of the state, and, in a merged view, the gaps of the subgroup that gives it."""
+        waits = self.stateless.get(self.env.me)
+        source = waits.provider if waits is not None else None
+        side = next((side for side in event.subgroups if source in side.members), None)
+        if side is None or self.env.me in side.members:
+            return msgspec.structs.replace(event, starts=dict(self.marks), with_state=True)
+        self.marks = dict(side.marks)
+        gaps = tuple(
+            Gap(origin, side.marks.get(origin, 1), mark - side.marks.get(origin, 1), event.subgroups[having].members)
+            for origin, (mark, having) in event.digest.items()
+            if mark > side.marks.get(origin, 1)
+        )
+        return msgspec.structs.replace(event, starts=dict(self.marks), with_state=True, gaps=gaps)
 
     def _begin_to_wait(self, event: NewView, before: Waits | None) -> None:
         me = self.env.me

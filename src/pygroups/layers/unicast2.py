@@ -11,10 +11,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pygroups.core.address import Address
-from pygroups.core.events import Event, Forget, Gone, NewView, Suspect, Unsuspect
+from pygroups.core.driver_events import Lost
+from pygroups.core.events import Event, Forget, Gone, Leave, NewView, Suspect, Unsuspect
 from pygroups.core.layer import Env, Layer
+from pygroups.core.merge_events import Lives
 from pygroups.core.run import Loose, Run
 
+from ._unicast_alone import Alone
 from ._unicast_heads import Ack, Closed, Data, Resend, SendFirst, Start
 from ._unicast_peers import Peers
 from ._unicast_receiving import Receiving
@@ -24,7 +27,7 @@ from ._unicast_sending import Sending
 class Unicast2(Layer):
     """Once and in order for each connection; a higher connection id replaces a connection, nothing else does."""
 
-    __slots__ = ("peers", "receiving", "sending")
+    __slots__ = ("alone", "peers", "receiving", "sending")
 
     needs: ClassVar[frozenset[str]] = frozenset({"UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST"})
@@ -35,6 +38,7 @@ class Unicast2(Layer):
         self.peers = Peers(self, self.forget)
         self.sending = Sending(self, self.peers)
         self.receiving = Receiving(self, self.peers)
+        self.alone = None if env.grouped else Alone(self, self.peers, self.sending, self.receiving)
 
     # -- runs
 
@@ -70,6 +74,8 @@ class Unicast2(Layer):
     def on_ack(self, peer: Address, ack: Ack) -> None:
         if self.sending.on_ack(peer, ack) and not self.receiving.owes(peer):
             self.peers.leave_alone(peer)
+        if self.alone is not None and self.alone.leaving:
+            self.alone.end_if_all_acknowledged()
 
     # -- closing
 
@@ -83,10 +89,19 @@ class Unicast2(Layer):
                 self.down(run)
         elif unsent:
             self.env.drop("given up with its connection", len(unsent))
+        if self.alone is not None:
+            self.alone.end_if_all_acknowledged()
 
     # -- events
 
     def up_event(self, event: Event) -> None:
+        if isinstance(event, Lost):
+            self.sending.on_lost(event.peer)
+            self.receiving.on_lost(event.peer)
+            return
+        if self.alone is not None:
+            self.alone.take(event)
+            return
         self.above.append(event)
         if isinstance(event, Suspect) and event.proven:
             self.peers.ended(event.member)
@@ -96,6 +111,12 @@ class Unicast2(Layer):
     def down_event(self, event: Event) -> None:
         if isinstance(event, Forget):
             self.forget(event.peer)
+            return
+        if isinstance(event, Lives):
+            self.peers.lives(event.peer)
+            return
+        if isinstance(event, Leave) and self.alone is not None:
+            self.alone.leave()
             return
         self.below.append(event)
         if isinstance(event, NewView):
@@ -111,6 +132,8 @@ class Unicast2(Layer):
         for peer in self.peers.take_due():
             self.receiving.look_after(peer)
             self.sending.look_after(peer)
+        if self.alone is not None:
+            self.alone.end_if_all_acknowledged()
         self.wake = self.peers.next_due()
 
     def gauges(self) -> dict[str, int]:

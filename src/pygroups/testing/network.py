@@ -11,6 +11,7 @@ from random import Random
 from pygroups.core.address import Address
 from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND
+from pygroups.drivers.contacts import Contact
 from pygroups.sim.world.agenda import Agenda
 from pygroups.sim.world.network import SimulatedNetwork
 from pygroups.sim.world.outside import Finder, Wires
@@ -20,11 +21,14 @@ from pygroups.sim.world.virtual import VirtualWorld, Waiting
 class End(Wires["End"]):
     """The connections and the process of one member, with the interface of drivers/tcp.py."""
 
+    lossless = False
+
     def __init__(self, room: Room, me: Address) -> None:
         super().__init__(room, self)
         self.room = room
         self.address = me
         self.contact = me.name
+        self.bind = Contact(me.name, 0)
         self.routes: dict[Address, None] = {}
         self.ended = ""
         self.receive: Callable[[memoryview], None]
@@ -39,6 +43,13 @@ class End(Wires["End"]):
     def close(self) -> None:
         """End the process.  Its peers notice that the connections end."""
         self.room.gone(self)
+
+    async def meet(self, place: str) -> Address:
+        """No test in memory has a process without a group: see MemoryPlatform.address()."""
+        raise AssertionError(place)
+
+    def knows(self, peer: Address) -> bool:
+        return peer in self.routes
 
     async def drain(self, seconds: float) -> None:
         """Nothing to do: every frame that was sent is already under way."""
@@ -68,7 +79,7 @@ class Room(VirtualWorld[End]):
         self.ended = ended
 
     def no_route(self, process: End, frames: int) -> None:
-        process.count("peers that nobody knows where to dial")
+        process.count("peers without a contact")
 
     def gone(self, end: End) -> None:
         """End the process of `end`, if that process still runs."""

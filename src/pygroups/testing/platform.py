@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Final
 
 from pygroups._version import __version__
@@ -13,9 +12,11 @@ from pygroups.channel.options import Options
 from pygroups.channel.platform import Connections, Meeting, journal_on_disk
 from pygroups.channel.session import Session
 from pygroups.core.address import INCARNATION_DIGITS, Address
+from pygroups.core.errors import NotBuilt
 from pygroups.core.layer import Random
 from pygroups.core.records import PlainRecord
 from pygroups.drivers.member import Journal, Loop
+from pygroups.drivers.places import Ways
 from pygroups.journal.writer import JournalWriter, MemoryJournal
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.judge import Judge, checks_of
@@ -38,7 +39,7 @@ class MemoryPlatform:
         self.failed = failed
         self.clock = self.background = Background()
         self.weather = SimulatedNetwork(seed, CALM)
-        self.rooms: dict[tuple[Path, str], tuple[memory.Room, Judge]] = {}  # by folder of discovery and group
+        self.rooms: dict[tuple[Ways, str], tuple[memory.Room, Judge]] = {}  # by the ways of discovery, and group
         self.ends: dict[Address, memory.End] = {}  # by incarnation, ended ones included
         self.watches: dict[Address, Watch] = {}  # by incarnation, ended ones included
         self.journals: list[MemoryJournal] = []
@@ -49,6 +50,8 @@ class MemoryPlatform:
     # -- requests of a session
 
     def address(self, options: Options) -> Address:
+        if options.group is None:
+            raise NotBuilt("pygroups.testing has no processes without a group yet: test them over 127.0.0.1")
         name = options.name or PROCESS.get() or self._another_name()
         birth = self._births[name] = self._births.get(name, 0) + 1
         digits = stream(self.seed, "life", name, birth).getrandbits(4 * INCARNATION_DIGITS)
@@ -68,11 +71,11 @@ class MemoryPlatform:
         end = self.ends[me] = memory.End(self._room(options)[0], me)
         return end
 
-    def meeting(self, me: Address, options: Options) -> Meeting:
+    def meeting(self, me: Address, options: Options, network: Connections) -> Meeting:
         return memory.Meeting(self._room(options)[0], self.ends[me])
 
     def journal(self, me: Address, options: Options) -> Journal:
-        copy = MemoryJournal(options.group, *me, options.profile, host=HOST, boot_id=HOST, version=__version__)
+        copy = MemoryJournal(options.room, *me, options.profile, host=HOST, boot_id=HOST, version=__version__)
         self.journals.append(copy)
         disk = journal_on_disk(me, options, HOST, HOST)
         return Journals(copy, disk, self._lasting(), lambda records: self._wrote(me, records))
@@ -92,13 +95,13 @@ class MemoryPlatform:
         session.states.recorder = WatchedRecorder(session.states.recorder, watch)
 
     def _room(self, options: Options) -> tuple[memory.Room, Judge]:
-        key = (options.place.root, options.group)
+        key = (options.ways, options.room)
         if key not in self.rooms:
             judge = Judge(checks_of(options.profile))
             judge.around.journals = True
             if self.disturbed:
                 judge.disturbed()
-            chance = stream(self.seed, "world", options.group)
+            chance = stream(self.seed, "world", options.room)
             self.rooms[key] = memory.Room(self.background.agenda, self.weather, chance, self._ended), judge
         return self.rooms[key]
 
@@ -119,7 +122,7 @@ class MemoryPlatform:
 
     def views(self, group: str | None = None) -> list[View]:
         """The views that the living members of `group`, or of all groups, are in, without repetitions."""
-        watches = [watch for watch in self.living() if group in (None, watch.session.options.group)]
+        watches = [watch for watch in self.living() if group in (None, watch.session.options.room)]
         return _views(watches)
 
     def at_rest(self, *, one: bool = False) -> None:

@@ -9,20 +9,11 @@ from pygroups.channel.outbox import Top
 from pygroups.channel.session import Session
 from pygroups.channel.states import Recorder
 from pygroups.core.address import Address, parse_address
-from pygroups.core.events import (
-    Block,
-    Consumed,
-    Event,
-    Excluded,
-    NewView,
-    StateArrived,
-    StateFailed,
-    StateWanted,
-    Undelivered,
-)
+from pygroups.core.events import Block, Consumed, Event, Excluded, NewView, Undelivered
 from pygroups.core.layer import Env, Record
 from pygroups.core.records import PlainRecord
 from pygroups.core.run import Run
+from pygroups.core.state_events import StateArrived, StateFailed, StateWanted
 from pygroups.core.top import Delivered, Reached
 from pygroups.core.view import ViewId
 from pygroups.sim.promises.broken import Broken
@@ -31,7 +22,7 @@ from pygroups.sim.promises.judge import Judge
 
 from .errors import Crashed
 
-JUDGED: Final = ("purge", "unicast_send", "unicast_deliver")  # records of facts that no event reports
+JUDGED: Final = ("purge", "unicast_send", "unicast_deliver", "suspect")  # records of facts that no event reports
 
 
 class Watch:

@@ -105,7 +105,7 @@ class Codec:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise PeerError("malformed packet") from error
         if packet.dest and packet.dest != me.incarnation:
-            raise PeerError("for another life")
+            raise PeerError("for another incarnation")
         src = Address(packet.sender, incarnation)
         if src == me:
             raise PeerError("own frame")

@@ -27,7 +27,7 @@ def check_audit() -> None:
 def audited(place: Place, step: Callable[[str], None]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Judge the journals and write the report; the verdicts by promise, and the promises that no rule judges yet.
 
-    `step` is told what the audit does. Raises UsageError when the audit cannot run.
+    `step` receives the name of each step. Raises UsageError when the audit cannot run.
     """
     from pygroups.journal.reader import NotAJournal
     from pygroups.pipeline.audit import audit

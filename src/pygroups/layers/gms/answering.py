@@ -12,7 +12,7 @@ from pygroups.core.view import Ballot, ViewId
 
 from . import decide
 from .elsewhere import Whereabouts
-from .heads import Accept, Collect, CollectAck, Fetches, Low, Propose, Ready, ReadyRsp, Stuck
+from .heads import Accept, Collect, CollectAck, CollectRefused, Fetches, Low, Propose, Ready, ReadyRsp, Stuck
 from .membership import Membership
 
 
@@ -25,6 +25,7 @@ class Answering:
         self.env = membership.env
         self.whereabouts = whereabouts
         self.heard_at = 0  # when the leader of its ballot was heard last, or the last complaint was sent
+        self.leader_heard_at = 0  # when the leader of its ballot was heard last
         self.complaints = 0  # in a row
         self.fetches_at = 0  # when this member began to fetch, or sent Fetches last
 
@@ -51,18 +52,29 @@ class Answering:
     def on_collect(self, src: Address, head: Collect) -> bool:
         """Stop the streams for a CollectAck; returns whether this member is newly bound to this ballot."""
         binding, view = self.binding, self.membership.view
-        if view is None or head.view != view.id:
+        if view is None or (head.view != view.id and head.merge is None):
             self._speaks_of_another_view(src, head, head.view)
             return False
-        if not self._may_lead(src, head.ballot):
+        if head.merge is not None and not self._takes_part(src, head):
+            self.membership.tell(src, CollectRefused(head.ballot))
+            return False
+        if not self._may_lead(src, head.ballot, merges=head.merge is not None):
             return False
         is_news = head.ballot != binding.ballot
         if is_news:
             self.env.count("bound" if binding.ballot is None else "bound again")
-            binding.ballot, binding.proposal = head.ballot, None
+            binding.ballot, binding.merge, binding.proposal = head.ballot, head.merge, None
         self.heard_leader()
         self.membership.above.append(Stop(head.ballot))
         return is_news
+
+    def _takes_part(self, src: Address, head: Collect) -> bool:
+        """Whether this member is in the view that the leader of the merge expects, is reserved for this merge, and is
+        bound to no other leader."""
+        binding, view = self.binding, self.membership.current
+        free = binding.ballot is None or (binding.merge == head.merge and binding.ballot.leader == src)
+        is_above = ViewId.of(head.ballot) > view.id and head.ballot.leader == src
+        return head.view == view.id and head.merge == self.membership.reserved and free and is_above
 
     def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
         """Keep the message if this member is on its way to its view.  Tell the sender where this member is."""
@@ -79,23 +91,30 @@ class Answering:
         self.binding.record("collect")
         if membership.leaving:
             self.env.count("leaver bound")
-        ack = CollectAck(event.ballot, event.held, membership.leaving, membership.standing)
+        marks = event.marks if self.binding.merge is not None else {}
+        standing, primary = membership.standing, membership.primary
+        ack = CollectAck(event.ballot, event.held, membership.leaving, standing, primary, marks)
         membership.tell(event.ballot.leader, ack)
 
     def on_propose(self, src: Address, head: Propose) -> None:
         """Fetch up to the cut."""
-        binding, proposal, view = self.binding, head.proposal, self.membership.view
+        membership = self.membership
+        binding, proposal, view = self.binding, head.proposal, membership.view
         side = None if view is None else proposal.side_of(view.id)
+        merges = proposal.merges and proposal.ballot == binding.ballot
         if view is None or side is None:
-            self._speaks_of_another_view(src, head, proposal.sides[0].old)
-        elif self._may_lead(src, proposal.ballot) and proposal.ballot == binding.ballot:
+            if not proposal.merges:
+                self._speaks_of_another_view(src, head, proposal.sides[0].old)
+        elif self._may_lead(src, proposal.ballot, merges=merges) and proposal.ballot == binding.ballot:
             self.heard_leader()
             self.fetches_at = self.env.now
-            if len(proposal.sides) == 1 and decide.makes_sense(side, view, self.env.me, binding.held):
+            if decide.makes_sense(proposal, side, view, self.env.me, binding.held):
                 binding.proposal = proposal
+                if self.env.me in proposal.expelled and not membership.leaving:
+                    self.env.record("leave", reason="excluded", detail=proposal.expelled[self.env.me])
                 if any(binding.held.get(stream, 0) < end for stream, end in side.cut.items()):
                     self.env.count("fetches to the cut")
-                self.membership.above.append(FetchTo(proposal.ballot, side.cut, side.holders))
+                membership.above.append(FetchTo(proposal.ballot, side.cut, side.holders))
             else:
                 self.env.drop("proposal that makes no sense")
 
@@ -116,9 +135,10 @@ class Answering:
             self.fetches_at = now
             self.membership.tell(binding.ballot.leader, Fetches(binding.ballot))
 
-    def _may_lead(self, src: Address, ballot: Ballot) -> bool:
-        """Whether `src` is a member of this view and its ballot is none that this member has left behind."""
-        if not self.membership.knows(src) or ballot.leader != src:
+    def _may_lead(self, src: Address, ballot: Ballot, *, merges: bool) -> bool:
+        """Whether `src` is a member of this view, or leads a merge, and its ballot is none that this member has left
+        behind."""
+        if not (merges or self.membership.knows(src)) or ballot.leader != src:
             self.env.drop("view change of a stranger")
             return False
         self.membership.heard_of(ballot)
@@ -129,9 +149,19 @@ class Answering:
 
     # -- when nothing is heard
 
+    def released_at(self) -> int:
+        """The time when the leader of a merge counts as silent, and the view of this member goes on without it."""
+        return self.leader_heard_at + 2 * self.env.config.flush_timeout
+
+    def is_held_by_a_merge(self) -> bool:
+        """Whether this member is bound to another member's merge."""
+        binding = self.binding
+        return binding.merge is not None and binding.ballot is not None and binding.ballot.leader != self.env.me
+
     def heard_leader(self) -> None:
         """The leader to which this member is bound was heard, or gives way to another one."""
-        self.heard_at, self.complaints = self.env.now, 0
+        self.heard_at = self.leader_heard_at = self.env.now
+        self.complaints = 0
         self.membership.wake_at(self.heard_at + self._patience())
 
     def complain(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
@@ -151,11 +152,19 @@ class Attempt:
         assert self.stage is Stage.COLLECT
         self.ballot, self.asked, self.since = ballot, tuple(asked), now
 
-    def proposes(self, me: Address, leavers: Container[Address], primary: bool, now: int) -> Proposal:
-        """The next view; the cut is the furthest that one of those asked holds, leavers included.  If all leave, `me`
-        goes on, and leaves one view later."""
+    def proposes(
+        self,
+        me: Address,
+        leavers: Container[Address],
+        primary: bool,
+        now: int,
+        expelled: Mapping[Address, str] = MappingProxyType({}),
+    ) -> Proposal:
+        """The next view; the cut is the furthest that one of those asked holds, leavers included.  If all leave or are
+        expelled, `me` goes on; a leaver leaves one view later."""
         assert self.stage is Stage.PROPOSE
-        leaving = {m: None for m in self.asked if m in leavers or (m in self.answers and self.answers[m].leaving)}
+        asked_to = {member for member, answer in self.answers.items() if answer.leaving}
+        leaving = {m: None for m in self.asked if m in leavers or m in expelled or m in asked_to}
         go_on = tuple(member for member in self.asked if member not in leaving) or (me,)
         if me not in go_on:
             self.joiners = {}  # only members that install the view know where each origin starts
@@ -168,6 +177,7 @@ class Attempt:
             (Side(self.view.id, go_on, cut, holders),),
             decide.stays_primary(self.view, primary, self.asked),
             {member: self.answers[member].standing for member in go_on if member in self.answers},
+            {member: why for member, why in expelled.items() if member in self.view.members and member not in go_on},
         )
         return self.proposal
 
@@ -201,6 +211,10 @@ class Attempt:
     def on_low(self, head: Low) -> Deed | None:
         """A member is bound to a higher ballot."""
         return self.take(Input.LOW) if head.ballot == self.ballot else None
+
+    def late(self) -> Deed | None:
+        """An answer did not come in time."""
+        return self.take(Input.LATE)
 
     def overtaken(self, ballot: Ballot) -> Deed | None:
         """This member answered the `ballot` of another leader."""

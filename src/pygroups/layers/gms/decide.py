@@ -9,7 +9,7 @@ from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
-from .heads import Side
+from .heads import Proposal, Side
 
 
 def leader(view: AgreedView, suspects: Container[Address]) -> Address | None:
@@ -74,9 +74,10 @@ def next_view(old: AgreedView, ballot: Ballot, go_on: Sequence[Address], joiners
     return AgreedView(ViewId.of(ballot), (*go_on, *joining), tuple(contacts))
 
 
-def makes_sense(side: Side, old: AgreedView, me: Address, held: Mapping[Address, int]) -> bool:
+def makes_sense(proposal: Proposal, side: Side, old: AgreedView, me: Address, held: Mapping[Address, int]) -> bool:
     """Whether the cut fits the old view: each stream belongs to a member, and has a member as its holder."""
-    return all(
+    sides = len(proposal.sides)
+    return all(index < sides for _, index in proposal.digest.values()) and all(
         stream in old.members
         and (holder := side.holders.get(stream)) in old.members
         and (holder != me or held.get(stream, 0) >= end)

@@ -7,7 +7,9 @@ installation).  Or the process is in a view of its own (Elsewhere).  `REPLIES` i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
@@ -92,11 +94,14 @@ class Whereabouts:
         self.kept: Install | None = None  # the installation of this view, until all are known to have it
         self.past: dict[ViewId, None] = {}  # views this member was in
         self.last_view_of: dict[Address, ViewId] = {}  # the last view that a former member shared with this one
+        self.expelled: dict[Address, str] = {}  # former members that were excluded by policy, and why
 
     # -- changes
 
-    def entered(self, old: AgreedView | None, view: AgreedView) -> None:
-        """`view` follows `old` here."""
+    def entered(
+        self, old: AgreedView | None, view: AgreedView, expelled: Mapping[Address, str] = MappingProxyType({})
+    ) -> None:
+        """`view` follows `old` here; members in `expelled` were excluded by policy."""
         if old is None:
             return
         self.past[old.id] = None
@@ -106,8 +111,12 @@ class Whereabouts:
             if member not in view.members:
                 self.last_view_of.pop(member, None)
                 self.last_view_of[member] = old.id
+                if member in expelled:
+                    self.expelled[member] = expelled[member]
         while len(self.last_view_of) > FORMER_MAX:
-            del self.last_view_of[next(iter(self.last_view_of))]
+            oldest = next(iter(self.last_view_of))
+            del self.last_view_of[oldest]
+            self.expelled.pop(oldest, None)
 
     def starts_are(self, marks: Marks) -> None:
         """Add the start of each origin for joiners, which is known only when the view is installed here."""
@@ -168,7 +177,7 @@ class Whereabouts:
         elif answer is Reply.INSTALL and self.kept is not None:
             tell(member, Install(self.kept.proposal, None))
         elif theirs is not None and answer is Reply.EXCLUDED:
-            tell(member, Excluded(theirs))
+            tell(member, Excluded(theirs, self.expelled.get(member, "")))
         elif theirs is not None and answer is Reply.STUCK:
             tell(member, Stuck(Ballot(*theirs), here))
         elif theirs is not None and answer is Reply.ELSEWHERE:

@@ -49,9 +49,11 @@ class Handover:
             return False
         if membership.view is None or self.view != membership.view.id:
             self.env.count("leader left with its view")
-            # This leader leaves with the view that it decided, and all members that go on have it.
+            # This leader leaves, or is excluded, with the view that it decided, and all members that go on have it.
             side = self.proposal.side_of(membership.current.id)
-            membership.left("left", "", None if side is None else side.cut)
+            policy = self.proposal.expelled.get(self.env.me, "")
+            cut = None if side is None else side.cut
+            membership.left("excluded" if policy and not membership.leaving else "left", "", cut, policy)
             return True
         kept, members = whereabouts.kept, membership.view.members
         if kept is None:

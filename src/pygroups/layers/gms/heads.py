@@ -10,7 +10,7 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
 from pygroups.core.standing import Standing
-from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
 from .suspicion import Suspicion
 
@@ -20,6 +20,10 @@ Next = Annotated[int, Meta(ge=0, le=1 << 62)]
 Members = Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)]
 StreamPositions = Annotated[dict[Address, Next], Meta(max_length=MEMBERS_MAX)]
 OriginMarks = Annotated[dict[Address, Next], Meta(max_length=200_000)]  # marks_max and a view's worth
+
+
+SideIndex = Annotated[int, Meta(ge=0, le=MEMBERS_MAX)]
+MergedMarks = Annotated[dict[Address, tuple[Next, SideIndex]], Meta(max_length=200_000)]
 
 
 class Join(msgspec.Struct, array_like=True, tag=30):
@@ -64,7 +68,8 @@ class Collect(msgspec.Struct, array_like=True, tag=35):
     """Leader to the members that go on or leave: stop, and report the held runs.  The answer binds its sender."""
 
     ballot: Ballot
-    view: ViewId
+    view: ViewId  # of the receiver
+    merge: MergeId | None = None  # the leader may be in another view: several views are to be merged
 
 
 class CollectAck(msgspec.Struct, array_like=True, tag=36):
@@ -74,6 +79,14 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
     held: StreamPositions  # per stream, the first seq not received without a hole
     leaving: bool
     standing: Standing = True
+    primary: bool = True  # the hint of the sender's view
+    marks: OriginMarks = {}  # of a merge: per origin, the number after the last message that the sender holds
+
+
+class CollectRefused(msgspec.Struct, array_like=True, tag=50):
+    """To the leader of a merge: the sender takes no part.  It is in another view, or busy with another change."""
+
+    ballot: Ballot
 
 
 class Low(msgspec.Struct, array_like=True, tag=37):
@@ -90,6 +103,7 @@ class Side(msgspec.Struct, array_like=True):
     members: Members  # that go on from it, in its order
     cut: StreamPositions  # per stream of the earlier view, the end of the runs that all of them hand up
     holders: Annotated[dict[Address, Address], Meta(max_length=MEMBERS_MAX)]  # per stream, one that holds the cut
+    marks: OriginMarks = {}  # of a merge, at the cut; only if a member waits for a state
 
 
 class Proposal(msgspec.Struct, array_like=True):
@@ -100,10 +114,17 @@ class Proposal(msgspec.Struct, array_like=True):
     sides: Annotated[tuple[Side, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
     primary: bool
     standings: Annotated[dict[Address, Standing], Meta(max_length=MEMBERS_MAX)] = {}  # of the members that go on
+    expelled: Annotated[dict[Address, Text], Meta(max_length=MEMBERS_MAX)] = {}  # those excluded by policy, and why
+    digest: MergedMarks = {}  # of a merge: per origin the highest mark, and the index of the side that has it
 
     def side_of(self, old: ViewId) -> Side | None:
         """The side that comes from the view `old`."""
         return next((side for side in self.sides if side.old == old), None)
+
+    @property
+    def merges(self) -> bool:
+        """Whether several earlier views become one."""
+        return len(self.sides) > 1
 
     @property
     def going_on(self) -> tuple[Address, ...]:
@@ -166,6 +187,7 @@ class Excluded(msgspec.Struct, array_like=True, tag=45):
     """To a process that is still in an earlier view: the others went on without it."""
 
     view: ViewId  # the view of the receiver
+    reason: Text = ""  # if it was excluded by policy
 
 
 class Accuse(msgspec.Struct, array_like=True, tag=46):
@@ -173,6 +195,15 @@ class Accuse(msgspec.Struct, array_like=True, tag=46):
 
     view: ViewId
     suspects: Annotated[dict[Address, Suspicion], Meta(max_length=MEMBERS_MAX)]
+
+
+class Expel(msgspec.Struct, array_like=True, tag=49):
+    """Member to all members of its view: exclude `member` by policy, because it keeps the window of the sender full."""
+
+    view: ViewId
+    member: Address
+    reason: Text
+    if_silent: bool  # only if it leaves Ready unanswered
 
 
 class ViewReq(msgspec.Struct, array_like=True, tag=47):
@@ -190,6 +221,7 @@ HEADS = (
     ReadyRsp,
     Collect,
     CollectAck,
+    CollectRefused,
     Low,
     Propose,
     Accept,
@@ -202,4 +234,5 @@ HEADS = (
     Excluded,
     Accuse,
     ViewReq,
+    Expel,
 )

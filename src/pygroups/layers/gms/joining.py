@@ -54,6 +54,11 @@ class Joining:
             membership.tell(member, Join(me, self.env.contact, self.env.fingerprint))
         return None
 
+    def on_incompatible(self, event: driver_events.Incompatible) -> None:
+        """A member cannot read what this joiner sends.  A process that has a view drops what it cannot read."""
+        if self.membership.phase is Phase.JOINING:
+            self.membership.left("refused", event.detail)
+
     def on_refuse(self, head: Refuse) -> None:
         """The group refused this joiner."""
         if self.membership.phase is Phase.JOINING:

@@ -9,6 +9,7 @@ decide.py         the decisions, as pure functions
 membership.py     the view, its leader, and the ballot to which this member is bound
 joining.py        how a process comes into a group, or founds one
 accusing.py       the other members learn which members this one suspects
+expelling.py      a slow member is excluded by policy
 elsewhere.py      a process in another view learns where it belongs
 answering.py      a member's answers to an attempt
 answer_times.py   how long each member takes to answer
@@ -17,6 +18,7 @@ requests.py       a member's requests to the leader: to join, to leave, to make 
 roll_call.py      Ready: the members that are there
 verification.py   suspicions of other members are checked
 attempt.py        an attempt at a view change, from Ready to the decision: a table
+merge_attempt.py  an attempt that merges several views
 view_change.py    attempts begin, are carried out, and end
 handover.py       a decided view on its way to all of its members
 leading.py        the next action of the leader
@@ -28,15 +30,19 @@ from typing import Any, ClassVar
 
 from pygroups.core import events
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Contacts, Found
+from pygroups.core.driver_events import Contacts, Found, Incompatible
 from pygroups.core.events import Event, LifeVerified, NewView, Suspect, Unsuspect
 from pygroups.core.layer import NEVER, Env
+from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Reserved
 from pygroups.core.run import Run
+from pygroups.core.state_events import StateStanding, ViewWanted
+from pygroups.core.view import Subgroup
 
 from . import heads
 from .accusing import Accusing
 from .answering import Answering
 from .elsewhere import Whereabouts
+from .expelling import Expelling
 from .heads import (
     HEADS,
     Accept,
@@ -61,7 +67,7 @@ from .suspicion import Suspicion
 class Gms(Membership):
     """Views, agreed on; see the module."""
 
-    __slots__ = ("accusing", "answering", "joining", "leading", "requests", "whereabouts")
+    __slots__ = ("accusing", "answering", "expelling", "joining", "leading", "requests", "told", "whereabouts")
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST", "SUSPICION", "DISCOVERY"})
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP"})
@@ -72,10 +78,12 @@ class Gms(Membership):
         super().__init__(env)
         self.joining = Joining(self)
         self.accusing = Accusing(self)
+        self.expelling = Expelling(self)
         self.whereabouts = Whereabouts(self)
         self.answering = Answering(self, self.whereabouts)
         self.leading = Leading(self, self.whereabouts, self.accusing, self.answering)
         self.requests = Requests(self, self.whereabouts, self.leading.admission)
+        self.told: tuple[bool, int] | None = None  # to MERGE2
 
     # -- input
 
@@ -93,10 +101,16 @@ class Gms(Membership):
             founded = self.joining.on_found(event)
             if founded is not None:
                 self.enter(founded)
+        elif isinstance(event, Incompatible):
+            self.joining.on_incompatible(event)
         elif isinstance(event, LifeVerified):
             self.leading.admission.former_life_answered(event.member)
         elif isinstance(event, events.HeartbeatOf):
             self.whereabouts.explain(event.member, event.view, asked=False)
+        elif isinstance(event, Reserved):
+            self.reserved = event.merge
+        elif isinstance(event, MergeWanted):
+            self._merge(event)
         elif isinstance(event, Suspect):
             self.suspicions.suspect(event.member, Suspicion.ENDED if event.proven else Suspicion.SILENT)
             if event.proven:
@@ -120,14 +134,16 @@ class Gms(Membership):
             self.answering.fetched(event.ballot)
         elif isinstance(event, events.Installed):
             self.whereabouts.starts_are(event.marks)
-        elif isinstance(event, events.StateStanding):
+        elif isinstance(event, StateStanding):
             self.standing = event.standing
         elif isinstance(event, events.Join):
             self.phase = Phase.JOINING
             self.joining.ask_for_members()
         elif isinstance(event, events.Leave):
             self.requests.leave()
-        elif isinstance(event, events.ViewWanted):
+        elif isinstance(event, events.Expel):
+            self.expelling.wants(event)
+        elif isinstance(event, ViewWanted):
             self.requests.want_a_view()
         elif isinstance(event, events.Gone):  # the top has left by itself
             self.phase, self.wake = Phase.GONE, NEVER
@@ -153,6 +169,30 @@ class Gms(Membership):
                 break
             src, head = self.inbox.pop(0)
             _HANDLERS[type(head)](self, src, head)
+        if self.env.merges:
+            self._tell_merge2()
+
+    def _tell_merge2(self) -> None:
+        """Report to MERGE2 whether this member may take part in a merge, when that changes."""
+        state = (self.is_busy(), self.highest)
+        if state != self.told:
+            self.told = state
+            self.below.append(Occupied(*state))
+
+    def is_busy(self) -> bool:
+        """Whether this member takes part in a view change, or is no member."""
+        handover = self.leading.handover
+        welcomes = handover is not None and not handover.welcomed
+        under_way = self.binding.ballot is not None or self.leading.change.attempt is not None
+        return self.phase is not Phase.MEMBER or under_way or welcomes
+
+    def _merge(self, wanted: MergeWanted) -> None:
+        """Begin a merge that MERGE2 has prepared, unless another view change has begun or another member leads."""
+        mine = wanted.sides[0][0].id
+        if self.is_busy() or not self.leads() or self.current.id != mine:
+            self.below.append(MergeFailed(wanted.merge))
+        else:
+            self.leading.change.begin_merge(wanted)
 
     # -- messages that concern more than one part
 
@@ -208,16 +248,16 @@ class Gms(Membership):
         elif src not in self.view.members and src not in proposal.view.members:
             self.env.drop("installation by a stranger")
         elif me not in proposal.view.members:
-            self._excluded_by(src, side)
+            self._excluded_by(src, side, proposal.expelled.get(me, ""))
         elif self.binding.has_accepted(proposal.ballot):
             self.install(proposal, None)
             self.tell(src, InstallAck(proposal.view.id))
         else:
             self.env.drop("installation that was never accepted here")
 
-    def _excluded_by(self, src: Address, side: Side) -> None:
-        if self.knows(src):
-            self.left("left" if self.leaving else "excluded", "", side.cut)
+    def _excluded_by(self, src: Address, side: Side, policy: str) -> None:
+        if self.knows(src) and (self.leaving or policy or not self.env.merges):
+            self.left("left" if self.leaving else "excluded", "", side.cut, policy)
         else:
             self.env.drop("exclusion by a stranger")
 
@@ -229,10 +269,15 @@ class Gms(Membership):
         self.primary = proposal.primary
         self.whereabouts.kept = Install(proposal, starts)
         previous, together, cut = (None, (self.env.me,), {}) if side is None else (side.old, side.members, side.cut)
-        joined = tuple(member for member in proposal.view.members if member not in proposal.going_on)
+        before = proposal.going_on if self.view is None else self.view.members
+        joined = tuple(member for member in proposal.view.members if member not in before)
         with_state = starts is not None
         begins = (previous, together, joined, (), self.primary, starts, proposal.standings, cut, with_state)
-        self.enter(NewView(proposal.view, *begins))
+        event = NewView(proposal.view, *begins, proposal.expelled)
+        if proposal.merges:
+            event.subgroups = tuple(Subgroup(one.old, one.members, one.marks) for one in proposal.sides)
+            event.digest = proposal.digest
+        self.enter(event)
 
     def enter(self, event: NewView) -> None:
         """Enter this view.  The members that left with it are added to the event."""
@@ -245,10 +290,11 @@ class Gms(Membership):
         # Stops and fetches that have not gone up yet concern the old view.
         self.above = [item for item in self.above if not isinstance(item, events.FetchTo | events.Stop)]
         self.suspicions.keep(view.members)
+        self.expelled, self.doubted = {}, {}
         self.requests.installed()
         self.accusing.installed()
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
-        self.whereabouts.entered(old, view)
+        self.whereabouts.entered(old, view, event.expelled)
         self.below += [Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
         self.above.append(event)
         self.leading.installed(changed=old is not None and bool(event.joined or event.left))
@@ -262,9 +308,15 @@ class Gms(Membership):
             self.whereabouts.kept = None
 
     def on_excluded(self, src: Address, head: Excluded) -> None:
-        """The others went on without this member."""
-        if self.knows(src) and head.view == self.current.id:
-            self.left("left" if self.leaving else "excluded", f"{src} is in a later view without this member")
+        """The others went on without this member.  A merge brings it back, unless it leaves or they excluded it by
+        policy."""
+        if not self.knows(src) or head.view != self.current.id:
+            return
+        if self.env.merges and not self.leaving and not head.reason:
+            self.suspicions.elsewhere(src)
+        else:
+            detail = f"{src} is in a later view without this member"
+            self.left("left" if self.leaving else "excluded", "" if head.reason else detail, policy=head.reason)
 
     # -- suspicion
 
@@ -292,10 +344,12 @@ _HANDLERS: dict[type, Any] = {
     heads.LeaveReq: lambda gms, src, head: gms.requests.on_request(src, head),
     heads.ViewReq: lambda gms, src, head: gms.requests.on_request(src, head),
     Accuse: Gms.on_accuse,
+    heads.Expel: lambda gms, src, head: gms.expelling.on_expel(src, head),
     Ready: Gms.on_ready,
     heads.ReadyRsp: lambda gms, src, head: gms.view is not None and gms.leading.on_ready_rsp(src, head),
     Collect: Gms.on_collect,
     heads.CollectAck: lambda gms, src, head: gms.leading.change.on_collect_ack(src, head),
+    heads.CollectRefused: lambda gms, src, head: gms.leading.change.on_refused(src, head),
     heads.Low: lambda gms, src, head: gms.leading.change.on_low(head),
     heads.Propose: lambda gms, src, head: gms.answering.on_propose(src, head),
     Accept: Gms.on_accept,

@@ -110,7 +110,7 @@ class Leading:
         """A member or a joiner is there, or is in another view."""
         membership, view = self.membership, self.membership.current
         if head.ballot.leader != self.env.me:
-            self.env.drop("answer to somebody else's Ready")
+            self.env.drop("answer to the Ready of another process")
             return
         self.times.answered(src, self.env.now)
         if not membership.knows(src):

@@ -5,6 +5,7 @@ The parts of GMS share this and nothing else.  A part may use the parts that sta
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -12,7 +13,7 @@ from pygroups.core import events
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.standing import Standing
-from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
 from . import decide
 from .heads import Proposal, Side
@@ -35,12 +36,13 @@ class Binding:
         self.env = env
         self.ballot: Ballot | None = None  # of the Collect that this member answered: it never resumes its view
         self.held: events.Positions = {}  # the positions in that answer
+        self.merge: MergeId | None = None  # the merge to which the ballot belongs
         self.proposal: Proposal | None = None  # being fetched, or accepted
         self.accepted: dict[Address, Ballot] = {}  # the last ballot of each leader up to whose cut all is held here
 
     def ends(self) -> None:
         """A view was installed, or this member is gone."""
-        self.ballot, self.proposal, self.accepted = None, None, {}
+        self.ballot, self.merge, self.proposal, self.accepted = None, None, None, {}
 
     def has_accepted(self, ballot: Ballot) -> bool:
         """Whether `ballot` may be decided with this member's answer.  A leader that begins a later attempt in the same
@@ -52,7 +54,7 @@ class Binding:
         return self.has_accepted(Ballot(*view))
 
     def record(self, stage: str, proposal: Proposal | None = None, side: Side | None = None) -> None:
-        """Write a `flush` record: `collect`, `accepted` or `installed`."""
+        """Write a `flush` record, or a `merge` record of a merge: `collect`, `accepted` or `installed`."""
         if not self.env.journaling:
             return
         fields: dict[str, Any] = {"stage": stage}
@@ -66,7 +68,11 @@ class Binding:
                 transitional=side.members,
                 digest=dict(side.cut),
             )
-        self.env.record("flush", **fields)
+        if proposal is not None and proposal.merges:
+            fields["subgroups"] = [list(one.members) for one in proposal.sides]
+            fields["digest"] = {origin: mark - 1 for origin, (mark, _) in proposal.digest.items() if mark > 1}
+        merges = proposal.merges if proposal is not None else self.merge is not None
+        self.env.record("merge" if merges else "flush", **fields)
 
 
 class Membership(Layer):
@@ -74,12 +80,15 @@ class Membership(Layer):
 
     __slots__ = (
         "binding",
+        "doubted",
+        "expelled",
         "highest",
         "inbox",
         "later",
         "leaving",
         "phase",
         "primary",
+        "reserved",
         "standing",
         "suspicions",
         "view",
@@ -94,7 +103,10 @@ class Membership(Layer):
         self.leaving = False
         self.highest = 0  # of all known ballots and views
         self.binding = Binding(env)
+        self.reserved: MergeId | None = None  # this member takes part in this merge, and in no other
         self.suspicions = Suspicions()
+        self.expelled: dict[Address, str] = {}  # members of this view that are to be excluded by policy, and why
+        self.doubted: dict[Address, str] = {}  # the same for members that are excluded only if they are silent
         self.inbox: list[tuple[Address, object]] = []  # messages to itself, and messages that waited for a view
         self.later: dict[tuple[Address, type], object] = {}  # of a view that is decided and not installed here yet
 
@@ -126,6 +138,10 @@ class Membership(Layer):
         """No ballot of this member's own will be at or below this one."""
         self.highest = max(self.highest, ballot.number)
 
+    def may_be_excluded(self, members: Iterable[Address]) -> bool:
+        """Whether all of `members` are to be excluded by policy, at least if they are silent."""
+        return all(member in self.expelled or member in self.doubted for member in members)
+
     # -- speaking, and leaving
 
     def tell(self, dest: Address | None, head: object) -> None:
@@ -142,10 +158,10 @@ class Membership(Layer):
             if member != self.env.me:
                 self.tell(member, head)
 
-    def left(self, reason: str, detail: str, cut: events.Positions | None = None) -> None:
+    def left(self, reason: str, detail: str, cut: events.Positions | None = None, policy: str = "") -> None:
         """This process is in the group no more."""
         if self.phase is not Phase.GONE:
             self.phase, self.wake, self.inbox = Phase.GONE, NEVER, []
             self.binding.ends()
-            self.above.append(events.Excluded(reason, detail, cut))
+            self.above.append(events.Excluded(reason, detail or policy, cut, policy))
             self.below.append(events.Gone())

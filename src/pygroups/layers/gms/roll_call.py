@@ -88,10 +88,11 @@ class RollCall:
         return [m for m in self.members if m not in self.answers and m not in self.suspicions]
 
     def _patience(self, missing: list[Address]) -> int:
-        """The time to wait for answers: short while a member is suspected here, longer while only others suspect one.
-        If no fault is known, two rounds take as long as silence takes to be noticed.  Slow members get more time."""
+        """The time to wait for answers: short while a member is suspected here, or if only members are missing that are
+        to be excluded; longer while only others suspect one.  If no fault is known, two rounds take as long as silence
+        takes to be noticed.  Slow members get more time."""
         config = self.env.config
-        if self.hurries:
+        if self.hurries or self.membership.may_be_excluded(missing):
             base = config.ready_timeout
         elif self.suspicions.accusations:
             base = max(config.ready_timeout, config.flush_timeout)

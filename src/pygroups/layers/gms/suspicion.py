@@ -110,7 +110,7 @@ class Suspicions(Container[Address]):
         self.unanswered[member] = self.unanswered.get(member, 0) + times
 
     def accuse(self, accuser: Address, accused: Mapping[Address, Suspicion]) -> dict[Address, Suspicion]:
-        """`accuser` now suspects exactly these; returns those that are new, or newly proven."""
+        """`accuser` now suspects exactly `accused`.  Returns the suspicions that are new, or newly proven."""
         before = self.accusations.pop(accuser, {})
         if accused:
             self.accusations[accuser] = dict(accused)

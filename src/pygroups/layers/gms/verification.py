@@ -15,8 +15,9 @@ from .heads import ReadyRsp
 from .roll_call import Asker, RollCall
 from .suspicion import Suspicion
 
-NOTHING: tuple[dict[Address, Suspicion], bool, tuple[Address, ...]] = (
+NOTHING: tuple[dict[Address, Suspicion], bool, bool, tuple[Address, ...]] = (
     {},
+    False,
     False,
     (),
 )  # no reason to question the leader
@@ -68,7 +69,8 @@ class Verification:
         suspicions, now, ready_timeout = self.membership.suspicions, self.env.now, self.env.config.ready_timeout
         moment = ready_timeout // AGAIN
         own = suspicions.own(self.membership.current.members)
-        matter = (own, self.env.me in suspicions.accusations.get(before[0], ()))
+        excludes = bool(self.membership.expelled or self.membership.doubted)
+        matter = (own, self.env.me in suspicions.accusations.get(before[0], ()), excludes)
         news, self.questioned = (*matter, before) != self.questioned, (*matter, before)
         if news and any(matter):
             self.ask_at = now + (len(before) - 1) * moment
@@ -86,6 +88,7 @@ class Verification:
         """An answer to the question, perhaps."""
         if self.question is not None:
             self.question.answers[src] = head
+        self.membership.doubted.pop(src, None)
 
     def leave_out_pairs(self) -> None:
         """Leave out one member of each pair in which one suspected the other for a heartbeat although both answer."""

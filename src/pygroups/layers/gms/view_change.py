@@ -9,12 +9,26 @@ from collections.abc import Iterable
 
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER
+from pygroups.core.merge_events import MergeFailed, MergeWanted
 from pygroups.core.view import Ballot
 
 from . import decide
 from .answering import Answering
-from .attempt import Attempt, Deed, Input, Stage
-from .heads import Accept, Collect, CollectAck, Fetches, Install, Low, Proposal, Propose, ReadyRsp, Stuck
+from .attempt import ENDS, Attempt, Deed, Input, Stage
+from .heads import (
+    Accept,
+    Collect,
+    CollectAck,
+    CollectRefused,
+    Fetches,
+    Install,
+    Low,
+    Proposal,
+    Propose,
+    ReadyRsp,
+    Stuck,
+)
+from .merge_attempt import MergeAttempt
 from .roll_call import Asker, RollCall
 from .verification import Verification
 
@@ -45,8 +59,10 @@ class ViewChange:
     def due(self) -> int | None:
         """The time in microseconds when an attempt is to begin; None if nothing is to do."""
         membership, now = self.membership, self.env.now
+        if self.answering.is_held_by_a_merge() and not self.wanted:
+            return max(self.answering.released_at(), self.pause_until)
         anybody = any(member in membership.suspicions for member in membership.current.members)
-        if membership.binding.ballot is not None or self.wanted or anybody:
+        if membership.binding.ballot is not None or self.wanted or anybody or membership.expelled:
             return max(now, self.pause_until)
         due = min(self.admission.due() or NEVER, self.verification.due)
         return None if due == NEVER else max(due, self.pause_until)
@@ -62,6 +78,17 @@ class ViewChange:
         self.attempt = Attempt(membership.current, ballot, joiners, self.env.now)
         self.go_on(leads=True)
 
+    def begin_merge(self, wanted: MergeWanted, number: int = 1) -> None:
+        """Send Collect to the members of several views that take part in a merge."""
+        membership = self.membership
+        membership.highest = max(membership.highest, wanted.highest)
+        ballot = membership.next_ballot()
+        membership.heard_of(ballot)
+        self.attempt = attempt = MergeAttempt(membership.current, wanted, ballot, self.env.now, number)
+        for member in attempt.asked:
+            membership.tell(member, Collect(ballot, attempt.view_of(member).id, wanted.merge))
+        membership.wake_at(attempt.since + self.patience(attempt.asked))
+
     # -- the course of an attempt
 
     def go_on(self, *, leads: bool) -> None:
@@ -76,7 +103,7 @@ class ViewChange:
             self._do(attempt.take(Input.SUSPECTED))
         elif self.env.now >= attempt.since + self.patience(attempt.asked):
             self.late += 1
-            self._do(attempt.take(Input.LATE))
+            self._do(attempt.late())
         else:
             self.membership.wake_at(attempt.since + self.patience(attempt.asked))
 
@@ -107,7 +134,7 @@ class ViewChange:
         ):
             return True
         admission = self.admission
-        wanted = bool(attempt.joiners or admission.leavers or admission.renewal)
+        wanted = bool(attempt.joiners or admission.leavers or admission.renewal or membership.expelled)
         return wanted or any(member in membership.suspicions for member in view.members)
 
     # -- answers
@@ -142,6 +169,11 @@ class ViewChange:
             self.membership.heard_of(head.named)
             self._do(self.attempt.on_low(head))
 
+    def on_refused(self, src: Address, head: CollectRefused) -> None:
+        """`src` takes no part in a merge."""
+        if isinstance(self.attempt, MergeAttempt) and head.ballot == self.attempt.ballot:
+            self._do(self.attempt.leave_out((src,)))
+
     def overtaken(self, ballot: Ballot) -> None:
         """This member answered the higher `ballot` of another leader."""
         if self.attempt is not None:
@@ -160,6 +192,9 @@ class ViewChange:
             assert attempt.proposal is not None
             self.attempt, self.failures = None, 0
             self.membership.tell_others(attempt.asked, Install(attempt.proposal, None))
+        elif deed is Deed.AGAIN_LATER and isinstance(attempt, MergeAttempt) and (wanted := attempt.again()):
+            self.env.count("merge tried again")
+            self.begin_merge(wanted, attempt.number + 1)
         elif deed is Deed.AGAIN_NOW:
             self._again(0)
         elif deed is Deed.AGAIN_LATER:
@@ -171,6 +206,8 @@ class ViewChange:
             self.env.count("flush given up")
         elif attempt.stage is Stage.UNNEEDED:
             self.attempt = None
+        if isinstance(attempt, MergeAttempt) and attempt.stage in ENDS and attempt.stage is not Stage.DECIDED:
+            self._merge_ended(attempt)
 
     def _collect(self, attempt: Attempt) -> None:
         membership, view = self.membership, self.membership.current
@@ -183,7 +220,9 @@ class ViewChange:
 
     def _propose(self, attempt: Attempt) -> None:
         membership = self.membership
-        proposal = attempt.proposes(self.env.me, self.admission.leavers, membership.primary, self.env.now)
+        silent = {member: why for member, why in membership.doubted.items() if member not in attempt.asked}
+        leavers, expelled = self.admission.leavers, {**silent, **membership.expelled}
+        proposal = attempt.proposes(self.env.me, leavers, membership.primary, self.env.now, expelled)
         for member in attempt.asked:
             membership.tell(member, Propose(proposal))
         membership.wake_at(attempt.since + self.patience(attempt.asked))
@@ -197,6 +236,12 @@ class ViewChange:
         self.env.count("flush restarted")
         if pause:
             self.membership.wake_at(self.pause_until)
+
+    def _merge_ended(self, attempt: MergeAttempt) -> None:
+        """No merged view came of `attempt`, and it is not tried again: report this to MERGE2."""
+        if not isinstance(self.attempt, MergeAttempt):
+            self.env.count("merge failed")
+            self.membership.below.append(MergeFailed(attempt.wanted.merge))
 
     def _pause(self) -> int:
         """The pause grows with failures and with the rank of this member, so that two leaders do not collide again."""

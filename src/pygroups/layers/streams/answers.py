@@ -1,4 +1,5 @@
-"""Answering requests for missing runs: any member that holds a run sends it again, but not while a copy is on its way.
+"""Answering requests for missing runs: any member that holds a run sends it again, but not while a copy is on its way,
+and not more at once than the network and the asker can take.
 
 Note: docs/layers/streams.md.
 """
@@ -18,18 +19,19 @@ from .stream import Stream
 class Answers:
     """Sends stored runs of one layer again to the members that ask for them."""
 
-    __slots__ = ("layer", "period", "sent_at", "swept_at", "waiting")
+    __slots__ = ("layer", "period", "sent_at", "spent", "swept_at", "waiting")
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self.period = layer.env.config.nakack_period
         self.sent_at: dict[tuple[Address, Address, int], int] = {}  # by asker, stream and number, within a period
+        self.spent: dict[Address, tuple[int, int]] = {}  # by asker, the runs and bytes sent since the last sweep
         self.swept_at = 0
         self.waiting: dict[tuple[Address, object], None] = {}  # asker and head: not acknowledged, and sent until it is
 
     def begin(self) -> None:
         """Forget the answers of the view before."""
-        self.sent_at, self.swept_at, self.waiting = {}, 0, {}
+        self.sent_at, self.spent, self.swept_at, self.waiting = {}, {}, 0, {}
 
     def waits(self, asker: Address, head: object) -> None:
         """An answer waits in the reliable lane to `asker`: a copy of it would only wait behind it."""
@@ -51,16 +53,26 @@ class Answers:
                     continue
                 if (asker, stored.head) in self.waiting:
                     env.count("answers that wait already")
-                elif self._may_send(asker, name, seq, env.now):
+                elif not self._has_room(asker, stored):
+                    env.drop("requests beyond what is sent at once")
+                    return
+                elif self._may_send(asker, name, seq):
                     self._send_again(name, seq, stored, asker)
             floor = max(floor, high)  # ranges ascend: a request that repeats one is answered once
 
-    def _may_send(self, asker: Address, name: Address, seq: int, now: int) -> bool:
-        """Whether the run is sent now.  A run that was sent within a period is on its way; the request is older."""
+    def _has_room(self, asker: Address, stored: Run) -> bool:
+        """Whether one more run may be sent to `asker` in this period.  The asker requests the rest again."""
+        config, now = self.layer.env.config, self.layer.env.now
         if now >= self.swept_at + self.period:
             self.sent_at = {key: at for key, at in self.sent_at.items() if now < at + self.period}
-            self.swept_at = now
-        key = (asker, name, seq)
+            self.swept_at, self.spent = now, {}
+        runs, size = self.spent.get(asker, (0, 0))
+        fits = size + len(stored.body) <= config.nakack_answer_bytes
+        return runs < config.nakack_answer_runs and (fits or not runs)
+
+    def _may_send(self, asker: Address, name: Address, seq: int) -> bool:
+        """Whether the run is sent now.  A run that was sent within a period is on its way; the request is older."""
+        key, now = (asker, name, seq), self.layer.env.now
         if now < self.sent_at.get(key, -self.period) + self.period:
             return False
         self.sent_at[key] = now
@@ -70,6 +82,8 @@ class Answers:
         env = self.layer.env
         self.layer.below.append(stored.readdressed(env.me, asker))
         env.count("runs sent again")
+        runs, size = self.spent.get(asker, (0, 0))
+        self.spent[asker] = (runs + 1, size + len(stored.body))
         if env.journaling and stored.origin is not None:
             env.record(
                 "retransmit",

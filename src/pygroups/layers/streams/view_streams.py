@@ -26,7 +26,7 @@ class ViewStreams:
     was multicast; it is kept so, to be sent again, and handed up without that head, with its place.
     """
 
-    __slots__ = ("answers", "by_name", "future", "holes", "layer", "own", "stopped", "view")
+    __slots__ = ("answers", "by_name", "future", "future_bytes", "holes", "layer", "own", "stopped", "view")
 
     def __init__(self, layer: Layer, request: Request) -> None:
         self.layer = layer
@@ -35,6 +35,7 @@ class ViewStreams:
         self.own = Stream()  # this member's multicasts, if it has a stream in the view
         self.stopped = False  # the view is about to end: only fetched runs are taken
         self.future: list[Run] = []  # of views that are not installed here yet, heads and all
+        self.future_bytes = 0
         self.holes = HoleRequests(layer, request)
         self.answers = Answers(layer)
 
@@ -67,7 +68,7 @@ class ViewStreams:
         if stream.has(seq):
             env.drop("repeated run")
         elif seq >= stream.limit:
-            env.drop("run after the stop" if self.stopped else "run in our name")
+            env.drop("run after the stop" if self.stopped else "run of another member in the own stream")
         elif seq >= stream.next + env.config.nakack_early_max:
             stream.hear_of(seq + 1)
             self.holes.watch(stream)
@@ -91,11 +92,17 @@ class ViewStreams:
             env.drop("old view")
         elif self.view is not None and run.src not in self.holes.members:
             env.drop("later view of a stranger")  # if that view is ever installed here, the run is asked for
-        elif len(self.future) < env.config.future_runs_max:
+        elif self._has_room_for_future(run):
             self.future.append(run)
+            self.future_bytes += len(run.body)
         else:
             env.drop("too many runs of a later view")
         return None
+
+    def _has_room_for_future(self, run: Run) -> bool:
+        config = self.layer.env.config
+        fits = self.future_bytes + len(run.body) <= config.future_bytes
+        return fits and len(self.future) < config.future_runs_max
 
     def _hand_up(self, name: Address, seq: int, run: Run) -> None:
         if run.origin is not None:
@@ -191,7 +198,7 @@ class ViewStreams:
 
     def take_future(self) -> list[Run]:
         """Runs of a later view that were kept, for the layer to look at again; none is kept here any more."""
-        future, self.future = self.future, []
+        future, self.future, self.future_bytes = self.future, [], 0
         return future
 
     def check_holes(self) -> None:

@@ -38,11 +38,12 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "handover": ("coordinator leaves",),
     "slow": ("slow member",),
     "full": ("reads nothing",),
+    "expel": ("reads nothing", "pause"),
     "clock": ("clock jumps",),
     "forget": ("peer forgotten",),
     "alone": ("leaves",),
     "no-keeper": ("starts",),
-    "twin": ("two lives under one name",),
+    "twin": ("two processes under one name",),
     "stranger": ("another profile",),
     "directory": ("directory: late", "directory: former", "directory: some"),
     "drift": ("drifting clocks",),
@@ -56,6 +57,7 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("stay-oneway", "stay-pair", "stay-apart", "unreached"), ("cut that stays",)),
     "limits": ("starts",),
     "no-state": ("no state given",),
+    "disk-full": ("disk full",),
 }
 """The counters that show each fault, one of which suffices; a fault that is not listed counts under its own name."""
 
@@ -70,59 +72,68 @@ def faults_missing(asked: tuple[str, ...], happened: Mapping[str, int]) -> list[
 
 STAGES: Final[Mapping[str, Mapping[str, str]]] = {
     "Gms": {
-        "asked to join": "sent Join",
+        "join requested": "sent Join",
         "name taken": "name taken",
-        "refused": "sent Refuse",
-        "asked to leave": "sent LeaveReq",
-        "Ready asked": "sent Ready",
+        "join refused": "sent Refuse",
+        "leave requested": "sent LeaveReq",
+        "Ready sent": "sent Ready",
         "Ready answered": "sent ReadyRsp",
-        "joiner silent at Ready": "joiner silent",
-        "Collect": "sent Collect",
-        "bound": "bound",
-        "bound again, to a higher ballot": "bound again",
-        "leaver bound": "leaver bound",
+        "joiner did not answer Ready": "joiner silent",
+        "Collect sent": "sent Collect",
+        "bound to a ballot": "bound",
+        "bound to a higher ballot": "bound again",
+        "leaver bound to a ballot": "leaver bound",
         "Collect answered": "sent CollectAck",
-        "refused by a higher ballot": "sent Low",
-        "Propose": "sent Propose",
-        "fetches to the cut": "fetches to the cut",
-        "accepted": "sent Accept",
+        "lower ballot rejected": "sent Low",
+        "Propose sent": "sent Propose",
+        "missing runs fetched": "fetches to the cut",
+        "proposal accepted": "sent Accept",
         "attempt restarted": "flush restarted",
         "attempt given up": "flush given up",
-        "Install": "sent Install",
+        "Install sent": "sent Install",
         "Install acknowledged": "sent InstallAck",
-        "handed on by another than its leader": "view handed on",
-        "leader left with the view it decided": "leader left with its view",
-        "left when its time was over": "leave timed out",
-        "joiner told its digest": "sent Digest",
-        "Done": "sent Done",
-        "stuck call": "sent Stuck",
-        "told to be elsewhere": "sent Elsewhere",
-        "excluded": "sent Excluded",
+        "view handed over by another member": "view handed on",
+        "leader left with the view that it decided": "leader left with its view",
+        "leave timed out": "leave timed out",
+        "start positions sent to a joiner": "sent Digest",
+        "Done sent": "sent Done",
+        "Stuck sent": "sent Stuck",
+        "Elsewhere sent": "sent Elsewhere",
+        "exclusion announced": "sent Excluded",
     },
     "Fragmentation": {
-        "payload in pieces": "payloads sent in pieces",
-        "pieces sent again from the first": "payloads sent again from their first piece",
+        "payload sent in pieces": "payloads sent in pieces",
+        "pieces sent again from the first one": "payloads sent again from their first piece",
     },
-    "Flush": {"runs withheld": "runs withheld", "multicasts kept for the next view": "runs for the next view"},
+    "Flush": {
+        "runs withheld until the view": "runs withheld",
+        "multicasts queued for the next view": "runs for the next view",
+    },
     "StateTransfer": {
-        "state may come": "sent StateBegin",
-        "state chunk": "sent StateData",
+        "joiner ready for its state": "sent StateBegin",
+        "state chunk sent": "sent StateData",
         "state chunk acknowledged": "sent StateAck",
-        "state had": "sent StateDone",
-        "state from another provider": "state from another",
-        "state lost with all who had it": "state lost",
+        "state complete": "sent StateDone",
+        "state from a second provider": "state from another",
+        "state lost with all its holders": "state lost",
     },
 }
 """By layer, the stages of a view change in their order, each with its counter."""
 
-NEVER_WITH: Final[Mapping[str, str]] = {"multicasts kept for the next view": "Sequencer"}
+NEVER_WITH: Final[Mapping[str, str]] = {"multicasts queued for the next view": "Sequencer"}
 """Stages that cannot happen in a profile with this layer: SEQUENCER sends nothing down while it is blocked."""
+
+
+NEVER_WITHOUT: Final[Mapping[str, str]] = {"pieces sent again from the first one": "Gms"}
+"""Stages that cannot happen in a profile without this layer: only a view change drops pieces."""
 
 
 def stages_hit(layers: tuple[str, ...], counts: Mapping[str, int]) -> dict[str, int]:
     """How often each stage of these layers was reached, in the order of a view change."""
     stages = [stage for layer, those in STAGES.items() if layer in layers for stage in those.items()]
-    return {stage: counts.get(counter, 0) for stage, counter in stages if NEVER_WITH.get(stage) not in layers}
+    never = [stage for stage, layer in NEVER_WITH.items() if layer in layers]
+    never += [stage for stage, layer in NEVER_WITHOUT.items() if layer not in layers]
+    return {stage: counts.get(counter, 0) for stage, counter in stages if stage not in never}
 
 
 # -- required counts
@@ -163,6 +174,7 @@ REQUIRED: Final = (
     Required("messages", _counter("messages")),
     Required("deliveries", _counter("deliveries")),
     Required("views", _counter("views"), layer="Gms"),
+    Required("exclusions by policy", _counter("exclusion asked for"), ("expel",), "FlowControl"),
     Required("crashes of a coordinator", _counter("crash of a coordinator"), ("crash",), "Gms"),
     Required("isolations of a coordinator", _counter("isolation of a coordinator"), ("isolate",), "Gms"),
     Required("restarted flushes", _counter("flush restarted"), STOPPING, "Gms"),

@@ -13,8 +13,10 @@ from typing import Final
 
 import msgspec
 
+from pygroups.core.address import Address
 from pygroups.core.layer import Env
 from pygroups.core.stack import Stack
+from pygroups.core.trace import Crossing
 
 from ..promises.broken import Broken, Witness
 from ..promises.judge import Judge, checks_of
@@ -23,7 +25,7 @@ from ..schedules.schedule import Schedule
 from ..world import faults
 from ..world.ending import settle
 from ..world.stacks import builder_of
-from ..world.story import Lines, Story
+from ..world.story import Crossed, Lines, Story
 from ..world.watch import Watch
 from ..world.world import World
 
@@ -91,17 +93,22 @@ def play(
     journals: Path | None = None,
     tell: Callable[[str], None] | None = None,
     story: Story | None = None,
+    traced: bool = False,
     until: int | None = None,
 ) -> Outcome:
     """Play `schedule` to its end, or until the time `until` (microseconds); nothing is judged after that time.
 
     `journals` is a folder for the members' journals, in seed-<n>/<name>@<incarnation>/.  The events go to `story`, or
-    else as lines to `tell`.
+    else as lines to `tell`.  With `traced` the story also gets each crossing of a border between two layers.
     """
     judge = judge or Judge(checks_of(schedule.profile))
+
+    def crossed(member: Address, crossing: Crossing) -> None:
+        world.tell(member.name, Crossed(crossing))
+
     world = World(
         schedule,
-        build or builder_of(schedule.profile),
+        build or builder_of(schedule.profile, crossed if traced else None),
         judge,
         at_moments=faults.at_moments,
         journals=journals is not None,
@@ -117,7 +124,7 @@ def play(
     except Broken as broken:
         witness = broken.witness
     except Exception as error:  # noqa: BLE001 (a layer's exception is a finding, reported with its seed)
-        witness, trace = _fallen(error), traceback.format_exc()
+        witness, trace = _raised(error), traceback.format_exc()
     if journals is not None:
         for member in world.lives.values():
             assert member.journal is not None
@@ -148,13 +155,13 @@ def _play(world: World) -> None:
         settle(world)
 
 
-def _fallen(error: Exception) -> Witness:
+def _raised(error: Exception) -> Witness:
     frames = traceback.extract_tb(error.__traceback__)
     files = [Path(frame.filename) for frame in frames]
     inside = any(file.parent.name in STACK and file.name != TURN for file in files)
-    who = "a member fell" if inside else "the simulated world fell, or a check in it, and no member"
+    who = "a member raised an exception" if inside else "the simulator raised an exception, and no member did"
     detail = f"{who}: {type(error).__name__}: {error} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
-    return Witness(promise="no-fall", detail=detail)
+    return Witness(promise="no-exception", detail=detail)
 
 
 def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) -> Outcome:
@@ -165,6 +172,8 @@ def _outcome(world: World, judge: Judge, witness: Witness | None, trace: str) ->
     happened = {name: count for name, count in world.counters.items() if name != NO_ROUTE}
     network = {name: count for name, count in world.network.counters.items() if count}
     drops = {f"{NETWORK}{name}": count for name, count in network.items()}
+    if world.pipes is not None:
+        network |= {"connections broken": world.pipes.broken, "lost with connections": world.pipes.in_flight}
     if NO_ROUTE in world.counters:
         drops[NETWORK + NO_ROUTE] = world.counters[NO_ROUTE]
     for member in world.lives.values():

@@ -107,7 +107,7 @@ class Shrinker:
 
     def said(self) -> str:
         """The result in a sentence."""
-        more = "nothing more can be taken away" if self.done else "there may be more to take away"
+        more = "nothing more can be removed" if self.done else "more may be removable"
         effort = f"{self.tries:,} tries and {self.seconds:.1f} seconds"
         return f"{size_of(self.small)}, of {size_of(self.before)}, after {effort}: {more}"
 

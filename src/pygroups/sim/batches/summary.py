@@ -12,7 +12,7 @@ import msgspec
 from pygroups.core.errors import UsageError
 from pygroups.layers.profiles import profile_named
 
-from ..schedules.catalog import FAULTS
+from ..schedules.catalog import FAULTS, possible
 from ..schedules.draw import Wish
 from .coverage import EMPTY_MAX, SEEDS_MIN, faults_missing, retransmissions, stages_hit, zeros
 from .runner import NETWORK, Outcome, Totals
@@ -28,10 +28,10 @@ def parse_seeds(text: str) -> range:
     """Parse `A:B` as a half-open range and `A` as one seed.  Raises UsageError for any other text."""
     low, colon, high = text.partition(":")
     if not low.isdecimal() or (colon and not high.isdecimal()) or not low.isascii() or not high.isascii():
-        raise UsageError(f"--seeds {text!r} is no range: write 0:1000 for the seeds 0 to 999, or one seed")
+        raise UsageError(f"--seeds {text!r} is not a range: write 0:1000 for the seeds 0 to 999, or one seed")
     seeds = range(int(low), int(high) if colon else int(low) + 1)
     if not seeds:
-        raise UsageError(f"--seeds {text} holds no seed: the second number must be above the first")
+        raise UsageError(f"--seeds {text} contains no seed: the second number must be above the first")
     return seeds
 
 
@@ -60,6 +60,11 @@ class Summary(msgspec.Struct, frozen=True):
         return tuple(layer.__name__ for layer in profile_named(self.wish.profile).layers)
 
     @property
+    def wished(self) -> tuple[str, ...]:
+        """The requested faults that the profile can have."""
+        return possible(self.wish.faults, grouped=profile_named(self.wish.profile).grouped)
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """All counters, and the sum of the drops as one more."""
         return {**self.totals.counts, "drops": sum(self.totals.drops.values())}
@@ -77,12 +82,12 @@ class Summary(msgspec.Struct, frozen=True):
     @property
     def never_happened(self) -> list[str]:
         """The requested faults that never happened."""
-        return faults_missing(self.wish.faults, self.totals.faults)
+        return faults_missing(self.wished, self.totals.faults)
 
     @property
     def zeros(self) -> list[str]:
         """The required counts that are 0."""
-        return zeros(self.layers, self.wish.faults, self.counts)
+        return zeros(self.layers, self.wished, self.counts)
 
     @property
     def not_judged(self) -> list[str]:
@@ -99,11 +104,13 @@ class Summary(msgspec.Struct, frozen=True):
         totals, found = self.totals, []
         if totals.empty > EMPTY_MAX * totals.schedules:
             found.append(
-                f"{totals.empty:,} of {totals.schedules:,} schedules tested little, more than {EMPTY_MAX:.0%}: fewer"
-                " than 200 messages, one sender, or not half of them delivered to anybody"
+                f"{totals.empty:,} of {totals.schedules:,} schedules tested little, more than {EMPTY_MAX:.0%}: they had"
+                " fewer than 200 messages or one sender, or no member delivered half of the messages"
             )
         if totals.schedules >= SEEDS_MIN and self.zeros:
-            found.append(f"in {totals.schedules:,} schedules there were no {_either(self.zeros)}: that is not tested")
+            found.append(
+                f"in {totals.schedules:,} schedules there were no {_either(self.zeros)}, so nothing tested them"
+            )
         return found
 
 
@@ -134,10 +141,10 @@ def closing(summary: Summary) -> str:
     ]
     if totals.schedules > 1:
         lines.append(_list("not judged", summary.not_judged))
-        lines.append(_list("never hit", summary.never_hit))
-        lines.append(_list("never happened", summary.never_happened))
+        lines.append(_list("stages never reached", summary.never_hit))
+        lines.append(_list("faults that never happened", summary.never_happened))
         if totals.schedules < SEEDS_MIN and summary.zeros:
-            lines.append(f"  no {_either(summary.zeros)}; with {SEEDS_MIN} schedules or more that fails")
+            lines.append(f"  no {_either(summary.zeros)}: with {SEEDS_MIN} schedules or more, the command would fail")
     return "\n".join(line for line in lines if line)
 
 

@@ -59,7 +59,9 @@ class Causal(Check):
         had = self.messages.next[member]
         for cause, mark in vectors[last - 1].items():
             if mark > had.get(cause, 1) and cause != origin and self._counts(delivery, cause):
-                detail = f"its sender had delivered {cause}#{mark - 1} before"
+                detail = (
+                    f"the sender had delivered {cause}#{mark - 1} before it sent this message, and this member has not"
+                )
                 message = (origin, delivery.first)
                 self.broken("causal", detail, member=member, other=cause, message=message, view=delivery.view)
 

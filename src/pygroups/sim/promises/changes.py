@@ -18,6 +18,7 @@ class Changes(Check):
     def __init__(self) -> None:
         self.last: dict[Address, Viewed] = {}
         self.hints: dict[ViewId, Viewed] = {}  # the first hint for each view
+        self.known: dict[ViewId, Viewed] = {}  # all views
         self.leavers: dict[Address, None] = {}  # leaving members take part in the change that releases them
         self.judged = 0
         self.hinted = 0
@@ -28,9 +29,13 @@ class Changes(Check):
     def leaving(self, member: Address) -> None:
         self.leavers[member] = None
 
+    def asked_out(self, member: Address, other: Address, if_silent: bool) -> None:
+        self.leavers[other] = None  # it takes part in the same way
+
     def viewed(self, view: Viewed) -> None:
         before = self.last.get(view.member)
         self.last[view.member] = view
+        self.known.setdefault(view.id, view)
         self._lists(view, before)
         self._hint(view, before)
 
@@ -38,24 +43,37 @@ class Changes(Check):
         self.judged += 1
         left, joined = _difference(before.members if before else (), view.members)
         if view.left != left:
-            detail = f"it says that {_names(view.left)} left, and {_names(left)} did"
+            detail = f"the view reports that {_names(view.left)} left; in fact {_names(left)} left"
             self.broken("left-and-joined", detail, member=view.member, view=view.id)
         if before is not None and view.joined != joined:
-            detail = f"it says that {_names(view.joined)} joined, and {_names(joined)} did"
+            detail = f"the view reports that {_names(view.joined)} joined; in fact {_names(joined)} joined"
             self.broken("left-and-joined", detail, member=view.member, view=view.id)
 
     def _hint(self, view: Viewed, before: Viewed | None) -> None:
         first = self.hints.setdefault(view.id, view)
         if first.primary != view.primary:
-            detail = "one is told that the view is primary, another that it is not"
+            detail = "one member learned that the view is primary, another that it is not"
             self.broken("primary-hint", detail, member=view.member, other=first.member, view=view.id)
-        expected = view.members == (view.member,) or None if before is None else self._expected(view, before)
+        if view.subgroups:
+            expected = self._expected_of_merge(view)
+        else:
+            expected = view.members == (view.member,) or None if before is None else self._expected(view, before)
         if expected is None:
             return
         self.hinted += 1
         if view.primary != expected:
-            detail = f"it is said to be {'' if view.primary else 'not '}primary"
+            detail = (
+                f"the member learned that the view is {'' if view.primary else 'not '}primary, and the opposite is true"
+            )
             self.broken("primary-hint", detail, member=view.member, view=view.id)
+
+    def _expected_of_merge(self, view: Viewed) -> bool | None:
+        """Whether one of the merged views was primary, and a majority of it takes part."""
+        sides = [(self.known.get(side.view), side.members) for side in view.subgroups]
+        known = [(side, members) for side, members in sides if side is not None]
+        if any(side.primary and _is_majority(members, side) for side, members in known):
+            return True
+        return False if len(known) == len(sides) else None
 
     def _expected(self, view: Viewed, before: Viewed) -> bool | None:
         """Whether the view is primary; None if that depends on whether a leaving member took part."""

@@ -66,7 +66,9 @@ class Leaves(Check):
         viewed_at = self.viewed_at.get(member)
         busy = viewed_at is not None and asked - viewed_at < SECOND  # the number of views per second is limited
         if now - asked > LEAVE * (2 if busy else 1):
-            self.broken("leave-in-time", f"its leave took {now - asked} us, and nothing was in its way", member=member)
+            self.broken(
+                "leave-in-time", f"the leave took {now - asked} us, although no fault delayed it", member=member
+            )
 
 
 class Lone(msgspec.Struct):
@@ -134,7 +136,10 @@ class Repairs(Check):
             return
         self.repairs += 1
         if took > repair_time(self.around):
-            detail, message = f"it took {took} us to come to all", (sender, lone.number)
+            detail, message = (
+                f"the message took {took} us to reach all members, although no fault delayed it",
+                (sender, lone.number),
+            )
             self.broken("repair-in-time", detail, member=sender, other=last, message=message, view=lone.view)
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
@@ -150,7 +155,7 @@ class Repairs(Check):
             return
         self.told += 1
         if took > stable_time(self.around, had.at):
-            detail = f"{took} us after all had delivered it its sender is told so, or is not yet"
+            detail = f"{took} us after the last delivery, its sender learns of it, or does not know it yet"
             self.broken("stable-in-time", detail, member=sender, message=(sender, had.number), view=had.view)
 
     def settled(self, rests: list[Rest]) -> None:
@@ -227,7 +232,11 @@ class Windows(Check):
         took = self.around.clock() - since
         self.judged += 1
         if took > WINDOW:
-            self.broken("window-in-time", f"its window opens {took} us after all had read what it sent", member=member)
+            self.broken(
+                "window-in-time",
+                f"the window opened {took} us after all members had read the messages in it",
+                member=member,
+            )
 
     def _all_read(self, sender: Address) -> bool:
         view, sent = self.views.get(sender), self.sent.get(sender, 1)

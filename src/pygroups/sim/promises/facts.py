@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Marks, Positions
+from pygroups.core.events import Gap, Marks, Positions
 from pygroups.core.limits import MILLISECOND, Config
-from pygroups.core.view import ViewId
+from pygroups.core.view import Merged, Subgroup, ViewId
 
 from .broken import Broken, Witness
 
+MEMBERS: Final = 16  # the most members of a view in a drawn schedule
 Link = tuple[str, str]  # from one host to another
 Written = tuple[str, object, Mapping[str, Any]]  # a record: its kind, its view, and the fields of the kind
 
@@ -33,6 +34,10 @@ class Viewed(msgspec.Struct, frozen=True):
     joined: tuple[Address, ...] = ()
     left: tuple[Address, ...] = ()
     primary: bool = True
+    expelled: tuple[Address, ...] = ()  # members that are not in it because the others excluded them by policy
+    subgroups: tuple[Subgroup, ...] = ()  # of a merged view
+    merged: Merged = {}  # of a merged view: the marks with which every member begins
+    gaps: tuple[Gap, ...] = ()  # messages that the member announces as missing
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -120,6 +125,7 @@ class Around(msgspec.Struct):
     journals: bool = False  # whether checks receive all records of the journals
     trip: int = 2 * MILLISECOND  # longest time from one application's turn to another's
     lost_at: int | None = None  # time of the last loss of a single frame that is no disturbance
+    merges: bool = False  # whether sides that a fault separated merge again
     calm_from: int = 0  # the effects of all disturbances are over by this time
 
     def calm_since(self, then: int) -> bool:
@@ -174,6 +180,9 @@ class Check:
     def written(self, member: Address, records: Sequence[Written]) -> None:
         """`member` has written these records into its journal: no crash loses them any more."""
 
+    def journal_lost(self, member: Address) -> None:
+        """`member` learned that its journal cannot be written."""
+
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
         """`member` learned that these messages were not acknowledged."""
 
@@ -195,6 +204,10 @@ class Check:
 
     def disturbed(self) -> None:
         """From now on a running process may look dead: it is paused or cut off, or frames are lost."""
+
+    def asked_out(self, member: Address, other: Address, if_silent: bool) -> None:
+        """`member` asked the group to exclude `other` by policy: because `other` does not read its messages, or, with
+        `if_silent`, if `other` leaves Ready unanswered."""
 
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         """`member` has ended: it crashed (`unknown` is None), or it stopped and listed its own messages of unknown

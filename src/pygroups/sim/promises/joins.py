@@ -8,9 +8,10 @@ repeatedly.
 from __future__ import annotations
 
 from pygroups.core.address import Address
+from pygroups.core.detection import detection
 from pygroups.core.limits import MILLISECOND, SECOND
 
-from .facts import Check, Situation, Stand, Viewed
+from .facts import MEMBERS, Check, Situation, Stand, Viewed
 from .progress import linked
 
 SPARE = 60 * MILLISECOND
@@ -47,7 +48,7 @@ class Joins(Check):
         self._judge(situation)
         self.looked_at, self.viewed_since = situation.now, []
         config = self.around.config
-        noticed = situation.since + config.heartbeat_timeout + config.verify_timeout  # end of earlier faults
+        noticed = situation.since + detection(config, MEMBERS)  # end of earlier faults
         settled = situation.now > max(noticed, self.viewed_at + SECOND)
         self.calm = settled and not situation.distant and _is_well(situation)
 
@@ -70,7 +71,7 @@ class Joins(Check):
         config, took = self.around.config, self.views[joining.member] - joining.born
         self.judged += 1
         if took > config.batch + SPARE + TRIPS * self.around.trip:
-            detail = f"its join took {took} us, and it reaches everybody"
+            detail = f"the join took {took} us, although the joiner reaches all members"
             self.broken("join-in-time", detail, member=joining.member)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pygroups.core.address import Address
+from pygroups.core.detection import detection
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Marks, NewView
 from pygroups.core.layer import Record
@@ -13,13 +14,16 @@ from pygroups.core.limits import SECOND, Config
 from pygroups.core.top import Delivered
 from pygroups.core.view import ViewId
 
+from .alone import Alone
 from .broken import Witness
 from .causal import FOLLOWS_FROM, Causal
 from .changes import Changes
 from .duties import Leaves, Repairs, Windows
-from .facts import Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed, Written
+from .exclusions import SlowExclusion
+from .facts import MEMBERS, Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed, Written
 from .joins import Joins
 from .journals import JournalFirst
+from .merging import Merging
 from .messages import Messages
 from .order import Order
 from .progress import Progress
@@ -31,14 +35,16 @@ from .unicasts import Connections, Unicasts
 from .views import TransitionalSet, ViewAccuracy, Views
 from .window import WindowBound
 
-PROFILES: Final = ("fifo", "total")
-WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver"})  # kinds of records that checks receive
+PROFILES: Final = ("fifo", "total", "unicast")
+WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver", "suspect"})  # records for checks
 
 
 def checks_of(profile: str) -> list[Check]:
     """The checks of the promises of `profile`."""
     if profile not in PROFILES:
         raise UsageError(f"the simulator has no checks for profile {profile!r}; there are: {', '.join(PROFILES)}")
+    if profile == "unicast":
+        return [Unicasts(), Connections(), Alone(), JournalFirst()]
     messages = Messages()
     order: list[Check] = [Order(), Causal(messages)] if profile == "total" else []
     return [
@@ -48,6 +54,7 @@ def checks_of(profile: str) -> list[Check]:
         Changes(),
         States(messages),  # before messages, which takes over the digest of a view
         messages,
+        Merging(messages),
         *order,
         Stability(messages),
         Quiet(messages),
@@ -60,6 +67,7 @@ def checks_of(profile: str) -> list[Check]:
         Leaves(),
         Repairs(messages, one_order=profile == "total"),
         Windows(),
+        SlowExclusion(),
         JournalFirst(),
     ]
 
@@ -86,6 +94,7 @@ class Judge:
         self._received = _hearers(checks, "received")
         self._on_connection = _hearers(checks, "on_connection")
         self._written = _hearers(checks, "written")
+        self._journal_lost = _hearers(checks, "journal_lost")
         self._undelivered = _hearers(checks, "undelivered")
         self._purged = _hearers(checks, "purged")
         self._consumed = _hearers(checks, "consumed")
@@ -93,6 +102,7 @@ class Judge:
         self._reached = _hearers(checks, "reached")
         self._leaving = _hearers(checks, "leaving")
         self._disturbed = _hearers(checks, "disturbed")
+        self._asked_out = _hearers(checks, "asked_out")
         self._ended = _hearers(checks, "ended")
         self._state_given = _hearers(checks, "state_given")
         self._state_set = _hearers(checks, "state_set")
@@ -104,6 +114,7 @@ class Judge:
         self._settled = _hearers(checks, "settled")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
         self.senders: dict[Address, None] = {}
+        self.alone = any(isinstance(check, Alone) for check in checks)  # without a group unicasts are the messages
         self.heard: dict[Address, int] = {}  # per origin, the first number that no member has delivered
 
     @property
@@ -125,7 +136,7 @@ class Judge:
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
         """The stack of `member` took a payload and numbered it."""
-        if to is None:
+        if to is None or self.alone:
             self.counters["messages"] += 1
             self.senders.setdefault(member)
         for check in self._accepted:
@@ -146,6 +157,10 @@ class Judge:
             event.joined,
             event.left,
             event.primary,
+            tuple(event.expelled),
+            event.subgroups,
+            event.digest,
+            event.gaps,
         )
         self._views[member] = view.id
         for check in self._viewed:
@@ -157,6 +172,9 @@ class Judge:
         assert run.origin is not None
         if event.position < 0:
             unicast = UnicastDelivery(member, run.origin, run.dest or member, run.first, run.count, run.body)
+            if self.alone:
+                self.counters["deliveries"] += run.count
+                self.heard[run.origin] = self.heard.get(run.origin, 1) + run.count
             for received in self._received:
                 received(unicast)
             return
@@ -174,7 +192,9 @@ class Judge:
         for record in records:
             if record[0] in WANTED:
                 kind, view, fields = record
-                if kind != "purge":
+                if kind == "suspect":
+                    self.suspected(member, fields["peer"], fields["reason"])
+                elif kind != "purge":
                     self.on_connection(member, kind == "unicast_send", fields)
                 elif view is not None:
                     for check in self._purged:
@@ -188,10 +208,22 @@ class Judge:
         for check in self._on_connection:
             check(passed)
 
+    def suspected(self, member: Address, peer: Address, reason: str) -> None:
+        """`member` suspects `peer`.  With the reason "slow", or "unanswering", it has asked the group to exclude `peer`
+        by policy."""
+        if reason in ("slow", "unanswering"):
+            for check in self._asked_out:
+                check(member, peer, reason == "unanswering")
+
     def written(self, member: Address, records: Sequence[Written]) -> None:
         """`member` has written these records into its journal; no other process has seen an effect of this turn yet."""
         for check in self._written:
             check(member, records)
+
+    def journal_lost(self, member: Address) -> None:
+        """`member` learned that its journal cannot be written, and that some records are lost."""
+        for check in self._journal_lost:
+            check(member)
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
         """`member` learned that its messages to `to` with these numbers were not acknowledged."""
@@ -292,7 +324,7 @@ class Judge:
 def recovery(config: Config) -> int:
     """The time after a disturbance in which members may still handle its effects, in microseconds: they suspect
     crashed members, and repeat attempts at a view."""
-    return config.heartbeat_timeout + config.verify_timeout + 4 * config.flush_timeout + 2 * SECOND
+    return detection(config, MEMBERS) + 4 * config.flush_timeout + 2 * SECOND
 
 
 def _hearers(checks: list[Check], what: str) -> list[Callable[..., None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Marks
+from pygroups.core.events import Gap, Marks
 from pygroups.core.run import unpack
 from pygroups.core.view import ViewId
 
@@ -48,7 +48,7 @@ class Messages(Check):
         payloads = self.sent.setdefault(member, [])
         payloads.append(payload)
         if number != len(payloads):
-            detail = f"message number {len(payloads)} was given the number {number}"
+            detail = f"multicast {len(payloads)} of this member got the number {number}"
             self.broken("integrity", detail, member=member, message=(member, number))
             payloads[-1:] = [b""] * (number - len(payloads)) + [payload]
 
@@ -57,6 +57,17 @@ class Messages(Check):
             self.next[view.member] = dict(view.digest)
             for pair in [pair for pair in self.holes if pair[0] == view.member]:
                 del self.holes[pair]
+        for gap in view.gaps:
+            self._announced(view, gap)
+
+    def _announced(self, view: Viewed, gap: Gap) -> None:
+        """The member announces messages that it never delivers: they begin right after those that it has."""
+        marks = self.next.setdefault(view.member, {})
+        expected = marks.get(gap.origin, 1)
+        if gap.first != expected or gap.count < 1:
+            detail = f"it announces {gap.count} messages from {gap.first} on as missing, and {expected} is the next one"
+            self.broken("fifo", detail, member=view.member, message=(gap.origin, gap.first), view=view.id)
+        marks[gap.origin] = max(expected, gap.next)
 
     def delivered(self, delivery: Delivery) -> None:
         self.judged += 1
@@ -79,7 +90,9 @@ class Messages(Check):
             marks[delivery.origin] = max(expected, high)
 
     def _misplaced(self, delivery: Delivery, place: int) -> None:
-        detail = f"it is said to stand at {delivery.position} in its view, where {place} is next"
+        detail = (
+            f"the message was delivered with position {delivery.position} in its view; the next position is {place}"
+        )
         message = (delivery.origin, delivery.first)
         self.broken("integrity", detail, member=delivery.member, message=message, view=delivery.view)
 
@@ -90,16 +103,18 @@ class Messages(Check):
         known = self.runs.setdefault(key, delivery.body)
         first = self.first.setdefault(key, member)
         if known != delivery.body:
-            self.broken("run-identity", "one run, two bodies", member=member, other=first, message=key)
+            self.broken("run-identity", "one run has two bodies", member=member, other=first, message=key)
         payloads = unpacked(delivery.body)
         sent = self.sent.get(delivery.origin, [])[max(low, 1) - 1 : low - 1 + delivery.count]
         if len(payloads) != delivery.count or low < 1:
-            detail = f"{len(payloads)} payloads in a run of {delivery.count}"
+            detail = f"a run of {delivery.count} messages has {len(payloads)} payloads"
             self.broken("integrity", detail, member=member, message=key, view=delivery.view)
         elif payloads != sent:
-            self.broken("integrity", "its origin did not send that", member=member, message=key, view=delivery.view)
+            self.broken(
+                "integrity", "the origin did not send this payload", member=member, message=key, view=delivery.view
+            )
             if len(sent) == delivery.count and known == delivery.body:
-                detail = "one run, two bodies: its origin sent another"
+                detail = "one run has two bodies: its origin sent another one"
                 self.broken("run-identity", detail, member=member, other=delivery.origin, message=key)
 
     def _out_of_turn(self, delivery: Delivery, expected: int) -> None:
@@ -108,7 +123,7 @@ class Messages(Check):
         low, high, pair = delivery.first, delivery.first + delivery.count, (delivery.member, delivery.origin)
         holes = self.holes.setdefault(pair, [])
         late = sum(len(range(max(hole.start, low), min(hole.stop, high))) for hole in holes)
-        detail = f"number {low} is delivered, {expected} is the next one"
+        detail = f"message {low} of the origin is delivered; the next one is {expected}"
         again = low < expected and late < min(high, expected) - low
         for promise in ("no-duplication", "fifo") if again else ("fifo",):
             self.broken(promise, detail, member=pair[0], message=(pair[1], low), view=delivery.view)
@@ -123,6 +138,8 @@ class Messages(Check):
         unheard = [*self.holes.get((member, member), []), range(self.next.get(member, {}).get(member, 1), accepted + 1)]
         for number in (number for numbers in unheard for number in numbers):
             if number not in unknown:
-                detail = f"not delivered to its sender, nor among what it was told is unknown: {unknown}"
+                detail = (
+                    f"its sender did not deliver the message, and the report of unknown messages lacks it: {unknown}"
+                )
                 self.broken("multicast-reported", detail, member=member, message=(member, number))
                 return

@@ -102,7 +102,7 @@ class Order(Check):
             if key not in places:
                 continue
             if before is not None and places[before] > places[key]:
-                detail = f"{_name(before)} comes before it at one member and after it at the other"
+                detail = f"one member delivered {_name(before)} before this message, the other one after it"
                 self.broken("total-order", detail, member=one, other=other, message=key, view=view)
             before = key
 
@@ -114,7 +114,9 @@ class Order(Check):
             if key not in theirs:
                 missing = missing or key
             elif missing is not None:
-                detail = f"it stands before {_name(key)}, which both have, and only one of them has it"
+                detail = (
+                    f"one member delivered this message before {_name(key)}; the other one delivered {_name(key)} alone"
+                )
                 self.broken("gap-free-prefix", detail, member=lacking, other=one, message=missing, view=view)
 
 

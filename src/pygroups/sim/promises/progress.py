@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pygroups.core.address import Address
+from pygroups.core.detection import detection
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import ViewId
 
-from .facts import Check, Link, Situation, Stand
+from .facts import MEMBERS, Check, Link, Situation, Stand
 from .messages import Messages
 
 Problem = tuple[str, Address, Address | None, int]  # obstacle, member, causing member, first message number
@@ -22,7 +23,7 @@ def bound_of(config: Config, round_trip: int = 0) -> int:
     """The longest time for an obstacle in a group without changes, in microseconds: the time to notice a silent
     member, and four attempts at a view.  Each attempt may wait in two stages; a message and its answer take
     `round_trip`."""
-    noticed = config.heartbeat_timeout + config.verify_timeout + config.join_retry
+    noticed = detection(config, MEMBERS) + config.join_retry
     patience = config.ready_timeout + config.flush_timeout + 8 * round_trip
     return noticed + 4 * patience + SECOND // config.views_per_second
 
@@ -72,6 +73,8 @@ class Progress(Check):
                 else:
                     yield from self._hindered(side, part, stands)
             yield from self._waiting(part, situation.cut)
+            if self.around.merges and len(sides) > 1:
+                yield from self._apart(sides, situation.cut)
 
     def _left_behind(self, side: list[Stand], ahead: list[Stand], situation: Situation) -> Iterator[Problem]:
         """Members that stay in an earlier view, although frames of members of a later view arrive and they reach all
@@ -80,6 +83,15 @@ class Progress(Check):
         for stand in side:
             if _reaches(stand, later, situation.cut):
                 yield BEHIND, stand.member, ahead[0].member, 0
+
+    def _apart(self, sides: dict[ViewId, list[Stand]], cut: frozenset[Link]) -> Iterator[Problem]:
+        """Two views whose members all reach each other.  A view with a member that another one does not reach may stay
+        by itself, because a merge takes no member out of a view that works."""
+        found = list(sides.values())
+        for index, side in enumerate(found):
+            for other in found[index + 1 :]:
+                if all(_reaches(stand, [*side, *other], cut) for stand in [*side, *other]):
+                    yield APART, side[0].member, other[0].member, 0
 
     def _waiting(self, part: list[Stand], cut: frozenset[Link]) -> Iterator[Problem]:
         """Joiners that reach all members of their part of the network."""
@@ -119,16 +131,17 @@ class Progress(Check):
                     yield UNDELIVERED, stand.member, origin.member, number
 
 
-DEAD = "a process that ended is still in its view"
-UNREACHED = "no way leads to a member that is still in its view"
-NOT_IN = "it is in a view of which a member has not installed it"
-BEHIND = "the others are in a later view, and it reaches them all"
-WAITS = "it waits to join, and reaches everybody"
-BLOCKED = "it is stopped for a view that does not come"
-STATELESS = "it waits for a state that does not come"
-LEAVES = "it wants to leave and is still in its view"
-UNSENT = "its application waits to send, and everybody reads"
-UNDELIVERED = "it was sent and not delivered, by a member of the same view"
+DEAD = "the view still has a process that has ended"
+UNREACHED = "the view still has a member that cannot be reached"
+NOT_IN = "the member is in a view that another member of this view has not installed"
+BEHIND = "the member is in an earlier view than the others, although it reaches them all"
+WAITS = "the process waits to join, although it reaches all members"
+BLOCKED = "the member is blocked for a view change that does not end"
+STATELESS = "the member waits for a state that does not arrive"
+LEAVES = "the member asked to leave and is still in its view"
+UNSENT = "the application waits to send, although all members read"
+UNDELIVERED = "the message of a member of the same view was not delivered"
+APART = "the member is in another view than members that it reaches, and that all reach each other"
 
 
 def _parts(stands: Sequence[Stand], cut: frozenset[Link]) -> list[list[Stand]]:

@@ -40,6 +40,8 @@ class Quiet(Check):
         inside = [rest for rest in rests if rest.member in self.last]
         for rest in inside:
             self._same_view(rest, inside)
+        if self.around.merges:
+            self._one_view(inside)
         for rest in inside:
             self._heard_all(rest, rest)
         for rest in inside:
@@ -52,30 +54,40 @@ class Quiet(Check):
     def _in_a_view(self, rest: Rest) -> None:
         member = rest.member
         if rest.leaving:
-            self.broken("liveness", "it wanted to leave and is still there", member=member)
+            self.broken("liveness", "the member asked to leave and is still in the group", member=member)
         view = self.last.get(member)
         if view is None:
-            self.broken("liveness", "it waits to join", member=member)
-            self.broken("view-accuracy", "all is quiet and it is in no view", member=member)
+            self.broken("liveness", "the process still waits to join", member=member)
+            self.broken("view-accuracy", "no fault is left, and the process is in no view", member=member)
             return
         if rest.blocked:
-            self.broken("liveness", "it is stopped for a view that does not come", member=member, view=view.id)
+            self.broken(
+                "liveness", "the member is blocked for a view change that does not end", member=member, view=view.id
+            )
         if self.deadline is not None and view.at > self.deadline:
-            detail = f"its view came {view.at - self.deadline} us after the bound"
+            detail = f"the view was installed {view.at - self.deadline} us after the bound"
             self.broken("liveness", detail, member=member, view=view.id)
         if rest.unsent:
-            self.broken("liveness", f"{rest.unsent} payloads wait for the window to open", member=member)
+            self.broken("liveness", f"{rest.unsent} payloads still wait for room in the window", member=member)
 
     def _same_view(self, rest: Rest, rests: list[Rest]) -> None:
         view = self.last[rest.member]
         ids = {other.member: self.last[other.member].id for other in rests}
         for member in view.members:
             if ids.get(member) != view.id:
-                detail = "a view still has a member that is not in it any more"
+                detail = "the view still has a member that is not in this view any more"
                 self.broken("view-accuracy", detail, member=rest.member, other=member, view=view.id)
                 if member in ids:
-                    detail = f"one whom its view names is in view {ids[member]}"
+                    detail = f"a member of the view is in view {ids[member]}"
                     self.broken("liveness", detail, member=rest.member, other=member, view=view.id)
+
+    def _one_view(self, rests: list[Rest]) -> None:
+        """Sides that a fault separated have merged."""
+        for rest in rests[1:]:
+            first, view = self.last[rests[0].member], self.last[rest.member]
+            if view.id != first.id:
+                detail = f"it is in another view than {first.member}, which is in {first.id}"
+                self.broken("liveness", detail, member=rest.member, other=first.member, view=view.id)
 
     def _heard_all(self, rest: Rest, origin: Rest) -> None:
         next_number = self.messages.next.get(rest.member, {}).get(origin.member, 1)
@@ -83,10 +95,10 @@ class Quiet(Check):
         if next_number <= last:
             promise = "self-delivery" if rest is origin else "liveness"
             message = (origin.member, next_number)
-            self.broken(promise, "it was sent and not delivered", member=rest.member, message=message)
+            self.broken(promise, "the message was sent and not delivered", member=rest.member, message=message)
 
     def _holds_nothing(self, rest: Rest) -> None:
         held = {name: value for name, value in rest.gauges.items() if value}
         if held:
-            detail = "it still holds " + ", ".join(f"{name}={value}" for name, value in held.items())
+            detail = "the member still holds " + ", ".join(f"{name}={value}" for name, value in held.items())
             self.broken("buffers-drain", detail, member=rest.member)

@@ -85,7 +85,7 @@ class Stability(Check):
             lacking = [number for number in delivered if not one.has(stream, number)]
             if lacking:
                 run = f"run {lacking[0]}, counted from 0, of the stream of {stream}"
-                detail = f"{run} was forgotten, and it never delivered it"
+                detail = f"{run} was purged, and this member never delivered it"
                 self.broken("stability-safety", detail, member=member, view=view)
 
     def reached(self, member: Address, delivered: int, stable: int) -> None:
@@ -93,7 +93,7 @@ class Stability(Check):
         get all messages before it."""
         has = self.messages.next.get(member, {}).get(member, 1)
         if delivered > has:
-            detail = "its origin is told that it was delivered there, and it was not"
+            detail = "the origin learned that it had delivered the message itself, and it had not"
             self.broken("stability-safety", detail, member=member, message=(member, has))
         view = self.last.get(member)
         if view is None or stable <= self.told.get(member, 1):
@@ -105,5 +105,5 @@ class Stability(Check):
             self.judged += 1
             has = self.messages.next.get(other, {}).get(member, 1)
             if has < stable:
-                detail = "its origin is told that everybody delivered it"
+                detail = "the origin learned that all members had delivered the message, and this member had not"
                 self.broken("stability-safety", detail, member=other, message=(member, has), view=view)

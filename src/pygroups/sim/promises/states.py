@@ -42,15 +42,15 @@ class States(Check):
             self.since.setdefault(view.member, view.at)
         begun = self.begun[view.member, view.id] = view.digest
         held = self.messages.next.get(view.member, {})
-        if view.came_from is not None and not self._agree(begun, held, view.members):
-            detail = f"its view begins with {_text(begun)}, and it had delivered {_text(held)}"
+        if view.came_from is not None and not view.subgroups and not self._agree(begun, held, view.members):
+            detail = f"the view begins after {_text(begun)}; the member had delivered {_text(held)}"
             self.broken("state-cut", detail, member=view.member, view=view.id)
 
     def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         self.judged += 1
         held = self.messages.next.get(member, {})
         if not self._agree(digest, held, (member,)):  # the members of the coming view are not known here yet
-            detail = f"the state holds {_text(digest)}, its provider had delivered {_text(held)}"
+            detail = f"the state contains {_text(digest)}; its provider had delivered {_text(held)}"
             self.broken("state-cut", detail, member=member, view=view)
         self.given[member, view] = (_without_ones(digest), data)
 
@@ -58,15 +58,23 @@ class States(Check):
         self.judged += 1
         self.since.pop(member, None)
         if self.waits.pop(member, None) != view:
-            self.broken("state-cut", "a state that it does not wait for", member=member, other=provider, view=view)
+            self.broken(
+                "state-cut",
+                "the member received a state that it did not wait for",
+                member=member,
+                other=provider,
+                view=view,
+            )
         given = self.given.get((provider, view))
         if given is None or given[0] != _without_ones(digest):
-            self.broken("state-cut", "this state was never given", member=member, other=provider, view=view)
+            self.broken("state-cut", "no provider gave this state", member=member, other=provider, view=view)
         elif given[1] != data:
-            self.broken("state-cut", "its bytes are not those given", member=member, other=provider, view=view)
+            self.broken(
+                "state-cut", "the received state differs from the given one", member=member, other=provider, view=view
+            )
         begun = self.begun.get((member, view))
         if begun is None or not self._agree(begun, digest, self.members.get(view, ())):
-            detail = f"its view begins with {_text(begun or {})}, the state holds {_text(digest)}"
+            detail = f"the view begins after {_text(begun or {})}; the state contains {_text(digest)}"
             self.broken("state-cut", detail, member=member, other=provider, view=view)
 
     def _agree(self, some: Marks, others: Marks, members: tuple[Address, ...]) -> bool:
@@ -93,14 +101,16 @@ class States(Check):
             if other in self.refusing or in_vain:
                 self.stateless[member] = None  # no member asks it for a state, because another has one
             elif other in self.seen and other not in without:
-                detail = "it begins with no state, and another has one"
+                detail = "the member begins with no state, although another member has one"
                 self.broken("state-cut", detail, member=member, other=other, view=view)
 
     def settled(self, rests: list[Rest]) -> None:
         """If any state was given, every member has its state at the end."""
         for rest in rests:
             if self.given and rest.member in self.waits:
-                self.broken("state-cut", "its state never came", member=rest.member, view=self.waits[rest.member])
+                self.broken(
+                    "state-cut", "the member never received its state", member=rest.member, view=self.waits[rest.member]
+                )
 
 
 def _without_ones(marks: Marks) -> Marks:

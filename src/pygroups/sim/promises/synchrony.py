@@ -108,7 +108,7 @@ class Synchrony(Check):
         for (has, more), (lacks, less) in ((one, other), (other, one)):
             for key in more:
                 if key not in less:
-                    detail = "one delivered it before the end of the view, the other did not"
+                    detail = "one member delivered the message before the end of the view, the other one did not"
                     self.broken(promise, detail, member=lacks, other=has, message=key, view=view)
                     return
 
@@ -120,7 +120,9 @@ class Synchrony(Check):
                 pairs = [(one, other) for one in deliverers[view] for other in deliverers[other_view]]
                 for one, other in pairs if view != other_view else []:
                     if one != other and self._went_together(one, other, view):
-                        detail = f"delivered in {view} and in {other_view} by members that went together"
+                        detail = (
+                            f"two members with the same next view delivered the message in {view} and in {other_view}"
+                        )
                         self.broken("same-view-delivery", detail, member=one, other=other, message=key, view=view)
                         return
 

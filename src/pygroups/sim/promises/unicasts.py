@@ -36,7 +36,7 @@ class Unicasts(Check):
         payloads = self.sent.setdefault((member, to), {})
         last = next(reversed(payloads), 0)
         if number <= last:
-            detail = f"a message to one member was given the number {number}, and one before it {last}"
+            detail = f"a message to one member got the number {number}, after the number {last}"
             self.broken("integrity", detail, member=member, other=to, message=(member, number))
         payloads[number] = payload
 
@@ -47,15 +47,15 @@ class Unicasts(Check):
         known, payloads = self.sent.get(pair, {}), unpacked(delivery.body)
         sent = [known[number] for number in range(low, high) if number in known]
         if payloads != sent:
-            self._broken("integrity", "its origin did not send that", pair, low)
+            self._broken("integrity", "the origin did not send this payload", pair, low)
             if len(sent) == delivery.count:
-                self._broken("run-identity", "one run, two bodies: its origin sent another", pair, low)
+                self._broken("run-identity", "one run has two bodies: its origin sent another one", pair, low)
         if delivery.member != delivery.to:
             return  # unicast-fifo reports this, and the true receiver still waits
         expected, missing = self.next.get(pair, 1), self.missing.setdefault(pair, {})
         again = [number for number in range(low, min(high, expected)) if number not in missing]
         if again:
-            self._broken("unicast-once", "it is delivered again", pair, again[0])
+            self._broken("unicast-once", "the message is delivered a second time", pair, again[0])
         for number in range(low, high):
             missing.pop(number, None)
         missing.update(dict.fromkeys([number for number in range(expected, low) if number in known]))
@@ -82,7 +82,9 @@ class Unicasts(Check):
         open_ones = [*self.missing.get(pair, {}), *[number for number in payloads if number >= next_number]]
         for number in open_ones:
             if number not in reported:
-                self._broken("unicast-reported", "neither delivered nor reported", pair, number)
+                self._broken(
+                    "unicast-reported", "the message was neither delivered nor reported as undelivered", pair, number
+                )
                 return
 
     def _broken(self, promise: str, detail: str, pair: Pair, number: int) -> None:
@@ -124,9 +126,9 @@ class Connections(Check):
         if passed.member != passed.to or (sent and sent[0].to != passed.member):
             return f"connection {connection} has another receiver"
         if connection < newest:
-            return f"it came on connection {connection} after something on connection {newest}"
+            return f"a message of connection {connection} was delivered after one of the later connection {newest}"
         if place >= len(sent):
-            return f"more came than was sent on connection {connection}"
+            return f"more was delivered than was sent on connection {connection}"
         if sent[place].first != passed.first:
-            return f"it came where number {sent[place].first} was next on connection {connection}"
+            return f"the next message on connection {connection} is number {sent[place].first}"
         return None

@@ -28,27 +28,36 @@ class Views(Check):
         member, id = view.member, view.id
         self.installed += 1
         if member not in view.members:
-            self.broken("self-inclusion", "a member installs a view that it is not in", member=member, view=id)
+            self.broken("self-inclusion", "the member installs a view without itself", member=member, view=id)
         last = self.last.get(member)
         if last is not None and id <= last:
-            self.broken("view-monotonic", f"a view with a lower id comes after {last}", member=member, view=id)
+            self.broken(
+                "view-monotonic", f"the member installs this view after the higher view {last}", member=member, view=id
+            )
         self.last[member] = id
         known, first = self.lists.setdefault(id, (view.members, member))
         if known != view.members:
             lists = f"{_names(known)} and {_names(view.members)}"
-            self.broken("view-agreement", f"one id, two lists: {lists}", member=first, other=member, view=id)
+            self.broken(
+                "view-agreement", f"one view id has two lists of members: {lists}", member=first, other=member, view=id
+            )
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
         if to is None:
             self.passed += 1
             if member not in self.last:
-                self.broken("initial-view", "sent before the first view", member=member, message=(member, number))
+                self.broken(
+                    "initial-view",
+                    "the member sent the message before its first view",
+                    member=member,
+                    message=(member, number),
+                )
 
     def delivered(self, delivery: Delivery) -> None:
         self.passed += 1
         last = self.last.get(delivery.member)
         if last is None or delivery.view != last:
-            detail = f"delivered in view {delivery.view}, installed is {last}"
+            detail = f"the message is delivered in view {delivery.view}; the installed view is {last}"
             message = (delivery.origin, delivery.first)
             self.broken("initial-view", detail, member=delivery.member, message=message)
 
@@ -66,10 +75,14 @@ class TransitionalSet(Check):
 
     def viewed(self, view: Viewed) -> None:
         if view.previous != view.came_from:
-            detail = f"it says that it came from {view.previous}, and came from {view.came_from}"
+            detail = (
+                f"the view reports {view.previous} as the previous view of the member; in fact it is {view.came_from}"
+            )
             self.broken("transitional-set", detail, member=view.member, view=view.id)
         if view.member not in view.transitional:
-            self.broken("transitional-set", "a member does not name itself", member=view.member, view=view.id)
+            self.broken(
+                "transitional-set", "the transitional set lacks the member itself", member=view.member, view=view.id
+            )
         comers = self.comers.setdefault(view.id, {})
         for other in comers.values():
             self._compare(view, other)
@@ -80,7 +93,11 @@ class TransitionalSet(Check):
         together = view.came_from is not None and view.came_from == other.came_from
         named = other.member in view.transitional
         if together != named:
-            detail = "names one as coming with it that did not" if named else "does not name one that came with it"
+            detail = (
+                "the transitional set has a member that did not move to this view together with this member"
+                if named
+                else "the transitional set lacks a member that moved to this view together with this member"
+            )
             self.broken("transitional-set", detail, member=view.member, other=other.member, view=view.id)
 
 
@@ -105,10 +122,18 @@ class ViewAccuracy(Check):
     def leaving(self, member: Address) -> None:
         self.gone[member] = None
 
+    def asked_out(self, member: Address, other: Address, if_silent: bool) -> None:
+        if not if_silent:
+            self.gone[other] = None  # exclusions.py judges the reason
+
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         inside = member in self.last  # otherwise the group had refused it
         if self.undisturbed and reason != "crashed" and inside and member not in self.gone:
-            self.broken("view-accuracy", f"it is out ({reason}), and neither left nor looked dead", member=member)
+            self.broken(
+                "view-accuracy",
+                f"the member was excluded ({reason}), although it neither left nor looked crashed",
+                member=member,
+            )
         self.gone[member] = None
 
     def viewed(self, view: Viewed) -> None:
@@ -119,7 +144,7 @@ class ViewAccuracy(Check):
         self.judged += 1
         for member in before.members if before is not None else ():
             if member not in view.members and member not in self.gone:
-                detail = "it is not in the view any more, and neither left nor looked dead"
+                detail = "the member is not in the view any more, although it neither left nor looked crashed"
                 self.broken("view-accuracy", detail, member=member, other=view.member, view=view.id)
 
     def settled(self, rests: list[Rest]) -> None:
@@ -129,7 +154,7 @@ class ViewAccuracy(Check):
         for member, id in ids.items():
             first = next(iter(ids))
             if id != ids[first]:
-                detail = f"it is in another view than {first}, and nothing ever cut them off"
+                detail = f"the member is in another view than {first}, although nothing ever separated the two"
                 self.broken("view-accuracy", detail, member=member, other=first, view=id)
 
 

@@ -21,6 +21,7 @@ class WindowBound(Check):
         self.views: dict[Address, Viewed] = {}
         self.first: dict[Address, int] = {}  # per member, its first message for a joiner of its view
         self.read: dict[Address, Marks] = {}  # per member and origin, the first unread number
+        self.gaps: dict[tuple[Address, Address], dict[int, int]] = {}  # per member and origin, begins and ends of gaps
         self.unread: dict[Address, deque[tuple[int, int]]] = {}  # per sender, the numbers and sizes of unread messages
         self.sizes: dict[Address, int] = {}  # the sums of these sizes
         self.judged = 0
@@ -34,6 +35,8 @@ class WindowBound(Check):
         self.first[member] = self.messages.next.get(member, {}).get(member, 1)
         if view.digest is not None:
             self.read[member] = dict(view.digest)
+        for gap in view.gaps:
+            self.gaps.setdefault((member, gap.origin), {})[gap.first] = gap.next
 
     def consumed(self, member: Address, marks: Marks) -> None:
         read = self.read.setdefault(member, {})
@@ -55,14 +58,17 @@ class WindowBound(Check):
         self.sizes[member] = total
         window = self.around.config.window
         if total > window and len(unread) > 1:
-            detail = f"{total:,} bytes from number {unread[0][0]} on are not read by all, the window is {window:,}"
+            detail = f"{total:,} unread bytes, from message {unread[0][0]} on; the window is {window:,} bytes"
             self.broken("window-bound", detail, member=member, message=(member, number), view=view.id)
 
     def _read_by(self, other: Address, view: Viewed) -> int:
         """The number below which the application of `other` has read all multicasts of the sender of `view` that it
         receives."""
         read = self.read.get(other, {}).get(view.member, 1)
-        came = other in view.transitional or other in self.views
+        gaps = self.gaps.get((other, view.member), {})
+        while read in gaps:
+            read = gaps[read]  # the messages of a gap never come
+        came = other in view.transitional or any(other in side.members for side in view.subgroups)
         return read if came else max(read, self.first[view.member])
 
 

@@ -70,7 +70,7 @@ class Acting:
         if isinstance(to, str):
             there = self._world.running.get(to)
             if there is None:
-                raise UsageError(f"nobody runs under the name {to}")
+                raise UsageError(f"no process runs under the name {to}")
             to = there.address
         self._world.put(self._member, [payload], to)
 

@@ -111,7 +111,9 @@ class Heads:
             elif name in self._named:
                 found += self._named[name]
             else:
-                raise UsageError(f"no layer of this stack has a head {name!r}; there are: {', '.join(self._named)}")
+                raise UsageError(
+                    f"no layer of this stack has a head named {name!r}; there are: {', '.join(self._named)}"
+                )
         return tuple(dict.fromkeys(found))
 
 

@@ -152,7 +152,7 @@ class ScenarioGroup(Verbs):
         limit = agenda.now + int(within * SECOND)
         while not condition():
             if agenda.now >= limit:
-                raise NotYet(f"{within:g} seconds of virtual time passed, and it does not hold yet")
+                raise NotYet(f"the condition does not hold after {within:g} seconds of virtual time")
             agenda.run_until(min(agenda.now + int(step * SECOND), limit))
 
     def settles(self, within: float = 60.0) -> None:
@@ -205,7 +205,7 @@ class ScenarioGroup(Verbs):
         """
         for member in self.world.running.values():
             for moment in [armed.trap.fault.moment for armed in member.armed if not armed.trap.over]:
-                raise NotYet(f"{member.address.name} was to crash at {moment!r}, and that has not come")
+                raise NotYet(f"{member.address.name} should crash at {moment!r}, and did not reach that point")
         self.world.rules.clear()
         for player in self.members:
             player.reads()
@@ -218,7 +218,7 @@ class ScenarioGroup(Verbs):
         table = SpaceTime(list(self.world.births))
         table.heard = self._listener.heard
         lines = [line.plain() for line in table.lines(witness)]
-        return "\n".join(["what happened:", *lines[-STORY_LINES:]])
+        return "\n".join(["events:", *lines[-STORY_LINES:]])
 
     def save_journals(self, root: Path) -> None:
         """Write the journals of all members so far into a folder for `pygroups audit`; needs scenario(journal=True)."""

@@ -232,6 +232,11 @@ class Player:
         return self.member.ended
 
     @property
+    def why_ended(self) -> str:
+        """The sentence with which the group excluded or refused the member; "" without one."""
+        return self._world.lives[self.address].why_ended
+
+    @property
     def gauges(self) -> dict[str, int]:
         """The sizes of the layers' buffers, as layer.name."""
         return self.member.stack.gauges()

@@ -67,7 +67,7 @@ class ScenarioWorld(World):
         """Start a new incarnation under `name`, with an application that follows the test.  Raises UsageError if one
         runs."""
         if name in self.running:
-            raise UsageError(f"{name} runs already")
+            raise UsageError(f"{name} already runs")
         habits = self.schedule.habits.setdefault(name, Habits())
         super().start(name)
         member = self.running[name]
@@ -81,7 +81,7 @@ class ScenarioWorld(World):
             return self.running[name]
         lives = [member for member in self.lives.values() if member.address.name == name]
         if not lives:
-            raise UsageError(f"nobody was ever started as {name}")
+            raise UsageError(f"no process was started under the name {name}")
         return lives[-1]
 
     def put(self, member: SimulatedMember, payloads: Sequence[bytes], to: Address | None) -> None:

@@ -69,7 +69,7 @@ class Verbs:
 
     def _running(self, name: str) -> str:
         if name not in self.world.running:
-            raise UsageError(f"nobody runs under the name {name}")
+            raise UsageError(f"no process runs under the name {name}")
         return name
 
     # -- the network
@@ -88,12 +88,12 @@ class Verbs:
 
     def mend(self, side: Names, others: Names | None = None, way: Way = "both") -> None:
         """Remove a cut."""
-        self.world.tell(" ".join(listed(side)), "a cut heals")
+        self.world.tell(" ".join(listed(side)), "a cut ends")
         self.world.network.mend(self._links(listed(side), others, way))
 
     def heal(self) -> None:
         """Remove all cuts, calm the weather, and end all rules."""
-        self.world.tell("-", "the network heals")
+        self.world.tell("-", "all network faults end")
         self.world.network.mend_all()
         self.world.network.set_weather(CALM)
         self.world.rules.clear()
@@ -217,7 +217,7 @@ class Verbs:
         self._arrives(sender, receiver, frame)
 
     def _arrives(self, src: Address, dest: Address, frame: bytes) -> None:
-        self.world.tell(dest.name, f"a frame that says it is of {src} arrives")
+        self.world.tell(dest.name, f"a frame with the sender {src} is injected")
         receiver = self.world.lives[dest]
         receiver.arrive((src, frame))
 

@@ -2,61 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pygroups.core.errors import NotBuilt, UsageError
 
 SENTENCES: Final[Mapping[str, str]] = {
-    "crash": "a process ends without a word, at any moment or at a labeled point of a protocol",
-    "restart": "a process ends and starts again under its name at once",
+    "crash": "a process crashes, at any moment or at a labeled point of a protocol",
+    "restart": "a process crashes and starts again at once, under the same name",
     "isolate": "one process, often the coordinator, is cut off from all others",
     "pause": "a process does not run for a time",
     "long-pause": "a process does not run for up to minutes",
     "halves": "the network parts into two sides",
     "ring": "each process reaches only two others",
-    "oneway": "nothing reaches a process, or nothing gets out",
+    "oneway": "no frame reaches a process, or no frame of the process reaches others",
     "pair": "a single link is cut, both ways or one way",
-    "tear": "two view changes in a row each lose sight of some members at a step",
-    "ahead": "the others are in a new view, and send in it, before the one that coordinates it",
-    "flap": "a link, or all links of a process, go away and come back several times",
-    "clog": "a link, or a process, is held up; then everything arrives in a burst",
-    "break": "a connection is lost with what is on its way",
+    "tear": "two view changes overlap, and each loses contact to some members at a step",
+    "ahead": "other members install a view, and send in it, before its coordinator does",
+    "flap": "a link, or all links of a process, fail and recover several times",
+    "clog": "all frames of a link or a process are held, then arrive in a burst",
+    "break": "a connection is lost, with the frames in transit",
     "leave": "an application leaves",
-    "join": "some come late, or again",
+    "join": "a process starts late, or starts again",
     "together": "all processes start at the same instant",
-    "join-storm": "several processes start at once while the group works",
+    "join-storm": "several processes start at once while the group is in use",
     "leave-storm": "several applications leave at once",
-    "handover": "the coordinator leaves or ends while somebody joins",
-    "slow": "a process is late for everything",
+    "handover": "the coordinator leaves or crashes during a join",
+    "slow": "a process handles all its input late",
     "full": "an application reads nothing for a while; windows are small",
-    "forget": "an application closes a connection with a peer that goes on",
+    "forget": "an application closes a connection, and the peer continues to use it",
     "alone": "an application leaves while it is cut off",
     "no-keeper": "some applications keep no state",
     "twin": "a second process starts under a name that is taken",
     "stranger": "a process of another profile wants to join",
-    "directory": "whoever looks for a group is answered late, with the dead, or in part",
+    "directory": "the directory answers late, with ended processes, or incompletely",
     "clock": "wall clocks are set ahead and back",
     "drift": "the clocks of the members run at different speeds",
-    "loss": "frames are lost, each by itself",
-    "burst": "frames are lost, many in a row",
-    "repeat": "frames come twice",
+    "loss": "single frames are lost",
+    "burst": "many frames in a row are lost",
+    "repeat": "frames arrive twice",
     "reorder": "frames overtake each other",
-    "tail": "some frames take far longer",
-    "late": "frames come again long after, in other views, over other connections, to other lives",
-    "replay": "all that one sent another in the last seconds arrives again",
+    "tail": "some frames take much longer",
+    "late": "copies of frames arrive much later, in other views, over other connections, at restarted processes",
+    "replay": "all frames from one process to another of the last seconds arrive again",
     "corrupt": "bits are flipped, ends are missing, two frames are glued together",
     # Faults that last after all others have healed, and wrong answers that are never corrected.
-    "stay-oneway": "one direction of a link, or all that comes to a process or goes out of it, stays cut",
-    "stay-pair": "two processes stay unable to reach each other, and others reach both",
+    "stay-oneway": "one direction of a link, or of all links of a process, stays cut",
+    "stay-pair": "two processes stay unable to reach each other; the others reach both",
     "stay-apart": "one process, or a side, stays cut off from all others",
-    "far": "a host answers late for long: a round trip takes longer than a stage of a view change waits",
-    "unreached": "a process that joins is heard and cannot be reached",
-    "refused": "a connection to a living process is reset and the next one refused: a wrong proof of its end",
-    "limits": "limits and time-outs of every layer are small",
-    "no-state": "an application fails, or never answers, when it shall give its state",
+    "far": "the frames of a host take long: a round trip takes longer than a stage of a view change waits",
+    "unreached": "the frames of a joiner arrive, and no frame reaches it",
+    "refused": "a connection to a running process is reset and the next one is refused: a wrong proof of its end",
+    "expel": "an application reads nothing, or a process stops, for longer than the group's policy allows",
+    "limits": "the limits and timeouts of all layers are small",
+    "no-state": "an application fails, or never answers, when it is asked for its state",
+    "disk-full": "a journal cannot be written for a time; its member goes on without it, or leaves",
 }
 FAULTS: Final = tuple(SENTENCES)
+WHOLE_JOURNALS: Final = tuple(fault for fault in FAULTS if fault != "disk-full")  # with these no journal has a hole
+
+
+def is_swarm(faults: Sequence[str]) -> bool:
+    """Whether `faults` are so many that a schedule takes only a small part of them."""
+    return set(WHOLE_JOURNALS) <= set(faults)
+
 
 # Faults of protocols that are not built yet.
 COMES_WITH: Final[Mapping[str, str]] = {
@@ -116,6 +125,19 @@ DISTURBING: Final = (
 )
 
 
+# Faults of processes without a group: no view changes there, nobody is looked for, and no process has a state.
+ALONE: Final = (
+    *("crash", "restart", "isolate", "pause", "long-pause", "halves", "ring", "oneway", "pair", "flap", "clog"),
+    *("break", "leave", "join", "together", "slow", "full", "forget", "refused", "limits", "clock", "drift"),
+    *("loss", "burst", "repeat", "reorder", "tail", "late", "replay", "corrupt"),
+)
+
+
+def possible(faults: Sequence[str], *, grouped: bool) -> tuple[str, ...]:
+    """Those of `faults` that a profile with a group, or without one, can have."""
+    return tuple(fault for fault in faults if grouped or fault in ALONE)
+
+
 def checked_faults(text: str) -> tuple[str, ...]:
     """The faults of a comma-separated list.  `swarm` means all faults, of which each seed draws a part.
 
@@ -125,7 +147,9 @@ def checked_faults(text: str) -> tuple[str, ...]:
         return FAULTS
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise UsageError("--faults names no fault; leave it out for all of them, or write one or more, with commas")
+        raise UsageError(
+            "--faults has no name of a fault; leave out --faults for all faults, or write names, separated by commas"
+        )
     for name in names:
         if name in COMES_WITH:
             raise NotBuilt(f"the fault {name!r} comes with {COMES_WITH[name]}, which is not built yet")

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final, NamedTuple
 
+from pygroups.core.detection import detection
 from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import profile_named
+from pygroups.sim.promises.facts import MEMBERS
 
-from . import kinds, lasting
-from .catalog import DISTURBING, FAULTS, GRAVE, STEPS
+from . import expelling, kinds, lasting
+from .catalog import DISTURBING, FAULTS, GRAVE, STEPS, is_swarm, possible
 from .fault_plan import FORMATION, FaultPlan
 from .schedule import Habits, Schedule, Weather, stream
 from .stages import labels_of
 from .steps import Action, Send, Start
+from .surroundings import full_disks
 from .tearing import last_change
 
 NAMES: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -26,6 +30,7 @@ LONG: Final = 0.08  # share of the schedules with late copies that last long, so
 
 STAYS: Final = 0.3  # share of the schedules that get a lasting fault, among those that may have one
 NOTHING_STAYS: Final = lasting.Stay(0, False)
+STREAMS: Final = 0.25  # share of the schedules in which frames travel as over TCP
 DUTIES: Final = 0.5  # share of the schedules that test the duties of time at their end
 LAST_CHANGE: Final = 0.2  # share of the schedules that end with a leave of the coordinator, among those with leaves
 
@@ -46,6 +51,12 @@ def draw(seed: int, wish: Wish) -> Schedule:
     count = wish.members or (rng.randint(6, 12) if rng.random() < 0.05 else rng.randint(3, 5))
     names = tuple(NAMES[:count])
     config = _config(stream(seed, "config"), faults)
+    config |= _merging(stream(seed, "merging"), wish, config)
+    slow = stream(seed, expelling.FAULT)
+    expels = _expels(slow, wish)
+    if expels:
+        faults = (*faults, expelling.FAULT)
+        config |= expelling.config_of(slow) | expelling.timeouts_of(slow)
     patience = _patience(config)
     weather = _weather(stream(seed, "weather"), faults)
     lasts = _duration(rng, wish, patience, weather)
@@ -53,11 +64,15 @@ def draw(seed: int, wish: Wish) -> Schedule:
         stream(seed, "faults"), names, lasts, patience, faults, labels_of(profile_named(wish.profile).heads())
     )
     over = _fill(plan, wish)
+    if expels:
+        over = max(over, expelling.add(slow, plan, config))
     heal_at = max(FORMATION + lasts, over)
     last = "leave" in faults and stream(seed, "last change").random() < LAST_CHANGE
     if last:
         last_change(plan, heal_at)
     plan.actions = [step for step in plan.actions if step.at < heal_at or isinstance(step, Start)]
+    if "disk-full" in faults:
+        plan.actions += full_disks(stream(seed, "disks"), names, FORMATION, heal_at, rare=is_swarm(wish.faults))
     stay = NOTHING_STAYS if last else _stay(stream(seed, "stays"), plan, wish, heal_at, config)
     steps = [*_starts(stream(seed, "starts"), names, FORMATION + lasts, faults), *plan.actions]
     sends = _sends(stream(seed, "sends"), names, FORMATION + lasts, heal_at, config, wish)
@@ -70,8 +85,9 @@ def draw(seed: int, wish: Wish) -> Schedule:
         habits=_habits(stream(seed, "habits"), names, faults),
         config=config,
         weather=weather,
+        streams=stream(seed, "transport").random() < STREAMS,
         rejoin=rng.random() < 0.5,
-        duties=stream(seed, "duties").random() < DUTIES,
+        duties=stream(seed, "duties").random() < DUTIES and profile_named(wish.profile).grouped,
         actions=tuple(sorted([*steps, *sends], key=lambda action: action.at)),
         heal_at=heal_at,
         bound=bound_of(config, weather),
@@ -80,10 +96,17 @@ def draw(seed: int, wish: Wish) -> Schedule:
     )
 
 
+def _merging(rng: Random, wish: Wish, config: dict[str, int]) -> dict[str, int]:
+    """Draw the interval of MERGE2, if the other timeouts are shorter than the defaults."""
+    if Merge2 not in profile_named(wish.profile).layers or "heartbeat" not in config:
+        return {}
+    return {"merge_interval": rng.choice((100, 200, 500)) * MILLISECOND}
+
+
 def _stay(rng: Random, plan: FaultPlan, wish: Wish, heal_at: int, config: dict[str, int]) -> lasting.Stay:
     """Draw the lasting faults.  Their random numbers come from the stream of the plan."""
     staying = tuple(fault for fault in plan.may if fault in lasting.STAYING)
-    if not staying or rng.random() >= (STAYS if wish.faults == FAULTS else 0.9):
+    if not staying or rng.random() >= (STAYS if is_swarm(wish.faults) else 0.9):
         return NOTHING_STAYS
     return lasting.add(plan, staying, heal_at, Config(**config))
 
@@ -92,7 +115,14 @@ def bound_of(config: dict[str, int], weather: Weather) -> int:
     """The time after the last fault within which every promise must be kept, in microseconds.  Late copies are
     answered, and a member closes a connection to an ended process only after `connection_age`."""
     late = weather.late_max + Config(**config).connection_age if weather.late else 0
-    return 30 * SECOND + 20 * _patience(config) + late
+    return 30 * SECOND + 20 * _patience(config) + 20 * Config(**config).merge_interval + late
+
+
+def _expels(rng: Random, wish: Wish) -> bool:
+    """Whether the schedule has a slow member and a policy.  This is drawn apart, because it changes the configuration
+    and lasts long."""
+    wished = possible(wish.faults, grouped=profile_named(wish.profile).grouped)
+    return expelling.FAULT in wished and rng.random() < (expelling.SHARE if is_swarm(wish.faults) else 0.9)
 
 
 def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
@@ -101,10 +131,11 @@ def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
     A schedule with all faults tests each of them little, so most schedules omit most faults.  Some schedules have no
     fault that makes a living process look dead; in these no member may be suspected wrongly.
     """
-    wished = wish.faults
+    wished = possible(wish.faults, grouped=profile_named(wish.profile).grouped)
+    wished = tuple(fault for fault in wished if fault != expelling.FAULT)
     if rng.random() < 0.15:
         wished = tuple(fault for fault in wished if fault not in DISTURBING)
-    share = rng.choice((0.25, 0.5, 0.75)) if wish.faults == FAULTS else 0.8
+    share = rng.choice((0.25, 0.5, 0.75)) if is_swarm(wish.faults) else 0.8
     part = [fault for fault in wished if rng.random() < share]
     grave = [fault for fault in wished if fault in GRAVE]
     if grave and not any(fault in GRAVE for fault in part) and rng.random() < 0.97:
@@ -135,6 +166,8 @@ def _config(rng: Random, faults: Sequence[str]) -> dict[str, int]:
         config |= {"state_timeout": rng.choice((500, 2_000)) * MILLISECOND}
     if "limits" in faults:
         config |= _small(stream(rng.randrange(1 << 32), "limits"))
+    if "limits" in faults and rng.random() < 0.3:
+        config |= {"heartbeat_all": 2, "heartbeat_neighbors": 1}  # a view of four is large
     if rng.random() < 0.9:  # otherwise the end of a schedule can be half a minute of heartbeats only
         config |= {"connection_age": rng.choice([1, 3]) * SECOND}
     return config
@@ -180,7 +213,7 @@ def _small(rng: Random) -> dict[str, int]:
 def _patience(config: dict[str, int]) -> int:
     """The time from the last frame of a member until it is suspected, in microseconds."""
     defaults = Config(**config)
-    return defaults.heartbeat_timeout + defaults.verify_timeout
+    return detection(defaults, MEMBERS)
 
 
 def _duration(rng: Random, wish: Wish, patience: int, weather: Weather) -> int:
@@ -282,7 +315,7 @@ def _sends(
     """Draw steady senders and bursts.  Half of the schedules send a few messages after all faults have healed, to
     show that the group works again.  The others send nothing, so the members must detect the last losses without new
     messages."""
-    senders = rng.sample(names, rng.randint(2, len(names)))
+    senders, alone = rng.sample(names, rng.randint(2, len(names))), not profile_named(wish.profile).grouped
     large = Config(**config).run_bytes
     whole = max(1, until // (8 * SECOND)) if wish.minutes else 1
     sends: list[Action] = []
@@ -293,10 +326,10 @@ def _sends(
         if rng.random() < PIECES:
             count, size = 1, rng.randint(large, PIECES_MOST * large)
         at = rng.randrange(FORMATION // 2, until)
-        to = rng.choice(names) if rng.random() < 0.1 else None
+        to = rng.choice(names) if rng.random() < 0.1 or alone else None
         who = to if to is not None and rng.random() < 0.2 else rng.choice(senders)  # some members send to themselves
         sends.append(Send(at=at, who=who, count=count, size=size, to=to))
-        left -= count if to is None else 0
+        left -= count if to is None or alone else 0
     for _ in range(20 if heal_at > until else 0):
         sends.append(Send(at=rng.randrange(until, heal_at), who=rng.choice(senders), count=1, size=20))
     for _ in range(rng.choice([0, 10])):

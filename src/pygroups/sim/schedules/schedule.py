@@ -91,6 +91,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     habits: dict[str, Habits] = {}  # for each of the names
     config: dict[str, int] = {}  # the values that differ from the defaults of core.limits.Config
     weather: Weather = Weather()
+    streams: bool = False  # whether frames travel as over TCP (world/pipes.py); otherwise as datagrams
     rejoin: bool = False  # whether an excluded process restarts as a new incarnation
     duties: bool = False  # whether the duties of time are tested after all faults have healed (world/ending.py)
     actions: tuple[Action, ...]  # by time
@@ -148,7 +149,7 @@ def from_json(text: bytes) -> Schedule:
     try:
         schedule = msgspec.json.decode(text, type=Schedule)
     except msgspec.DecodeError as error:
-        raise UsageError(f"this is no schedule of the simulator: {error}") from error
+        raise UsageError(f"this is not a schedule of the simulator: {error}") from error
     if schedule.format != FORMAT:
         raise UsageError(f"the schedule has format {schedule.format}, this version reads {FORMAT}")
     _check_names(schedule)
@@ -162,20 +163,22 @@ def _check_names(schedule: Schedule) -> None:
     """Raise UsageError for an unknown name or labeled point: a fault that waits for one would never happen."""
     names = [checked_name(name, "member") for name in schedule.names]
     if not names or len(set(names)) < len(names) or {*ROLES, SUCCESSOR} & set(names):
-        raise UsageError("the schedule needs at least one name, each of them once, and none that is a role")
+        raise UsageError("the schedule needs at least one name, each name once, and no name of a role")
     for name in schedule.habits:
         if name not in names:
-            raise UsageError(f"the schedule has habits of {name!r}, who is none of its names")
+            raise UsageError(f"the schedule has habits of {name!r}, which is none of its names")
     for number, step in enumerate(schedule.actions, 1):
         roles = () if isinstance(step, Start | Send | Replay) else ROLES
         first, rest = _meant(step)
         successor = isinstance(step, Clog) and step.other == SUCCESSOR
         for name in [*[one for one in first if one not in roles], *rest]:
             if name not in names and not (successor and name == SUCCESSOR):
-                raise UsageError(f"step {number} of the schedule means {name!r}, who is none of its names")
+                raise UsageError(
+                    f"step {number} of the schedule has the name {name!r}, which is none of the schedule's names"
+                )
         for moment in (getattr(step, "moment", "now"), getattr(step, "until", "now")):
             if moment not in MOMENTS:
-                raise UsageError(f"step {number} of the schedule waits for {moment!r}, which nobody ever sends")
+                raise UsageError(f"step {number} of the schedule waits for {moment!r}, which no member ever reaches")
 
 
 def _check_steps(schedule: Schedule) -> None:
@@ -183,12 +186,12 @@ def _check_steps(schedule: Schedule) -> None:
     never end."""
     largest = Config(**schedule.config).payload_max
     if schedule.for_good and not schedule.stays:
-        raise UsageError("in the schedule faults stay for good, and stays is 0: nothing would be judged")
+        raise UsageError("the schedule has for_good and stays 0: no promise would be judged while the faults last")
     for number, step in enumerate(schedule.actions, 1):
         if isinstance(step, Send) and step.size > largest:
             raise UsageError(f"step {number} of the schedule sends {step.size:,} bytes; the limit is {largest:,}")
         if step.at > schedule.heal_at + schedule.stays and not isinstance(step, Start | Send):
-            raise UsageError(f"step {number} of the schedule comes after heal_at, when there are no faults any more")
+            raise UsageError(f"step {number} of the schedule comes after heal_at, the time at which all faults end")
 
 
 def _meant(step: Action) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -206,5 +209,5 @@ def _meant(step: Action) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _check_config(config: dict[str, int]) -> None:
     for name in config:
         if name not in Config.__struct_fields__:
-            raise UsageError(f"the schedule's config has {name!r}, which is no limit and no time-out")
+            raise UsageError(f"the schedule's config has {name!r}, which is neither a limit nor a timeout")
     Config(**config)

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pygroups.core.address import Address
+from pygroups.core.layer import Layer
 from pygroups.core.run import Run
 from pygroups.core.stack import Codec
 from pygroups.layers.gms.heads import Install
+from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES
 
 
@@ -21,7 +23,8 @@ class Digest:
 def _labels() -> dict[type, str]:
     """Each head with its label: its name, with the name of its layer in front where several layers have a head of
     that name."""
-    layers = dict.fromkeys(layer for profile in PROFILES.values() for layer in profile.layers)
+    built: list[type[Layer]] = [layer for profile in PROFILES.values() for layer in profile.layers]
+    layers: dict[type[Layer], None] = dict.fromkeys([*built, Merge2])
     heads = [(layer.__name__, head) for layer in layers for head in layer.heads]
     names = [head.__name__ for _, head in heads]
     labels = {

@@ -176,6 +176,14 @@ class Unread(Step, frozen=True, tag="unread"):
     lasts: Time
 
 
+class DiskFull(Step, frozen=True, tag="disk-full"):
+    """For a time the journal of the process cannot be written.  With `leaves` the member leaves its group then."""
+
+    who: str
+    lasts: Time
+    leaves: bool = False
+
+
 class Jump(Step, frozen=True, tag="jump"):
     """The wall clock of the process's host jumps.  Only journals show wall clocks."""
 
@@ -226,6 +234,7 @@ Action = (
     | Break
     | Slow
     | Unread
+    | DiskFull
     | Jump
     | Forget
     | Beside

@@ -1,4 +1,4 @@
-"""Faults of applications and of discovery (world/surroundings.py plays them).
+"""Faults of applications and of discovery (world/surroundings.py plays them), and of disks.
 
 A second process starts under a name that is in use, or with another profile.  An application closes a connection.  The
 directory answers late, incompletely or wrongly.
@@ -6,12 +6,14 @@ directory answers late, incompletely or wrongly.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from random import Random
 from typing import Final
 
 from pygroups.core.limits import MILLISECOND, SECOND
 
 from .fault_plan import FaultPlan
-from .steps import COORDINATOR, Beside, Cut, Forget, How, Leave, Mislead, Send, Start
+from .steps import COORDINATOR, Action, Beside, Cut, DiskFull, Forget, How, Leave, Mislead, Send, Start
 
 WRONG: Final[tuple[How, ...]] = ("late", "former", "some")
 
@@ -50,6 +52,24 @@ def forget(plan: FaultPlan, at: int) -> None:
         Forget(at=at, who=one, other=other),
         Send(at=at + plan.soon(), who=one, count=rng.choice((1, 3, 40)), size=20, to=other),
     ]
+
+
+def full_disks(rng: Random, names: Sequence[str], begin: int, end: int, *, rare: bool) -> list[Action]:
+    """In some schedules, up to three journals cannot be written for a time; some of their members leave and come back.
+
+    These faults have their own random numbers, so that they change no other fault of the schedule.
+    """
+    if rng.random() >= (0.3 if rare else 0.9):
+        return []
+    steps: list[Action] = []
+    for _ in range(rng.randint(1, 3)):
+        at, lasts = rng.randrange(0, end), rng.choice((10, 300, 2_000, 60_000)) * MILLISECOND
+        leaves = rng.random() < 0.4
+        steps.append(DiskFull(at=at, who=rng.choice((*names, COORDINATOR)), lasts=lasts, leaves=leaves))
+        if leaves:
+            back = at + rng.choice((500, 2_000)) * MILLISECOND
+            steps += [Start(at=min(back, max(begin, end - 1)), who=name) for name in names]
+    return steps
 
 
 def leave_alone(plan: FaultPlan, at: int) -> None:

@@ -72,7 +72,7 @@ class Agenda:
                 return
             self.now, _, do, args = entry
             do(*args)
-        raise Broken("liveness", f"{most:,} things happen before {limit} us, and it goes on: a storm")
+        raise Broken("liveness", f"a storm of events: {most:,} events before {limit} us of virtual time, and no end")
 
 
 def _nothing() -> None:

@@ -36,10 +36,10 @@ class Directory:
         """Whether answers are wrong in this way now."""
         return now < self._wrong.get(how, 0)
 
-    def told(self, who: Address, now: int, chance: Random) -> Found:
+    def told(self, who: Address, now: int, chance: Random, founding: bool = True) -> Found:
         """The answer to `who`, possibly wrong.  The permission to found a group comes from a lock and is always
         right."""
-        found = self.find(who)
+        found = self.find(who, founding)
         if found.may_found:
             return found
         members = {**self.former, **found.members} if self.is_wrong("former", now) else found.members
@@ -47,10 +47,11 @@ class Directory:
             members = {member: contact for member, contact in members.items() if chance.random() < 0.5}
         return Found(members, False)
 
-    def find(self, who: Address) -> Found:
-        """The right answer to `who`."""
+    def find(self, who: Address, founding: bool = True) -> Found:
+        """The right answer to `who`.  A process that wants to found the group (`founding`) may do so if there is no
+        member and no other process may."""
         others = {member: contact for member, contact in self.members.items() if member != who}
-        if others or self.founder not in (None, who) or any(one != who for one in self.invited):
+        if others or not founding or self.founder not in (None, who) or any(one != who for one in self.invited):
             return Found(others, False)
         self.founder = who
         return Found({}, True)

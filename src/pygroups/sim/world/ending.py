@@ -37,7 +37,7 @@ def settle(world: World) -> None:
     for member in world.largest_side():
         world.mark(member, "quiet")
         world.mark(member, "stats", gauges=member.stack.gauges())
-    world.tell("-", "everything is quiet")
+    world.tell("-", "the group has settled")
 
 
 def _settle(world: World, deadline: int) -> None:
@@ -59,7 +59,7 @@ def _settle(world: World, deadline: int) -> None:
 def try_duties(world: World) -> None:
     """Create an occasion for each duty on the largest side of `world`, one after the other."""
     rng = stream(world.schedule.seed, "duties")
-    world.tell("-", "the duties of time are tried out")
+    world.tell("-", "the duties of time are tested")
     for _ in range(2):
         _lone_message(world, rng)
     if world.config.window <= SMALL_WINDOW:

@@ -14,6 +14,7 @@ from ..schedules.steps import (
     Clog,
     Crash,
     Cut,
+    DiskFull,
     Far,
     Flap,
     Forget,
@@ -42,7 +43,7 @@ from .link_faults import (
 )
 from .member import SimulatedMember
 from .moments import due, last_frames
-from .process_faults import begin_pause, begin_slow, begin_unread, gather, jump_clock, leave, send, start
+from .process_faults import begin_pause, begin_slow, begin_unread, fill_disk, gather, jump_clock, leave, send, start
 from .surroundings import begin_beside, begin_misleading, forget_peer
 from .victims import named, note, waits
 from .world import World
@@ -76,8 +77,8 @@ def at_moments(world: World, member: SimulatedMember, output: Output) -> Output:
             world.count(f"clog at {fault.moment}")
             begin_clog(world, fault, member)
         elif isinstance(fault, Release) and world.agenda.now < fault.at:
-            world.count(f"clog over at {fault.moment}")
-            world.tell("-", "a clog is over")
+            world.count(f"clog released at {fault.moment}")
+            world.tell("-", "a clog ends")
             world.release(fault.links)
     return output._replace(frames=frames)
 
@@ -113,6 +114,7 @@ _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
     Break: break_connection,
     Slow: begin_slow,
     Unread: begin_unread,
+    DiskFull: fill_disk,
     Jump: jump_clock,
     Gather: gather,
     Forget: forget_peer,

@@ -152,5 +152,5 @@ def _separate(world: World, links: Links, lasts: int, *, refused: bool = False, 
 
 
 def _mend(world: World, links: Links, refused: bool) -> None:
-    world.tell("-", "a cut heals")
+    world.tell("-", "a cut ends")
     world.network.mend(links, refused=refused)

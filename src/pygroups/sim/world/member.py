@@ -6,28 +6,18 @@ clocks, timers before frames, and crashes between two steps of a turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Found
-from pygroups.core.events import (
-    Block,
-    Consumed,
-    Event,
-    Excluded,
-    Join,
-    Leave,
-    NewView,
-    StateArrived,
-    StateWanted,
-    Undelivered,
-)
+from pygroups.core.driver_events import Answered, Ended, Found
+from pygroups.core.events import Block, ConnectionClosed, Consumed, Event, Excluded, Join, Leave, NewView, Undelivered
 from pygroups.core.layer import NEVER, Env, Record
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run
 from pygroups.core.stack import Output, Stack
+from pygroups.core.state_events import StateArrived, StateWanted
 from pygroups.core.top import Delivered, Reached, Top
 from pygroups.core.turn import Discovery, Network, Source, deal, settle
 from pygroups.core.view import AgreedView, ViewId
@@ -44,6 +34,7 @@ from .traps import Armed
 from .virtual import Waiting
 from .workload import Application, Order
 
+ANSWERS: Final = 0.1  # chance that an application without a group answers a run
 READ_TOLD: Final = 20 * MILLISECOND  # time until the stack learns what was consumed, if no other turn comes
 
 
@@ -67,6 +58,7 @@ class Around(Protocol):
 
     def write(self, member: SimulatedMember, records: Sequence[Record]) -> None: ...
     def crash(self, member: SimulatedMember) -> None: ...
+    def meet(self, process: SimulatedMember, name: str, met: Callable[[Address], None]) -> None: ...
     def gone(self, member: SimulatedMember) -> None: ...
 
 
@@ -91,10 +83,12 @@ class SimulatedMember(ProcessLoop):
         self.view: AgreedView | None = None
         self.born = world.agenda.now
         self.leaving = False
+        self.why_ended = ""  # the detail of its end, if its stack ended it
         self.blocked = False
         self.armed: list[Armed] = []
         self.watched = stack.codec if isinstance(stack.codec, Watched) else None
         self.unread = 0  # number of `read_nothing` calls that are not undone yet
+        self.places: dict[str, Address] = {}  # without a group: the processes that answered, by their names
         self.routes: dict[Address, None] = {}  # reachable peers: those that the process learned of, or received from
         self.app = Application(address, top, habits.reads_after, self.rng)
         if habits.state == "keeps none":
@@ -103,6 +97,9 @@ class SimulatedMember(ProcessLoop):
         self.state = StateKeeper(self)
         self.inbox = self
         self.dies_unwritten = False  # the process crashes in this turn, right before it writes its journal
+        self.disk_full = 0  # number of faults because of which the journal cannot be written
+        self.leaves_without_journal = False
+        self.outage = False  # the member knows that the journal cannot be written
         self._waiting: list[Waiting] = []
         self._read_since: Consumed | None = None  # messages that were read, and that the stack must still learn of
         self._reads_at = NEVER  # when the application reads; a past time means that the read is not yet recorded
@@ -139,6 +136,8 @@ class SimulatedMember(ProcessLoop):
         del self.delays[1:]
         while self.unread:
             self.read_again()
+        while self.disk_full:
+            self.disk_has_room()
         while self.paused:
             self.resume()
 
@@ -155,7 +154,7 @@ class SimulatedMember(ProcessLoop):
             self._receive(now, timers_due=self.wakes_at <= true)
         if self.timer_at <= true:
             self.timer_at = NEVER
-        if self.app.orders and self.view is not None and not self.leaving:
+        if self.app.orders and self.is_in and not self.leaving:
             self._send()
         consumed, self._read_since = self._read_since, None
         output = settle(self.stack, consumed, now)
@@ -201,8 +200,30 @@ class SimulatedMember(ProcessLoop):
             raise Died
         if self.journal is not None:
             self.world.write(self, records)
-        if self.world.judges_journals:
+        if self.disk_full:
+            self._journal_lost()
+        elif self.world.judges_journals:
             self.judge.written(self.address, records)
+
+    def _journal_lost(self) -> None:
+        """The records of this turn are lost: the member learns of it once, and may leave."""
+        if self.outage:
+            return
+        self.outage = True
+        self.env.count("journal outages")
+        self.judge.journal_lost(self.address)
+        if not self.leaves_without_journal or self.leaving:
+            return
+        self.world.tell(self.address.name, "leaves, because its journal is lost")
+        if self.view is None:
+            self.agenda.at(self.agenda.now, self.world.crash, self)  # the join fails, and the process ends
+        else:
+            self.leave()
+
+    def disk_has_room(self) -> None:
+        """Undo one cause of `disk_full`."""
+        self.disk_full = max(0, self.disk_full - 1)
+        self.outage = self.outage and self.disk_full > 0
 
     def note(self, kind: str, view: ViewId | None, fields: dict[str, Any]) -> None:
         """Write one more line to the journal, at once."""
@@ -217,7 +238,12 @@ class SimulatedMember(ProcessLoop):
         self.arm()
 
     def _may_send(self) -> bool:
-        return self.view is not None and not self.leaving and self.app.may_send()
+        return self.is_in and not self.leaving and self.app.may_send()
+
+    @property
+    def is_in(self) -> bool:
+        """Whether the application can send: the process is in a view, or needs none."""
+        return self.view is not None or not self.env.grouped
 
     # -- the application
 
@@ -230,6 +256,8 @@ class SimulatedMember(ProcessLoop):
                     world.tell(self.address.name, event)
                 judge.delivered(self.address, event)
                 self.app.given(event)
+                if not self.env.grouped:
+                    self._answer(event)
             elif type(event) is Reached:
                 judge.reached(self.address, event.delivered, event.stable)
             elif isinstance(event, Event):
@@ -246,7 +274,7 @@ class SimulatedMember(ProcessLoop):
         elif isinstance(event, Block):
             self.blocked = True
         elif isinstance(event, Excluded):
-            self.ended = event.reason
+            self.ended, self.why_ended = event.reason, event.detail
             self.judge.stopped(self.address, event.reason, self.top.unknown())
             self.agenda.at(self.agenda.now, world.gone, self)
         elif isinstance(event, StateWanted):
@@ -255,6 +283,13 @@ class SimulatedMember(ProcessLoop):
             self.state.arrived(event)
         elif isinstance(event, Undelivered):
             self.judge.undelivered(self.address, event.to, event.numbers)
+        elif isinstance(event, Ended | ConnectionClosed):
+            self.places = {place: peer for place, peer in self.places.items() if peer != event.peer}
+
+    def _answer(self, event: Delivered) -> None:
+        """Sometimes the application answers a message, by the address of its sender."""
+        if self.rng.random() < ANSWERS and not self.leaving:
+            self.order(1, 20, event.run.origin)
 
     def ask(self, event: Event) -> None:
         """Queue a request of the application for the stack, for the next turn."""
@@ -263,8 +298,9 @@ class SimulatedMember(ProcessLoop):
         self.arrive(lambda: self.stack.asked(event, self.clock()))
 
     def join(self) -> None:
-        """Ask the stack to join the group."""
-        self.ask(Join())
+        """Ask the stack to join the group, if there is one."""
+        if self.env.grouped:
+            self.ask(Join())
 
     def leave(self) -> None:
         """Begin to leave; the application sends nothing afterwards."""
@@ -278,6 +314,21 @@ class SimulatedMember(ProcessLoop):
         """Queue `count` payloads of `size` bytes that the application sends when there is room."""
         self.app.orders.append(Order(count, size, to))
         self.soon()
+
+    def order_at(self, count: int, size: int, place: str) -> None:
+        """The same for the process at `place`, without a group: the network finds it, or nothing is sent."""
+        known = self.places.get(place)
+        if known is not None:
+            self.order(count, size, known)
+        else:
+            self.world.meet(self, place, lambda peer: self._met(count, size, place, peer))
+
+    def _met(self, count: int, size: int, place: str, peer: Address) -> None:
+        if not self.ended and not self.leaving:
+            self.routes.setdefault(peer)
+            self.places[place] = peer
+            self.arrive(Answered(peer))
+            self.order(count, size, peer)
 
     def read_nothing(self) -> None:
         """Stop the application's reading until every `read_nothing` has had its `read_again`."""

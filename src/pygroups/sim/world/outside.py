@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Found
 from pygroups.core.limits import MILLISECOND, SECOND
-from pygroups.core.turn import Source
+from pygroups.core.turn import NoQuestions, Source
 
 from .virtual import P, VirtualWorld
 
@@ -40,7 +40,7 @@ class Wires(Generic[P]):
         """Do nothing: closing a connection in good order has no effect on the peer."""
 
 
-class Finder(Generic[P]):
+class Finder(NoQuestions, Generic[P]):
     """The discovery of `process`; `tell` receives the answers."""
 
     def __init__(self, world: VirtualWorld[P], process: P, tell: Callable[[Found], None]) -> None:
@@ -48,21 +48,21 @@ class Finder(Generic[P]):
         self.process = process
         self.tell = tell
 
-    def find(self) -> None:
+    def find(self, founding: bool) -> None:
         """Read the directory after a short delay: the answer shows the directory at that time."""
-        self.world.agenda.after(self.delay(), self._looks)
+        self.world.agenda.after(self.delay(), self._looks, founding)
 
     def delay(self) -> int:
         """Return the time for reading the directory, in microseconds."""
         return self.world.rng.randint(200, 2 * MILLISECOND)
 
-    def _looks(self) -> None:
+    def _looks(self, founding: bool) -> None:
         """Read the directory, and hand over the answer; a late answer is outdated on arrival."""
         process, world = self.process, self.world
         if process.ended:
             return
         now, directory = world.agenda.now, world.directory
-        found = directory.told(process.address, now, world.rng)
+        found = directory.told(process.address, now, world.rng, founding)
         late = world.rng.randrange(SECOND) if directory.is_wrong("late", now) else 0
         world.agenda.after(late, self._found, found)
 
@@ -75,5 +75,5 @@ class Finder(Generic[P]):
         me = self.process.address
         self.world.directory.announce(me, me.name, member, invited)
 
-    def installed(self, members: Collection[Address]) -> None:
+    def installed(self, members: Mapping[Address, str]) -> None:
         """Do nothing: this world has only one group."""

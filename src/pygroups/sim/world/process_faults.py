@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pygroups.core.limits import MILLISECOND, SECOND
 
 from ..schedules.steps import (
+    DiskFull,
     Gather,
     Jump,
     Leave,
@@ -65,6 +67,16 @@ def begin_unread(world: World, unread: Unread) -> None:
         after(world, unread.lasts, member.read_again)
 
 
+def fill_disk(world: World, fault: DiskFull) -> None:
+    """Let no record reach the process's journal for a while."""
+    member = named(world, fault.who)
+    if member is not None:
+        note(world, "disk full", [member])
+        member.disk_full += 1
+        member.leaves_without_journal = fault.leaves
+        after(world, fault.lasts, member.disk_has_room)
+
+
 def jump_clock(world: World, jump: Jump) -> None:
     """Shift the wall clock of the process's host."""
     member = named(world, jump.who)
@@ -86,11 +98,13 @@ def leave(world: World, leave: Leave) -> None:
 
 
 def gather(world: World, _: Gather) -> None:
-    """Restart each process in a view that is not on the largest side."""
+    """Restart each process in a view that is not on the largest side, unless sides merge by themselves."""
+    if world.judge.around.merges:
+        return
     largest = world.largest_side()
     for member in [one for one in world.running.values() if one.view is not None and one not in largest]:
         world.count("gathered")
-        world.tell(member.address.name, "fault: gathered to the largest side")
+        world.tell(member.address.name, "fault: restarted to join the largest side")
         world.crash(member)
         world.agenda.after(RESTART, world.start, member.address.name)
 
@@ -99,6 +113,9 @@ def send(world: World, send: Send) -> None:
     """Give the payloads to `who`, or to the next name whose process is a member and is not leaving."""
     names = world.schedule.names
     begin = names.index(send.who)
+    if not world.grouped:
+        _send_without_group(world, send, (*names[begin:], *names[:begin]))
+        return
     to = world.running.get(send.to) if send.to is not None else None
     if send.to is not None and to is None:
         return
@@ -108,3 +125,13 @@ def send(world: World, send: Send) -> None:
             continue
         member.order(send.count, send.size, to.address if to is not None else None)
         return
+
+
+def _send_without_group(world: World, send: Send, names: Sequence[str]) -> None:
+    """Give the payloads to the first of `names` that runs.  Without a receiver they are for the name after it."""
+    for name in names:
+        member = world.running.get(name)
+        if member is not None and not member.leaving:
+            place = send.to or world.schedule.names[(world.schedule.names.index(name) + 1) % len(names)]
+            member.order_at(send.count, send.size, place)
+            return

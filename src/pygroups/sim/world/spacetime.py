@@ -30,11 +30,11 @@ MESSAGE: Final = re.compile(r"([\w.-]+@\w+)#(\d+)")  # a message in the text of 
 TIME: Final = 10
 ALL: Final = "-"  # in place of a name: an event of all processes
 SIGNS: Final = (
-    "Time in simulated seconds, downward; a column for each name: | it runs, : it has stopped for a view change,",
-    "= it is paused, nothing: it is not there. B' is the second life under the name B.",
-    "A#3..5: messages 3 to 5 of A are delivered here; A>3: what A sent to this member alone. sends 3, sends B>1: own",
-    "messages begin their way, to all, to B alone. What is sent and delivered between two other events shares a row.",
-    "view 4:A [A C D] +D -B: the fourth view, made by A, with A, C and D; D is new, B is gone.",
+    "Time runs downward, in simulated seconds. Each name has a column: | is a running process, : a process that is",
+    "blocked for a view change, = a paused process, and a blank no process. B' is the second process with the name B.",
+    "A#3..5: the member delivers messages 3 to 5 of A. A>3: it delivers message 3, which A sent to it alone. sends 3:",
+    "it multicasts message 3. sends B>1: it sends message 1 to B alone. view 4:A [A C D] +D -B: view 4, made by A, has",
+    "the members A, C and D; D joined, and B left. Sends and deliveries between two other events share a row.",
 )
 STYLES: Final = {"fault": "red", "view": "green", "stopped": "yellow", "data": "dim", "head": "bold", "mark": "reverse"}
 
@@ -132,7 +132,7 @@ class SpaceTime:
         yield Line([("", "")])
         yield Line([(f"broken: {witness}", STYLES["fault"])])
         said = [f"{lives.label(life)} is {life}" for life in dict.fromkeys(named) if life in lives.labels]
-        said.append("the rows with what it names are marked with >")
+        said.append("> marks the rows with this message, this view and these members")
         yield Line([("  " + "; ".join(said), "")])
 
 
@@ -300,9 +300,9 @@ def _event_text(event: Event, lives: _Lives) -> str | None:
         )
         return f"view {number}:{lives.label(leader)} [{members}]{joined}{left}"
     if isinstance(event, Block):
-        return "stops"
+        return "is blocked"
     if isinstance(event, Excluded):
-        return f"is out: {event.reason}"
+        return f"ends: {event.reason}"
     return event_text(event, lives.label)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from pygroups.core.address import Address
 from pygroups.core.layer import Env
 from pygroups.core.stack import Stack
+from pygroups.core.trace import Crossing
 from pygroups.layers.profiles import Profile, build_stack, profile_named
 from pygroups.wire.codec import Codec
 
@@ -15,9 +18,16 @@ from ..schedules.stages import Watched
 GROUP: Final = "simulated"  # the group name in all frames
 
 
-def builder_of(profile: str | Profile) -> Callable[[Env], Stack]:
+def builder_of(
+    profile: str | Profile, trace: Callable[[Address, Crossing], None] | None = None
+) -> Callable[[Env], Stack]:
     """Return a function that builds a member's stack of `profile`: a name, or a profile of the caller.  Raises
-    UsageError for an unknown name."""
+    UsageError for an unknown name.  The stacks report to `trace` each item that crosses a border between two layers."""
     found = profile_named(profile) if isinstance(profile, str) else profile
     heads = found.heads()
-    return lambda env: build_stack(found, env, lambda _: Watched(Codec(GROUP, heads)))
+
+    def build(env: Env) -> Stack:
+        to = partial(trace, env.me) if trace is not None else None
+        return build_stack(found, env, lambda _: Watched(Codec(GROUP, heads)), to)
+
+    return build

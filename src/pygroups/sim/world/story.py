@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Excluded, NewView, StateArrived, Suspect, Undelivered, Unsuspect
+from pygroups.core.events import Block, Event, Excluded, NewView, Suspect, Undelivered, Unsuspect
+from pygroups.core.state_events import StateArrived
+from pygroups.core.trace import Crossing
 
 
 class Sent(Event):
@@ -14,6 +16,12 @@ class Sent(Event):
 
     number: int
     to: Address | None
+
+
+class Crossed(Event):
+    """An item crossed a border between two layers of the member.  Only a traced world tells it."""
+
+    crossing: Crossing
 
 
 class Story(Protocol):
@@ -37,8 +45,24 @@ class Lines:
             self._tell(f"{now / 1_000_000:10.6f}  {who:<12} {text}")
 
 
+class Followed(Lines):
+    """The lines of a traced world: every crossing, or, with a message, only those of this message."""
+
+    def __init__(self, tell: Callable[[str], None], message: tuple[str, int] | None = None) -> None:
+        super().__init__(tell)
+        self._message = message  # the sender, by name or address, and the number
+
+    def hear(self, now: int, who: str, what: str | Event) -> None:
+        """See Story."""
+        if isinstance(what, Crossed) and self._message is not None and not what.crossing.carries(*self._message):
+            return
+        super().hear(now, who, what)
+
+
 def event_text(event: Event, name: Callable[[Address], str] = str) -> str | None:
     """A sentence for an event of a member; None for an event without a text.  `name` gives the label of a member."""
+    if isinstance(event, Crossed):
+        return str(event.crossing)
     if isinstance(event, NewView):
         number, leader = event.view.id
         joined = f", joined: {_names(event.joined, name)}" if event.joined else ""
@@ -48,15 +72,15 @@ def event_text(event: Event, name: Callable[[Address], str] = str) -> str | None
     if isinstance(event, Suspect):
         return f"suspects {name(event.member)}" + (", proven" if event.proven else "")
     if isinstance(event, Unsuspect):
-        return f"takes back the suspicion of {name(event.member)}"
+        return f"no longer suspects {name(event.member)}"
     if isinstance(event, Block):
-        return "stops for a view change"
+        return "is blocked for a view change"
     if isinstance(event, Excluded):
-        return f"is out: {event.reason}" + (f" ({event.detail})" if event.detail else "")
+        return f"is no longer in the group: {event.reason}" + (f" ({event.detail})" if event.detail else "")
     if isinstance(event, Undelivered):
-        return f"is told that messages {span(event.numbers)} to {name(event.to)} were not acknowledged"
+        return f"learns that messages {span(event.numbers)} to {name(event.to)} were not acknowledged"
     if isinstance(event, StateArrived) and event.last:
-        return "begins with no state" if event.none else f"has the state of {name(event.provider)}"
+        return "begins without a state" if event.none else f"received the state of {name(event.provider)}"
     return None
 
 

@@ -13,7 +13,7 @@ def begin_beside(world: World, beside: Beside) -> None:
     """Start another process under that name; it ends after a time if no member refuses it."""
     if beside.who not in world.running or not world.largest_side():
         return  # no member could refuse the process
-    world.count("another profile" if beside.stranger else "two lives under one name")
+    world.count("another profile" if beside.stranger else "two processes under one name")
     member = world.start_beside(beside.who, stranger=beside.stranger)
 
     def ends() -> None:

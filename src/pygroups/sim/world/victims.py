@@ -19,7 +19,7 @@ def named(world: World, who: str) -> SimulatedMember | None:
         return chance.choice(list(world.running.values())) if world.running else None
     if who != FOLLOWER:
         return world.named(who)
-    followers = [one for one in world.running.values() if one.view is not None and not coordinates(one)]
+    followers = [one for one in world.running.values() if one.is_in and not coordinates(one)]
     chance = stream(world.schedule.seed, FOLLOWER, world.agenda.now)
     return chance.choice(followers) if followers else None
 

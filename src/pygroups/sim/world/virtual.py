@@ -11,13 +11,14 @@ from random import Random
 from typing import Any, Generic, Protocol, TypeVar
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Answered, Dead, Ended
+from pygroups.core.driver_events import Answered, Dead, Ended, Lost
 from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND
 
 from .agenda import Agenda
 from .directory import Directory
 from .network import BURST, SimulatedNetwork
+from .pipes import Pipes
 
 Waiting = tuple[Address, bytes] | Event | Callable[[], None]  # a frame and its sender, an event, or a function to call
 
@@ -65,6 +66,7 @@ class VirtualWorld(Generic[P]):
         self.lives: dict[Address, P] = {}  # all processes so far, by address
         self.counters: dict[str, int] = {}
         self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, the calls that a clog holds or held
+        self.pipes: Pipes | None = None  # in place of datagrams
         self._mourned: dict[tuple[Address, Address], None] = {}  # each process and the ended peer that it learned of
 
     def count(self, what: str, by: int = 1) -> None:
@@ -103,6 +105,9 @@ class VirtualWorld(Generic[P]):
         if dest not in process.routes:
             self.no_route(process, len(frames))
             return
+        if self.pipes is not None:
+            self.pipes.send(process.address, dest, frames)
+            return
         src, agenda, arrivals = process.address, self.agenda, self.network.arrivals
         now = agenda.now
         for frame in frames:
@@ -122,15 +127,32 @@ class VirtualWorld(Generic[P]):
             return
         if network.clogs and self.waits(src.name, dest.name, self.arrives, src, dest, frame, outlives):
             return
+        if outlives and self.lives[dest].ended:
+            dest = self.running[dest.name].address if dest.name in self.running else dest
+        self.gets(src, dest, frame)
+
+    def gets(self, src: Address, dest: Address, frame: bytes) -> bool:
+        """The host of `dest` has a frame for it.  Whether that process runs; if not, its sender learns of it."""
         receiver = self.lives[dest]
-        if outlives and receiver.ended:
-            receiver = self.running.get(dest.name, receiver)
         if not receiver.ended:
             receiver.arrive((src, frame))
-            return
+            return True
         sender = self.lives[src]  # the host runs, but has no such connection
         if not sender.ended:
             self.agenda.after(self.network.delay(dest.name, src.name), self._mourn, sender, dest)
+        return False
+
+    def use_pipes(self) -> None:
+        """From now on frames travel as over TCP."""
+        self.pipes = Pipes(self.agenda, self.network, self.rng, self.gets, self._loses)
+
+    def _loses(self, src: Address, dest: Address) -> None:
+        """Report to the process `src` that frames to `dest` may be lost."""
+        process = self.lives[src]
+        if not process.ended:
+            process.arrive(Lost(dest))
+            if self.network.connects(src.name, dest.name):
+                process.arrive(Ended(dest))
 
     def waits(self, src: str, dest: str, do: Callable[..., None], *args: Any) -> bool:
         """Whether the link is clogged; if so, `do` is called when the clog ends."""
@@ -169,6 +191,8 @@ class VirtualWorld(Generic[P]):
     def lose(self, one: P, other: P) -> None:
         """End the connection between two running processes; both can connect again."""
         for process, peer in ((one, other), (other, one)):
+            if self.pipes is not None:
+                self.pipes.breaks(process.address, peer.address)
             self.agenda.after(self.rng.randint(0, 2 * MILLISECOND), self._hang_up, process, peer.address)
 
     def _hang_up(self, process: P, peer: Address) -> None:
@@ -208,6 +232,20 @@ class VirtualWorld(Generic[P]):
             return
         if not process.ended and self.network.connects(me, peer):
             process.arrive(answer)
+
+    def meet(self, process: P, name: str, met: Callable[[Address], None]) -> None:
+        """Ask which process runs under `name`; without an answer nothing follows."""
+        self.agenda.after(self.network.delay(process.address.name, name), self._asked_for_name, process, name, met)
+
+    def _asked_for_name(self, process: P, name: str, met: Callable[[Address], None]) -> None:
+        me = process.address.name
+        if self.waits(me, name, self._asked_for_name, process, name, met):
+            return
+        here = self.running.get(name)
+        if here is None or not self.network.connects(me, name) or self.network.refuses(me, name):
+            self.count("nobody met")
+            return
+        here.arrive(lambda: self.agenda.after(self.network.delay(name, me), met, here.address))
 
     def _refused(self, process: P, peer: Address) -> None:
         """Report that no process listens at the location of `peer`."""

@@ -10,6 +10,7 @@ from ..promises.facts import Situation, Stand
 from ..promises.progress import bound_of
 from .world import World
 
+MERGES: Final = 20  # intervals in which all views that reach each other merge
 PERIOD: Final = 500 * MILLISECOND  # time between two observations
 
 
@@ -61,5 +62,7 @@ class Watch:
         bound = bound_of(world.config, 2 * farthest)
         if any(habits.state != "gives" for habits in world.schedule.habits.values()):
             bound += world.config.state_timeout
+        if world.judge.around.merges:
+            bound += MERGES * (world.config.merge_interval + 2 * farthest)
         times = (world.agenda.now, self.since, bound)
         return Situation(*times, cut, tuple(stands), sum(self._stamp), farthest > 0)

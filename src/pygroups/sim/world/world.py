@@ -14,6 +14,7 @@ from pygroups.core.records import plain_records
 from pygroups.core.stack import Output, Stack
 from pygroups.core.view import ViewId
 from pygroups.journal.writer import MemoryJournal
+from pygroups.layers.profiles import PROFILES, profile_named
 
 from ..promises.facts import Rest
 from ..promises.judge import Judge
@@ -65,6 +66,9 @@ class World(VirtualWorld[SimulatedMember]):
             isinstance(action, Crash) and action.leaves == "unwritten" for action in schedule.actions
         )
         super().__init__(Agenda(), SimulatedNetwork(schedule.seed, schedule.weather), stream(schedule.seed, "world"))
+        self.grouped = profile_named(schedule.profile).grouped if schedule.profile in PROFILES else True
+        if schedule.streams:
+            self.use_pipes()
         self.config = Config(**schedule.config)
         self.births: dict[str, int] = {}  # number of starts of each name
         self.wall_ahead: dict[str, int] = {}  # the shift of each host's wall clock, in microseconds
@@ -116,9 +120,11 @@ class World(VirtualWorld[SimulatedMember]):
         habits = self.schedule.habits[name]
         shown = local_time(now, habits.drift)
         env = Env(address, shown, stream(seed, "layers", name, birth), self.config, journaling=True)
+        env.lossless = self.pipes is not None
         env.contact, env.run_records = name, self.judges_journals  # otherwise unused: the judge gets events
         chance = stream(seed, "process", address.name, address.incarnation)
         member = SimulatedMember(self, address, env, self.build(env), habits, chance)
+        self.judge.around.merges = env.merges
         member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
         self.begins(member, beside=beside)
         if self.journals:
@@ -158,6 +164,8 @@ class World(VirtualWorld[SimulatedMember]):
             self._keep(process.address, dest, frames)
             if self.to_lose == (process.address.name, dest.name) and frames:
                 frames, self.to_lose = frames[1:], None
+                if self.pipes is not None:
+                    self.pipes.breaks(process.address, dest)
                 self.judge.around.lost_at = self.agenda.now
                 self.count("frame of a lone message lost")
         super().send(process, dest, frames)
@@ -188,6 +196,8 @@ class World(VirtualWorld[SimulatedMember]):
         follow."""
         if who != COORDINATOR:
             return self.running.get(who)
+        if not self.grouped:
+            return next(iter(self.running.values()), None)
         followers: dict[Address, int] = {}
         for member in self.running.values():
             if member.view is not None:
@@ -205,7 +215,8 @@ class World(VirtualWorld[SimulatedMember]):
         if member.journal is not None:
             now, name = self.agenda.now, member.address.name
             wall = WALL_CLOCK + now + now * member.habits.wall_drift // MILLION + self.wall_ahead.get(name, 0)
-            member.journal.write(plain_records(records), wall, now)
+            put = member.journal.lose if member.disk_full else member.journal.write
+            put(plain_records(records), wall, now)
 
     def mark(self, member: SimulatedMember, kind: str, **fields: Any) -> None:
         """Write a line of the world into `member`'s journal."""
@@ -230,14 +241,14 @@ class World(VirtualWorld[SimulatedMember]):
 
     def heal(self) -> None:
         """End all faults."""
-        self.tell("-", "everything heals")
+        self.tell("-", "all faults end")
         self.judge.healed(self.agenda.now + self.schedule.bound)
         self._recover()
         self.mark_all("heal")
 
     def calm(self) -> None:
         """End all faults except the lasting ones."""
-        self.tell("-", "everything heals but what stays")
+        self.tell("-", "all faults end, except the lasting ones")
         self._recover()
         for bring_back in self.staying:
             bring_back()
@@ -261,6 +272,8 @@ class World(VirtualWorld[SimulatedMember]):
         Sides that split stay apart, so only one of them can be the group at the end.  The journals of the other members
         end without the `quiet` mark, as if these members had been stopped.
         """
+        if not self.grouped:
+            return list(self.running.values())
         sides: dict[ViewId, list[SimulatedMember]] = {}
         for member in self.running.values():
             if member.view is not None:

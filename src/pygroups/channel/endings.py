@@ -1,0 +1,29 @@
+"""The sentences and errors for a member that the group excludes or refuses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pygroups.core import events as core
+from pygroups.core.errors import NameTaken, Refused
+
+REMOVED: Final = "the other members removed this member from the group"
+SILENT: Final = (
+    "they received nothing from it for heartbeat_timeout: its event loop was blocked, its process was stopped, or the "
+    "network was cut"
+)
+
+
+def excluded(policy: str) -> str:
+    """The sentence for an excluded member.  `policy`: the reason of an exclusion by policy, or ""."""
+    because = f"it {policy}" if policy else SILENT
+    return f"{REMOVED}, because {because}; open a new channel to join again"
+
+
+def refusal(event: core.Excluded) -> Refused:
+    """The error for a process that the group refuses."""
+    if event.reason == "left":
+        return Refused("the channel left before it had joined its group")
+    if event.reason == "name taken":
+        return NameTaken(f"{event.detail}: choose another name, or end that process first")
+    return Refused(event.detail or f"the group refuses this member: {event.reason}")

@@ -1,0 +1,48 @@
+"""The events by which MERGE2 and GMS work together, and the one by which MERGE2 vouches for a process.
+
+Each docstring names the direction, the sender and the receivers of the event.
+"""
+
+from __future__ import annotations
+
+from .address import Address
+from .events import Event
+from .view import AgreedView, MergeId
+
+
+class Occupied(Event):
+    """Down, gms to merge2: whether this member takes part in a view change, or is no member; and the highest number of
+    a ballot or view that it knows."""
+
+    busy: bool
+    highest: int
+
+
+class Reserved(Event):
+    """Up, merge2 to gms: this member takes part in this merge and in no other; None: in any."""
+
+    merge: MergeId | None
+
+
+class MergeWanted(Event):
+    """Up, merge2 to gms, at the leader of a merge: merge these views.
+
+    `sides`: per view, the members of it that take part, in the view's order.  Answered by a merged view, or by
+    MergeFailed.
+    """
+
+    merge: MergeId
+    highest: int  # the number of the merged view must be above this
+    sides: tuple[tuple[AgreedView, tuple[Address, ...]], ...]
+
+
+class MergeFailed(Event):
+    """Down, gms to merge2: the merge ended without a merged view."""
+
+    merge: MergeId
+
+
+class Lives(Event):
+    """Down, merge2 to unicast2: a process outside the view was heard, so no proof of its end counts."""
+
+    peer: Address

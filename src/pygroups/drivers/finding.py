@@ -1,0 +1,273 @@
+"""Discovery over the network: places from a list, DNS, IP multicast and a file, beside a folder or alone.
+
+This driver looks for places, and carries questions and answers between processes.  The layer DISCOVERY decides which
+process to ask, and which one founds the group.  Note: docs/layers/discovery.md, docs/decisions/0087.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, Protocol
+
+from pygroups.core.address import Address
+from pygroups.core.driver_events import Asked, Found, Incompatible, Looked, Nobody, Presence, Replied
+from pygroups.core.errors import UsageError
+from pygroups.core.events import Event
+from pygroups.core.limits import Config
+from pygroups.wire.frame import VERSION
+
+from .contacts import Contact, parse_contact
+from .directory import Directory
+from .hello import OTHER_GROUP, Question, Reply, other_version, padded, said
+from .lookups import Lookup
+from .member import CLOCK, Clock
+from .multicast import Multicast
+from .places import Ways
+from .remembered import Remembered
+from .seldom import Seldom
+
+LOGGER: Final = logging.getLogger("pygroups.drivers.finding")
+OPEN_MAX: Final = 4_096  # questions of this process, and of others, whose answers may still come
+ANSWERS_PER_SECOND: Final = 2_000
+NONCE_BYTES: Final = 8
+
+Answering = Callable[[bytes], None]
+
+
+class Asker(Protocol):
+    """The part of a member's network that discovery uses; see tcp.py and udp.py."""
+
+    bind: Contact
+    asked: Callable[[Question, Answering], None] | None
+    crashed: Callable[[BaseException], None]
+
+    def ask(self, contact: Contact, question: Question, done: Callable[[Reply | None], None]) -> None:
+        """Ask the process at `contact`.  `done` is called with its answer, with None if no process listens there, or
+        not at all."""
+
+
+class Finding:
+    """The discovery of one process.  `happened` is called with Found, Looked, Replied, Nobody and Asked."""
+
+    asks = True
+
+    def __init__(
+        self,
+        ways: Ways,
+        group: str,
+        me: Address,
+        config: Config,
+        loop: asyncio.AbstractEventLoop,
+        network: Asker,
+        *,
+        transport: str = "tcp",
+        insecure: bool = False,
+        clock: Clock = CLOCK,
+    ) -> None:
+        self.ways = ways
+        self.group = group
+        self.me = me
+        self.config = config
+        self.loop = loop
+        self.network = network
+        self.insecure = insecure
+        self.clock = clock
+        self.warn = Seldom(LOGGER)
+        self.happened: Callable[[Event], None]
+        self.count: Callable[[str], None]
+        self.directory = Directory(ways.place, group, me, config, loop, transport) if ways.place else None
+        self.remembered = Remembered(ways.cache, group) if ways.cache else None
+        self.cached: tuple[str, ...] = ()  # the contacts of the file
+        self.lookups = [Lookup(name, loop, self._looked, self._count, self.warn) for name in ways.names]
+        self.multicasts: dict[str, Multicast] = {}
+        self.view: Mapping[Address, str] = {}
+        self.questions: dict[bytes, tuple[str, int]] = {}  # of this process: the place, and when it was asked
+        self.asking: dict[tuple[str, Presence], None] = {}  # questions that a connection carries now
+        self.answers: dict[int, tuple[Question, Answering]] = {}  # questions of others, by token
+        self.tokens = 0
+        self.second, self.answered = 0, 0  # the answers of this second
+
+    # -- beginning and end
+
+    def open(self, contact: str) -> None:
+        """Begin to answer.  Raises UsageError if a way cannot be used."""
+        if self.directory is not None:
+            self.directory.happened, self.directory.count = self.happened, self.count
+            self.directory.open(contact)
+        if self.remembered is not None:
+            self.cached = tuple([str(one) for one in self.remembered.open()])
+        for to_all in self.ways.to_all:
+            multicast = Multicast(to_all, _interface(self.network.bind), self, insecure=self.insecure)
+            try:
+                multicast.open()
+            except OSError as error:
+                raise UsageError(
+                    f"discovery 'udp:{to_all}' cannot be used on this machine: {error.strerror or error}"
+                ) from error
+            self.multicasts[f"udp:{to_all}"] = multicast
+        self.network.asked = self._tcp_or_udp_asked
+        LOGGER.info("%s looks for members of group %s: %s", self.me, self.group, self._names())
+
+    def _names(self) -> str:
+        ways = self.ways
+        names = [f"folder {ways.place.root}"] if ways.place else []
+        names += [f"address {contact}" for contact in ways.listed] + [f"DNS name {name}" for name in ways.names]
+        names += [f"multicast {contact}" for contact in ways.to_all] + [f"file of {ways.cache}"] * bool(ways.cache)
+        return ", ".join(names)
+
+    def close(self) -> None:
+        """Stop to ask and to answer."""
+        self.network.asked = None
+        for lookup in self.lookups:
+            lookup.close()
+        for multicast in self.multicasts.values():
+            multicast.close()
+        if self.directory is not None:
+            self.directory.close()
+
+    # -- what the turn of the member asks for
+
+    def find(self, founding: bool) -> None:
+        """Look for members in the folder, and for places on the network.  Found and Looked follow."""
+        if self.directory is not None:
+            self.directory.find(founding)
+        elif founding:
+            self.happened(Found({}, True))
+        for lookup in self.lookups:
+            lookup.look()
+        self._looked()
+
+    def _looked(self) -> None:
+        contacts = [contact for lookup in self.lookups for contact in lookup.contacts]
+        places = (*map(str, (*self.ways.listed, *contacts)), *self.cached)
+        sure = all(lookup.sure for lookup in self.lookups)
+        self.happened(Looked(places, tuple(self.multicasts), sure))
+
+    def announce(self, member: bool, invited: bool = False) -> None:
+        """Publish in the folder whether this process is a member.  Over the network it answers for itself."""
+        if self.directory is not None:
+            self.directory.announce(member, invited)
+
+    def installed(self, members: Mapping[Address, str]) -> None:
+        """Note the members of the view, in the file too."""
+        self.view = members
+        if self.directory is not None:
+            self.directory.installed(members)
+        self._remember()
+
+    def refresh(self) -> None:
+        """Renew the entry in the folder, and the times in the file."""
+        if self.directory is not None:
+            self.directory.refresh()
+        self._remember()
+
+    def _remember(self) -> None:
+        if self.remembered is None:
+            return
+        try:
+            self.remembered.write(self.view.values())
+        except OSError as error:
+            self.count("addresses of members that could not be kept")
+            self.warn.warning("file", "addresses of members cannot be kept in %s: %s", self.remembered.path, error)
+
+    # -- asking
+
+    def ask(self, place: str, presence: Presence) -> None:
+        """Ask the process at `place`, or all processes that listen to a multicast address."""
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        question = padded(Question(VERSION, self.group, nonce, presence))
+        if (place, presence) in self.asking:
+            return
+        self.questions[nonce] = (place, self.clock.now())
+        if len(self.questions) > OPEN_MAX:
+            del self.questions[next(iter(self.questions))]
+        multicast = self.multicasts.get(place)
+        if multicast is not None:
+            multicast.ask(question)
+            return
+        try:
+            contact = parse_contact(place)
+        except UsageError:
+            self.count("contacts that are none")
+            return
+        if contact.loopback or self.insecure or not contact.is_number:
+            self.network.ask(contact, question, partial(self._done, nonce))
+        else:
+            self.count("contacts beyond this machine")
+
+    def _done(self, nonce: bytes, reply: Reply | None) -> None:
+        """The place has answered, or no process listens there."""
+        if reply is not None and reply.nonce == nonce:
+            self.replied(reply)
+            return
+        place, at = self.questions.pop(nonce, ("", 0))
+        if reply is None and place:
+            self.happened(Nobody(place, at))
+
+    def replied(self, reply: Reply) -> None:
+        """A process answered."""
+        place, at = self.questions.get(reply.nonce, ("", 0))
+        if place not in self.multicasts:
+            self.questions.pop(reply.nonce, None)
+        presence = reply.presence
+        if not place or (presence is None and place in self.multicasts):
+            self.count("answers of discovery to no question")
+        elif presence is None:
+            self.happened(Nobody(place, at))
+        elif reply.refusal and presence.member:
+            self.happened(Incompatible(presence.process, reply.refusal))
+        else:
+            self.happened(Replied(place, presence, at))
+
+    # -- being asked
+
+    def asked(self, question: Question, answer: Answering) -> None:
+        """A question came over multicast.  A process of another group stays silent."""
+        if question.group == self.group and question.presence.process != self.me:
+            self._asked(question, answer)
+
+    def _tcp_or_udp_asked(self, question: Question, answer: Answering) -> None:
+        """A question came to this process alone."""
+        if question.group != self.group:
+            answer(said(Reply(VERSION, question.nonce, None, OTHER_GROUP)))
+        elif question.presence.process == self.me:
+            answer(said(Reply(VERSION, question.nonce, question.presence)))  # it has asked itself
+        else:
+            self._asked(question, answer)
+
+    def _asked(self, question: Question, answer: Answering) -> None:
+        second = int(self.loop.time())
+        self.answered = self.answered + 1 if second == self.second else 1
+        self.second = second
+        if self.answered > ANSWERS_PER_SECOND or len(self.answers) >= OPEN_MAX:
+            self.count("questions of discovery without an answer: too many")
+            return
+        self.tokens += 1
+        self.answers[self.tokens] = (question, answer)
+        self.happened(Asked(self.tokens, question.presence))
+
+    def answer(self, token: int, presence: Presence) -> None:
+        """Answer the question with this token."""
+        question, answer = self.answers.pop(token)
+        refusal = "" if question.version == VERSION else other_version(VERSION, question.version)
+        answer(said(Reply(VERSION, question.nonce, presence, refusal)))
+
+    # -- for the parts
+
+    def crashed(self, error: BaseException) -> None:
+        """An error that is a bug in pygroups ends the member."""
+        self.network.crashed(error)
+
+    def _count(self, what: str) -> None:
+        self.count(what)
+
+
+def _interface(bind: Contact) -> str:
+    """The network interface for multicast: the one of `bind`, or the system's choice."""
+    if bind.is_number and ":" not in bind.host:
+        return bind.host
+    return "127.0.0.1" if bind.loopback else "0.0.0.0"

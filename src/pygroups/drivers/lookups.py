@@ -1,0 +1,69 @@
+"""DNS names of discovery: all addresses of a name, looked up in a thread, again and again.
+
+A name with one address for each process is what a headless service of Kubernetes has.  While a lookup fails, the
+addresses of the last one stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from .asking import NO_SUCH_NAME
+from .contacts import Contact
+from .places import LISTED_MAX
+from .seldom import Seldom
+
+PAUSE: Final = 1.0  # seconds between two lookups of a name
+
+
+class Lookup:
+    """The addresses of one DNS name.  `found` is called when a lookup has ended."""
+
+    def __init__(
+        self,
+        name: Contact,
+        loop: asyncio.AbstractEventLoop,
+        found: Callable[[], None],
+        count: Callable[[str], None],
+        warn: Seldom,
+    ) -> None:
+        self.name = name
+        self.loop = loop
+        self.found = found
+        self.count = count
+        self.warn = warn
+        self.contacts: tuple[Contact, ...] = ()
+        self.sure = False  # the last lookup was answered
+        self.task: asyncio.Task[None] | None = None
+        self.not_before = 0.0  # the loop's time
+
+    def look(self) -> None:
+        """Look the name up, if no lookup is under way or just ended."""
+        if self.task is None and self.loop.time() >= self.not_before:
+            self.task = self.loop.create_task(self._look(), name=f"pygroups looks up {self.name.host}")
+
+    async def _look(self) -> None:
+        try:
+            answers = await self.loop.getaddrinfo(*self.name, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:  # UnicodeError: the name is invalid
+            self.sure = getattr(error, "errno", None) in NO_SUCH_NAME
+            if self.sure:
+                self.contacts = ()  # the name has no address: no process is ready
+            else:
+                self.count("names of discovery that could not be looked up")
+                self.warn.warning("lookup", "the lookup of %s failed, and is repeated: %s", self.name.host, error)
+        else:
+            places = dict.fromkeys([Contact(str(place[0]), int(place[1])) for *_, place in answers])
+            self.contacts, self.sure = tuple(places)[:LISTED_MAX], True
+        self.task = None
+        self.not_before = self.loop.time() + PAUSE
+        self.found()
+
+    def close(self) -> None:
+        """Forget a lookup that is under way."""
+        if self.task is not None:
+            self.task.cancel()
+            self.task = None

@@ -1,0 +1,76 @@
+"""The search over UDP for the process without a group that listens at a place: questions until one is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from pygroups.core.address import Address
+from pygroups.core.errors import NotSent
+from pygroups.core.limits import SECOND, Config
+
+from .contacts import Contact
+from .hello import Welcome
+from .nobody import nobody_at
+from .way import ASK_PAUSE_MAX, ASK_PAUSE_MIN, REFUSALS, Place
+
+
+class Home(Protocol):
+    """The part of the network that a meeting uses."""
+
+    config: Config
+    loop: asyncio.AbstractEventLoop
+    lookups: dict[Contact, asyncio.Task[None]]
+
+    def place_of(self, contact: Contact) -> Place | None: ...
+
+
+class Meeting:
+    """Questions to one place."""
+
+    def __init__(self, home: Home, contact: Contact) -> None:
+        self.home = home
+        self.contact = contact
+        self.place: Place | None = None
+        self.refusals = 0
+        self.found: asyncio.Future[Address] = home.loop.create_future()
+
+    async def peer(self, ask: Callable[[Place], None]) -> Address:
+        """The process that answers.  Raises NotSent if none does within `connect_timeout`."""
+        asking = self.home.loop.create_task(self._ask(ask))
+        try:
+            async with asyncio.timeout(self.home.config.connect_timeout / SECOND):
+                return await self.found
+        except TimeoutError:
+            raise nobody_at(self.contact, refused=False) from None
+        finally:
+            asking.cancel()
+
+    async def _ask(self, ask: Callable[[Place], None]) -> None:
+        pause = ASK_PAUSE_MIN
+        while True:
+            self.place = self.home.place_of(self.contact)
+            if self.place is not None:
+                ask(self.place)
+            await asyncio.sleep(pause / SECOND)
+            pause = min(2 * pause, ASK_PAUSE_MAX)
+
+    def answered(self, welcome: Welcome) -> None:
+        """The process that listens there has answered."""
+        if self.found.done():
+            return
+        if welcome.listener is not None and not welcome.refusal:
+            self.found.set_result(welcome.listener)
+        else:
+            self._give_up(nobody_at(self.contact, refused=True))
+
+    def refused(self, place: Place) -> None:
+        """The host reports that no process listens at `place`."""
+        self.refusals += place == self.place
+        if self.refusals >= REFUSALS:
+            self._give_up(nobody_at(self.contact, refused=True))
+
+    def _give_up(self, error: NotSent) -> None:
+        if not self.found.done():
+            self.found.set_exception(error)

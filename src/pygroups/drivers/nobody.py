@@ -1,0 +1,17 @@
+"""The error for a place where no process without a group answers."""
+
+from __future__ import annotations
+
+from pygroups.core.errors import NotSent
+
+from .contacts import Contact
+
+
+def nobody_at(contact: Contact, *, refused: bool) -> NotSent:
+    """`refused`: no process listens there, or one that does not fit; otherwise no answer came in time."""
+    if refused:
+        return NotSent(
+            f"the message was not sent: no process with profile 'unicast', the same limits and the same version of "
+            f"pygroups listens at {contact}"
+        )
+    return NotSent(f"the message was not sent: {contact} gives no answer")

@@ -1,0 +1,182 @@
+"""Finding other views, for MERGE2: the processes outside the view that this member knows, and their answers.
+
+Note: docs/layers/merge2.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from pygroups.core import driver_events
+from pygroups.core.address import Address
+from pygroups.core.events import NewView
+from pygroups.core.layer import Layer
+from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.merge_events import Lives
+from pygroups.core.view import AgreedView
+
+from . import _merge_rules as rules
+from ._merge_heads import FindReq, FindRsp
+
+ASKS_MAX: Final = 64  # processes that one member asks in an interval
+FEW: Final = 8  # a member of a larger view that does not coordinate asks only so many, drawn anew each time
+SELDOM: Final = 8  # a process that left so many questions unanswered is asked in one of so many intervals
+SIGHTING_LASTS: Final = 3  # intervals
+
+
+class Known:
+    """A process outside the view."""
+
+    __slots__ = ("contact", "unanswered")
+
+    def __init__(self, contact: str) -> None:
+        self.contact = contact
+        self.unanswered = 0  # questions in a row
+
+
+class Sighting(NamedTuple):
+    """The answer of a process to a question of this member."""
+
+    view: AgreedView
+    at: int
+
+
+class Finding:
+    """The questions of one member, and the views that it learns of."""
+
+    __slots__ = ("asked", "astray", "env", "first", "known", "layer", "number", "sightings", "suspects", "view")
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.env = layer.env
+        self.view: AgreedView | None = None
+        self.known: dict[Address, Known] = {}
+        self.asked: dict[Address, int] = {}  # the number of the last question to each
+        self.number = 0  # of the last questions
+        self.first = 1  # of the first questions in this view: answers to earlier ones are outdated
+        self.sightings: dict[Address, Sighting] = {}
+        self.suspects: dict[Address, None] = {}  # members of the view
+        self.astray: dict[Address, None] = {}  # members of the view that named another view
+
+    @property
+    def current(self) -> AgreedView:
+        """The view, for those that ask only while there is one."""
+        assert self.view is not None
+        return self.view
+
+    # -- what this member knows
+
+    def here(self) -> dict[Address, None]:
+        """The members of the view that have it installed, as far as this member knows."""
+        members, me = self.current.members, self.env.me
+        return {m: None for m in members if m == me or (m not in self.suspects and m not in self.astray)}
+
+    def coordinates(self) -> bool:
+        """Whether this member is the acting coordinator of its view."""
+        return rules.acting_coordinator(self.current, self.here()) == self.env.me
+
+    def views(self) -> dict[Address, AgreedView]:
+        """The views of this member, of the members that are with it, and of the processes that answered."""
+        views = dict.fromkeys(self.here(), self.current)
+        views.update((peer, sighting.view) for peer, sighting in self.sightings.items())
+        return {**views, self.env.me: self.current}
+
+    def hears(self, peers: Iterable[Address]) -> dict[Address, None]:
+        """The processes that can speak with this member both ways: the members of its view, also those that are not in
+        `peers`, and those of `peers` that answered a question lately."""
+        return {**self.here(), **{peer: None for peer in peers if peer in self.sightings}}
+
+    def unheard(self, peers: Iterable[Address]) -> list[Address]:
+        """Those of `peers` outside the view that have not answered lately."""
+        return [peer for peer in peers if peer in self.known and peer not in self.sightings]
+
+    def learn(self, contacts: Mapping[Address, str]) -> None:
+        """Remember processes outside the view.  Of too many those that left most questions unanswered are forgotten."""
+        new = {}
+        for peer, contact in contacts.items():
+            if peer == self.env.me or peer in self.current.members:
+                continue
+            known = self.known.get(peer)
+            if known is None or known.contact != contact:
+                self.known[peer] = Known(contact)
+                new[peer] = contact
+        if new:
+            self.layer.below.append(driver_events.Contacts(new))
+        while len(self.known) > MEMBERS_MAX:
+            forgotten = max(self.known, key=lambda peer: self.known[peer].unanswered)
+            del self.known[forgotten]
+            self.asked.pop(forgotten, None)
+
+    def installed(self, event: NewView) -> None:
+        """A new view: earlier answers are outdated, and the members that it lost are outside now."""
+        old, self.view = self.view, event.view
+        members = event.view.members
+        self.sightings, self.astray, self.first = {}, {}, self.number + 1
+        self.suspects = {member: None for member in self.suspects if member in members}
+        self.known = {peer: known for peer, known in self.known.items() if peer not in members}
+        self.asked = {peer: number for peer, number in self.asked.items() if peer in self.known}
+        if old is not None:
+            self.learn(dict(zip(old.members, old.contacts, strict=True)))
+
+    def named(self, member: Address, view: object) -> None:
+        """A heartbeat of `member` named `view`."""
+        if member in self.current.members and view != self.current.id:
+            self.astray[member] = None
+
+    # -- questions and answers
+
+    def look(self) -> None:
+        """Ask for the views of other processes, once in each interval."""
+        env = self.env
+        old = env.now - SIGHTING_LASTS * env.config.merge_interval
+        self.sightings = {peer: sighting for peer, sighting in self.sightings.items() if sighting.at >= old}
+        self.number += 1
+        coordinates = self.coordinates()
+        if coordinates or env.rng.random() * len(self.current.members) < FEW // 2:
+            self.layer.below.append(driver_events.Find(members_only=True))
+        self.ask(self._chosen(ASKS_MAX if coordinates or len(self.current.members) <= FEW else FEW))
+
+    def _chosen(self, most: int) -> list[Address]:
+        """The processes to ask now: those that answer, and of the others each seldom."""
+        chosen = [peer for peer, known in self.known.items() if known.unanswered < SELDOM]
+        silent = [peer for peer, known in self.known.items() if known.unanswered >= SELDOM]
+        chosen += silent[self.number % SELDOM :: SELDOM]
+        if len(chosen) > most:
+            self.env.rng.shuffle(chosen)
+        return [*chosen[:most], *self.astray]
+
+    def ask(self, peers: Iterable[Address]) -> None:
+        """Ask each of `peers` for its view."""
+        for peer in peers:
+            self.asked[peer] = self.number
+            if peer in self.known:
+                self.known[peer].unanswered += 1
+            self.layer.tell(peer, FindReq(self.number, self.env.contact))
+
+    def on_find_req(self, src: Address, head: FindReq) -> None:
+        self.learn({src: head.contact})
+        self._is_there(src)
+        self.layer.tell(src, FindRsp(head.number, self.current))
+
+    def on_find_rsp(self, src: Address, head: FindRsp) -> None:
+        if not self.first <= head.number <= self.asked.get(src, -1):
+            self.env.drop("answer to no question")
+        elif src not in head.view.members:
+            self.env.drop("view without its member")
+        else:
+            self._is_there(src)
+            self.sightings[src] = Sighting(head.view, self.env.now)
+            if head.view.id == self.current.id:
+                self.astray.pop(src, None)
+            self.learn(dict(zip(head.view.members, head.view.contacts, strict=True)))
+
+    def _is_there(self, src: Address) -> None:
+        """`src` was heard: it is asked in each interval again."""
+        known = self.known.get(src)
+        if known is None:
+            return
+        if known.unanswered >= SELDOM:
+            self.ask((src,))
+        known.unanswered = 0
+        self.layer.below.append(Lives(src))

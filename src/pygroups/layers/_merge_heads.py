@@ -1,0 +1,57 @@
+"""The messages of MERGE2.  None of them needs a connection: a lost message is repeated, or replaced by the next one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pygroups.core.address import Address
+from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
+from pygroups.core.run import Loose
+from pygroups.core.view import AgreedView, MergeId
+
+Number = Annotated[int, Meta(ge=0, le=1 << 62)]
+Contact = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
+Contacts = Annotated[dict[Address, Contact], Meta(max_length=MEMBERS_MAX)]
+
+
+class FindReq(msgspec.Struct, Loose, array_like=True, tag=52):
+    """To a process that may be in another view: which view do you have?"""
+
+    number: Number  # of the question, for the answer
+    contact: Contact  # where the sender listens
+
+
+class FindRsp(msgspec.Struct, Loose, array_like=True, tag=53):
+    """The answer to FindReq."""
+
+    number: Number
+    view: AgreedView
+
+
+class Found(msgspec.Struct, Loose, array_like=True, tag=54):
+    """To the leader of a merge: these processes answered the sender, and are in other views."""
+
+    contacts: Contacts
+
+
+class MergeReq(msgspec.Struct, Loose, array_like=True, tag=55):
+    """Leader of a merge to every process that may take part: will you?  No member stops."""
+
+    merge: MergeId
+    contacts: Contacts  # of all that are asked
+
+
+class MergeRsp(msgspec.Struct, Loose, array_like=True, tag=56):
+    """The answer to MergeReq."""
+
+    merge: MergeId
+    view: AgreedView | None  # of the sender; None: it takes no part
+    highest: Number = 0  # of all ballots and views that the sender knows
+    hears: Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)] = ()  # those asked that answer the sender
+    changes: bool = False  # it takes no part because its view is about to change
+
+
+HEADS = (FindReq, FindRsp, Found, MergeReq, MergeRsp)

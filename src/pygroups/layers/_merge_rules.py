@@ -1,0 +1,85 @@
+"""The decisions of MERGE2 as pure functions: the leader of a merge, and the views and members that take part.
+
+Note: docs/layers/merge2.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import NamedTuple
+
+from pygroups.core.address import Address
+from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.view import AgreedView, ViewId
+
+Party = tuple[AgreedView, tuple[Address, ...]]  # a view, and some of its members, in its order
+
+
+class Answer(NamedTuple):
+    """The answer of one process that takes part."""
+
+    view: AgreedView
+    hears: Container[Address]  # processes with which it can speak both ways
+
+
+def acting_coordinator(view: AgreedView, here: Container[Address]) -> Address | None:
+    """The first member of `view`, in its order, among those that are known to have it installed."""
+    return next((member for member in view.members if member in here), None)
+
+
+def parties(views: Mapping[Address, AgreedView]) -> list[Party]:
+    """The views that these processes have installed, each with those of them that are its members."""
+    found: dict[ViewId, tuple[AgreedView, list[Address]]] = {}
+    for member, view in views.items():
+        if member in view.members:
+            found.setdefault(view.id, (view, []))[1].append(member)
+    return [(view, tuple(member for member in view.members if member in here)) for view, here in found.values()]
+
+
+def leader(views: Mapping[Address, AgreedView]) -> Address | None:
+    """The lowest address of the acting coordinators, of two views or more; None if there is nothing to merge."""
+    found = parties(views)
+    coordinators = [here[0] for _, here in found]
+    return min(coordinators) if len(found) > 1 else None
+
+
+def take_part(
+    me: Address, answers: Mapping[Address, Answer | None], changing: Container[Address] = ()
+) -> tuple[Party, ...]:
+    """The views that a merge under the lead of `me` can unite, with the members of each that take part.
+
+    `answers` has None for a process that refuses.  A process that did not answer is not in it.  Views with a member in
+    `changing` are about to change, and stay out.  The result begins with the view of `me`, and is empty if fewer than
+    two views can be united.
+    """
+    willing = {member: answer for member, answer in answers.items() if answer is not None}
+    found = parties({member: answer.view for member, answer in willing.items()})
+    found = [(view, here) for view, here in found if not any(member in changing for member in view.members)]
+    whole = [party for party in found if not _lacks_a_living_member(party, answers, willing)]
+    mine = [party for party in whole if me in party[1]]
+    others = sorted((party for party in whole if me not in party[1]), key=lambda party: (-len(party[1]), min(party[1])))
+    chosen = mine
+    for party in others if mine else []:
+        if all(_can_unite(party, one, willing) for one in chosen) and _size([*chosen, party]) <= MEMBERS_MAX:
+            chosen = [*chosen, party]
+    return tuple(chosen) if len(chosen) > 1 else ()
+
+
+def _lacks_a_living_member(
+    party: Party, answers: Mapping[Address, Answer | None], willing: Mapping[Address, Answer]
+) -> bool:
+    """Whether a member of the view did not answer, and another member hears it: the view works, and a merge would take
+    the member out of it."""
+    view, here = party
+    silent = [member for member in view.members if member not in answers]
+    return any(member in willing[other].hears for member in silent for other in here)
+
+
+def _can_unite(one: Party, other: Party, willing: Mapping[Address, Answer]) -> bool:
+    """Whether all members of both can speak with each other, and no two of them have one name."""
+    pairs = [(a, b) for a in one[1] for b in other[1]]
+    return all(a.name != b.name and b in willing[a].hears and a in willing[b].hears for a, b in pairs)
+
+
+def _size(of: Iterable[Party]) -> int:
+    return sum(len(members) for _, members in of)

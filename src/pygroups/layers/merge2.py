@@ -1,0 +1,298 @@
+"""MERGE2: views that a fault separated find each other, and their members agree to be merged.
+
+Every member asks the processes that it knows outside its view for their views (_merge_finding.py).  The lowest of the
+acting coordinators of all views leads (_merge_rules.py): it asks every member of these views whether it takes part.
+GMS then merges the views of those that do (gms/merge_attempt.py).  Note: docs/layers/merge2.md; seed 002.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from pygroups.core import driver_events
+from pygroups.core.address import Address
+from pygroups.core.events import (
+    Event,
+    Gone,
+    HeartbeatOf,
+    NewView,
+    Suspect,
+    Unsuspect,
+)
+from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Reserved
+from pygroups.core.run import Run
+from pygroups.core.view import MergeId
+
+from . import _merge_rules as rules
+from ._merge_finding import Finding
+from ._merge_heads import HEADS, FindReq, FindRsp, Found, MergeReq, MergeRsp
+
+RESERVED_FOR: Final = 4  # intervals, or twice the time for an answer in a view change if that is longer
+ANSWERS_FOR: Final = 2  # intervals in which the leader waits for answers; doubles with each merge that was cancelled
+DOUBLINGS: Final = 3  # of this time, and of the pause after merges that were cancelled
+
+
+class Round:
+    """The questions of this member as the leader of a merge, and their answers."""
+
+    def __init__(self, merge: MergeId, contacts: dict[Address, str], now: int) -> None:
+        self.merge = merge
+        self.contacts = contacts  # of all that are asked
+        self.since = now
+        self.ask_at = now  # the processes that have not answered are asked again then
+        self.answers: dict[Address, rules.Answer | None] = {}  # None: it refuses
+        self.changing: dict[Address, None] = {}  # those that refuse because their view is about to change
+        self.highest = 0
+
+
+class Merge2(Layer):
+    """See the module."""
+
+    __slots__ = (
+        "answer_at",
+        "counter",
+        "failures",
+        "finding",
+        "handed",
+        "led_since",
+        "occupied",
+        "pause_until",
+        "requested",
+        "reserved",
+        "reserved_until",
+        "round",
+        "tick_at",
+    )
+
+    needs: ClassVar[frozenset[str]] = frozenset({"DISCOVERY", "FIFO_UNICAST", "SUSPICION"})
+    gives: ClassVar[frozenset[str]] = frozenset({"MERGING"})
+    heads: ClassVar[tuple[type, ...]] = HEADS
+    own_heads_only: ClassVar[bool] = True
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        env.merges = True
+        self.finding = Finding(self)
+        self.occupied = Occupied(True, 0)
+        self.tick_at = NEVER
+        self.led_since: int | None = None  # since when this member has been the leader of a merge
+        self.pause_until = 0
+        self.failures = 0  # merges in a row that were cancelled
+        self.counter = 0  # of the merges that this member led
+        self.round: Round | None = None
+        self.handed: MergeId | None = None  # the merge under way in GMS
+        self.reserved: MergeId | None = None
+        self.reserved_until = 0
+        self.requested: MergeReq | None = None  # to be answered at `answer_at`, or when all in it have answered
+        self.answer_at = NEVER
+
+    # -- the leader of a merge
+
+    def _lead_or_report(self) -> None:
+        """At the end of an interval: lead, or tell the leader which processes this member sees in other views."""
+        leader = rules.leader(self.finding.views())
+        if leader != self.env.me:
+            self.led_since = None
+            if leader is not None:
+                self._report(leader)
+        elif self.led_since is None:
+            self.led_since = self.env.now
+        elif self.env.now >= self.led_since + self.env.config.merge_interval and self._may_lead():
+            self._begin()
+
+    def _report(self, leader: Address) -> None:
+        sightings = self.finding.sightings
+        contacts = {peer: sighting.view.contact(peer) for peer, sighting in sightings.items() if peer != leader}
+        if contacts:
+            self.tell(leader, Found(dict(list(contacts.items())[:MEMBERS_MAX])))
+
+    def _may_lead(self) -> bool:
+        under_way = self.occupied.busy or self.round is not None or self.handed is not None
+        reserved = self.reserved is not None and self.reserved.leader != self.env.me
+        return not (under_way or reserved or self.finding.suspects) and self.env.now >= self.pause_until
+
+    def _begin(self) -> None:
+        """Ask all members of all views that this member knows of."""
+        self.env.count("merges begun")
+        contacts: dict[Address, str] = {}
+        for view in [self.finding.current, *self.finding.views().values()]:
+            contacts.update(zip(view.members, view.contacts, strict=True))
+        self.counter += 1
+        contacts = dict(list(contacts.items())[:MEMBERS_MAX])
+        round = self.round = Round(MergeId(self.counter, self.env.me), contacts, self.env.now)
+        self._reserve(round.merge)
+        self.finding.learn(contacts)
+        self.finding.ask(self.finding.unheard(contacts))
+        self._ask_to_merge(round)
+
+    def _ask_to_merge(self, round: Round) -> None:
+        round.ask_at = self.env.now + self.env.config.merge_interval // 4
+        for peer in round.contacts:
+            if peer != self.env.me and peer not in round.answers:
+                self.tell(peer, MergeReq(round.merge, round.contacts))
+
+    def on_merge_rsp(self, src: Address, head: MergeRsp) -> None:
+        round = self.round
+        if round is None or head.merge != round.merge or src not in round.contacts:
+            self.env.drop("answer to no merge")
+            return
+        round.answers[src] = None if head.view is None else rules.Answer(head.view, dict.fromkeys(head.hears))
+        if head.changes:
+            round.changing[src] = None
+        round.highest = max(round.highest, head.highest)
+        if all(peer in round.answers for peer in round.contacts if peer != self.env.me):
+            self._decide(round)
+
+    def _decide(self, round: Round) -> None:
+        """All have answered, or the time for it is over."""
+        self.round = None
+        round.answers[self.env.me] = rules.Answer(self.finding.current, self.finding.hears(round.contacts))
+        sides = rules.take_part(self.env.me, round.answers, round.changing)
+        if sides and not self.occupied.busy:
+            self.handed = round.merge
+            self.above.append(MergeWanted(round.merge, round.highest, sides))
+        else:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        """Pause before the next merge, twice as long each time."""
+        self.env.count("merges cancelled")
+        self.failures += 1
+        self.handed = None
+        longest = self.env.config.merge_interval << min(self.failures, DOUBLINGS)
+        self.pause_until = self.env.now + longest // 2 + self.env.rng.randrange(0, longest)
+        if self.reserved is not None and self.reserved.leader == self.env.me:
+            self._reserve(None)
+
+    # -- taking part
+
+    def on_merge_req(self, src: Address, head: MergeReq) -> None:
+        if head.merge.leader != src:
+            self.env.drop("merge of another leader")
+        elif self._refuses(head.merge):
+            self.tell(src, MergeRsp(head.merge, None, changes=self._changes()))
+        elif self.requested is None or self.requested.merge != head.merge:  # otherwise it waits for answers
+            self._take_part(head)
+
+    def _take_part(self, head: MergeReq) -> None:
+        """Answer when all processes in the request have been heard, or an interval is over."""
+        self.finding.learn(head.contacts)
+        self._reserve(head.merge)
+        self.requested, self.answer_at = head, self.env.now + self.env.config.merge_interval
+        self.finding.ask(self.finding.unheard(head.contacts))
+        self._answer_if_all_heard()
+
+    def _refuses(self, merge: MergeId) -> bool:
+        """Whether this member takes part in another merge or view change."""
+        reserved = self.reserved
+        free = reserved is None or (reserved.leader == merge.leader and reserved <= merge)
+        return self._changes() or not (free or self.env.now >= self.reserved_until)
+
+    def _changes(self) -> bool:
+        """Whether the view of this member is about to change, by a view change or by a merge that it leads."""
+        return self.occupied.busy or self.round is not None or self.handed is not None
+
+    def _answer_if_all_heard(self) -> None:
+        requested = self.requested
+        if requested is not None and (self.env.now >= self.answer_at or not self.finding.unheard(requested.contacts)):
+            self.requested, self.answer_at = None, NEVER
+            hears = tuple(self.finding.hears(requested.contacts))
+            changes = self._changes()
+            view = None if changes else self.finding.current
+            answer = MergeRsp(requested.merge, view, self.occupied.highest, hears, changes)
+            self.tell(requested.merge.leader, answer)
+
+    def _reserve(self, merge: MergeId | None) -> None:
+        config = self.env.config
+        self.reserved_until = self.env.now + max(RESERVED_FOR * config.merge_interval, 2 * config.flush_timeout)
+        if merge != self.reserved:
+            self.reserved = merge
+            self.above.append(Reserved(merge))
+
+    # -- runs and events
+
+    def up(self, run: Run) -> None:
+        head, src, finding = run.head, run.src, self.finding
+        if not isinstance(head, HEADS):
+            self.above.append(run)
+        elif finding.view is None:
+            self.env.drop("merge before the first view")
+        elif isinstance(head, FindReq):
+            finding.on_find_req(src, head)
+        elif isinstance(head, FindRsp):
+            finding.on_find_rsp(src, head)
+            self._answer_if_all_heard()
+        elif isinstance(head, Found):
+            finding.learn(head.contacts)
+        elif isinstance(head, MergeReq):
+            self.on_merge_req(src, head)
+        elif isinstance(head, MergeRsp):
+            self.on_merge_rsp(src, head)
+        self._set_wake()
+
+    def up_event(self, event: Event) -> None:
+        finding = self.finding
+        if finding.view is not None:
+            if isinstance(event, driver_events.Found):
+                finding.learn(event.members)
+            elif isinstance(event, Suspect) and event.member in finding.view.members:
+                finding.suspects[event.member] = None
+            elif isinstance(event, Unsuspect):
+                finding.suspects.pop(event.member, None)
+            elif isinstance(event, HeartbeatOf):
+                finding.named(event.member, event.view)
+        self.above.append(event)
+
+    def down_event(self, event: Event) -> None:
+        if isinstance(event, Occupied):
+            self.occupied = event
+            return
+        if isinstance(event, MergeFailed):
+            if event.merge == self.handed:
+                self._cancel()
+            return
+        self.below.append(event)
+        if isinstance(event, NewView):
+            self._install(event)
+        elif isinstance(event, Gone):
+            self.finding.view = self.round = self.requested = self.handed = None
+            self.tick_at = self.answer_at = NEVER
+            self._set_wake()
+
+    def _install(self, event: NewView) -> None:
+        self.finding.installed(event)
+        self.led_since = self.round = self.handed = None
+        if event.subgroups:
+            self.failures, self.pause_until = 0, 0
+            self._reserve(None)
+        if self.tick_at == NEVER:
+            self.tick_at = self.env.now + self.env.rng.randrange(0, self.env.config.merge_interval)
+        self._set_wake()
+
+    # -- time
+
+    def timer(self) -> None:
+        now, interval, round = self.env.now, self.env.config.merge_interval, self.round
+        if round is not None and now >= round.since + (ANSWERS_FOR * interval << min(self.failures, DOUBLINGS)):
+            self._decide(round)
+        elif round is not None and now >= round.ask_at:
+            self._ask_to_merge(round)
+        self._answer_if_all_heard()
+        if now >= self.tick_at:
+            self.tick_at = now + interval * 7 // 10 + self.env.rng.randrange(0, interval * 6 // 10 + 1)
+            if self.reserved is not None and now >= self.reserved_until and not self.occupied.busy:
+                self._reserve(None)
+            self.finding.look()
+            self._lead_or_report()
+        self._set_wake()
+
+    def _set_wake(self) -> None:
+        ask_at = NEVER if self.round is None else self.round.ask_at
+        self.wake = min(self.tick_at, self.answer_at, ask_at)
+
+    def gauges(self) -> dict[str, int]:
+        """The merge that this member leads, and the processes that it sees in other views."""
+        under_way = self.round is not None or self.handed is not None
+        return {"merging": int(under_way), "sightings": len(self.finding.sightings)}

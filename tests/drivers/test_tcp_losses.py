@@ -1,0 +1,121 @@
+"""A TCP network reports every loss: a lost frame was reported, and a calm connection reports nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from pygroups.core.address import Address
+from pygroups.core.turn import Source
+from tests.drivers.networks import Node, dialed, nodes, run, until
+from tests.drivers.tiny_stack import A, B
+
+GONE = Address("gone", f"{7:016x}")
+
+
+def test_frames_that_arrive_late_are_no_loss() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            for _ in range(40):
+                a.net.send([((B,), [os.urandom(1 << 20)])])
+            await until(lambda: len(b.frames) == 40)
+            assert a.losses == b.losses == []
+
+    run(main)
+
+
+def test_frames_dropped_for_a_slow_peer_are_reported() -> None:
+    async def main() -> None:
+        async with nodes(A, B, link_bytes=1 << 20) as (a, b):
+            for _ in range(10):
+                a.net.send([((B,), [bytes(200_000)])])
+            await until(lambda: len(b.frames) == 5)
+            assert a.losses == [B] * 5
+
+    run(main)
+
+
+def test_frames_to_a_process_that_refuses_are_reported() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, _):
+            a.net.learn({GONE: "127.0.0.1:1"}, Source.VIEW)
+            a.net.send([((GONE,), [b"never"])])
+            await until(lambda: a.losses == [GONE])
+            a.net.send([((GONE,), [b"never again"])])
+            assert a.losses == [GONE, GONE]
+
+    run(main)
+
+
+def test_frames_to_a_process_that_nobody_knows_are_reported() -> None:
+    async def main() -> None:
+        async with nodes(A) as (a,):
+            a.net.send([((GONE,), [b"never"])])
+            await until(lambda: a.losses == [GONE])
+
+    run(main)
+
+
+def test_a_connection_that_another_one_replaces_may_have_lost_its_last_frames() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            a.net.send([((B,), [b"one"])])
+            await until(lambda: b.frames)
+            a.net.probe(B)
+            await until(lambda: a.losses == [B])
+
+    run(main)
+
+
+def test_frames_dropped_by_a_disconnect_are_reported() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, _):
+            a.net.send([((B,), [b"waits for the connection"])])
+            a.net.disconnect(B)
+            assert a.losses == [B]
+            a.net.disconnect(B)
+            assert a.losses == [B]
+
+    run(main)
+
+
+@pytest.mark.parametrize("which", ["the sender", "the receiver"])
+def test_both_sides_report_a_connection_that_breaks(which: str) -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            a.net.send([((B,), [b"one"])])
+            await until(lambda: b.frames)
+            _break(a, b, which)
+            await until(lambda: a.losses == [B] and b.losses == [A])
+            before = len(b.frames)
+            a.net.send([((B,), [b"two"])])
+            await until(lambda: len(b.frames) > before)
+            assert a.losses == [B] and b.losses == [A]
+
+    run(main)
+
+
+def _break(a: Node, b: Node, which: str) -> None:
+    if which == "the sender":
+        link = a.net.links[B]
+        assert link.sock is not None
+        link._lost()  # as after an error of its socket
+    else:
+        (connection,) = b.net.door.incoming[A]
+        b.net.door.ended(connection, on_purpose=False)
+
+
+def test_noise_of_a_stranger_is_no_loss() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            _, writer = await dialed(a)
+            writer.write(b"noise")
+            writer.close()
+            a.net.send([((B,), [b"one"])])
+            await until(lambda: b.frames)
+            await asyncio.sleep(0)
+            assert a.losses == b.losses == []
+
+    run(main)

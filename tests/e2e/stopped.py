@@ -1,0 +1,142 @@
+"""One of four members is stopped with SIGSTOP while all send as fast as they can, and runs again later.
+
+The memory of the others stays below the bound that `stats()` states.  By default the stopped member is excluded when
+its heartbeats are missed.  With a long heartbeat timeout the senders wait for it, or exclude it by policy.
+
+`python -m tests.e2e.stopped --seconds 60` stops a member for so long in each case, with the timeouts of a real group,
+and writes the results to bench/results/stopped.jsonl; `make stopped` calls it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.e2e.group import ROOT, Group, Worker, patience
+
+RESULTS: Final = ROOT / "bench" / "results" / "stopped.jsonl"
+SIZE: Final = 1_000
+ENDLESS: Final = 1_000_000_000
+SAMPLE_SECONDS: Final = 0.1
+SIZES: Final = {"payload_max": 64 << 10, "run_bytes": 64 << 10, "queue_max": 4 << 20, "link_bytes": 4 << 20}
+
+
+class Times(NamedTuple):
+    """Seconds: how long the member is stopped, and the timeouts of the group."""
+
+    stopped: float
+    heartbeat: float
+    heartbeat_timeout: float
+    slow_timeout: float
+    stretched: bool  # by the load of the machine
+
+
+LONG: Final = Times(60, 1.0, 5.0, 30.0, stretched=False)
+SHORT: Final = Times(6, 0.2, 1.0, 2.0, stretched=True)
+LENIENT: Final = 120.0  # a heartbeat timeout that nobody misses here
+
+
+class Result(NamedTuple):
+    """What happened in one case: seconds after the stop, and bytes."""
+
+    case: str
+    excluded_after: float | None  # all others have a view without the stopped member
+    sent_while_stopped: int  # messages that the others sent in the last third of the time
+    memory_growth: int  # of the other process that grew most
+    memory_bound: int  # the lowest that one of them stated
+    learned: str  # what the stopped member was told when it ran again
+
+
+def memory(worker: Worker) -> int:
+    """The bytes that the process has in memory now."""
+    status = Path(f"/proc/{worker.child.pid}/status").read_text()
+    (now,) = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")]
+    return int(now) * 1024
+
+
+def accepted(workers: list[Worker]) -> int:
+    return sum(worker.progress["accepted"] for worker in workers)
+
+
+def play(folder: Path, case: str, times: Times, which: int = -1, transport: str = "tcp") -> Result:
+    """`case`: "default", "wait" or "exclude".  `which`: the rank of the stopped member."""
+    timeout = times.heartbeat_timeout if case == "default" else LENIENT
+    config: dict[str, Any] = {"heartbeat": times.heartbeat, "heartbeat_timeout": timeout} | SIZES
+    if case == "exclude":
+        config |= {"slow_policy": "exclude", "slow_timeout": times.slow_timeout}
+    with Group(folder, journal=None, settings=config, transport=transport) as group:
+        workers = group.start(*"ABCD")
+        for worker in workers:
+            worker.order("send", count=ENDLESS, size=SIZE)
+        group.until("all have sent a window", lambda: all(one.progress["accepted"] > 2_000 for one in workers))
+        stopped, others = workers[which], [worker for worker in workers if worker is not workers[which]]
+        result = _stop(stopped, others, case, times)
+        stopped.signal(signal.SIGCONT)
+        if result.excluded_after is None:
+            before = accepted(others)
+            group.until("the senders go on", lambda: accepted(others) > before + 2_000)
+            assert all(len(worker.members) == len(workers) for worker in others)
+            return result
+        group.until("the stopped member learns of it", lambda: "excluded" in stopped.reports)
+        return result._replace(learned=stopped.reports["excluded"]["why"])
+
+
+def _stop(stopped: Worker, others: list[Worker], case: str, times: Times) -> Result:
+    """Stop a member, and watch the others."""
+    address = stopped.address
+    base = {worker: memory(worker) for worker in others}
+    began = time.monotonic()
+    stopped.signal(signal.SIGSTOP)
+    grown, excluded_after, sent = 0, None, 0
+    end = times.stopped * (patience(1.0) if times.stretched else 1.0)
+    late = end * 2 / 3
+    while (now := time.monotonic() - began) < end:
+        grown = max(grown, *[memory(worker) - base[worker] for worker in others])
+        if excluded_after is None and all(address not in worker.members for worker in others):
+            excluded_after = round(now, 2)
+        if now < late:
+            sent = accepted(others)
+        time.sleep(SAMPLE_SECONDS)
+    bound = min(worker.progress["memory_bound"] for worker in others)
+    return Result(case, excluded_after, accepted(others) - sent, grown, bound, "")
+
+
+def check(result: Result, times: Times) -> None:
+    """AssertionError if a case did not go as it has to."""
+    assert result.memory_growth < result.memory_bound, result
+    if result.case == "wait":
+        assert result.excluded_after is None, result
+        assert result.sent_while_stopped == 0, result
+        return
+    least = times.heartbeat_timeout if result.case == "default" else times.slow_timeout
+    assert result.excluded_after is not None, result
+    assert least - 0.5 <= result.excluded_after < patience(1.0) * (least + 5), result
+    assert result.sent_while_stopped > 0, result
+    assert ("slow_policy='exclude'" in result.learned) is (result.case == "exclude"), result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=LONG.stopped)
+    times = LONG._replace(stopped=parser.parse_args().seconds)
+    for case in ("default", "wait", "exclude"):
+        for which in (0, -1):
+            with tempfile.TemporaryDirectory() as folder:
+                result = play(Path(folder), case, times, which)
+            line = {"when": datetime.now(UTC).isoformat(timespec="seconds"), "cores": os.cpu_count(), "rank": which}
+            line |= {"seconds": times.stopped} | result._asdict()
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(json.dumps(line), flush=True)
+            check(result, times)
+
+
+if __name__ == "__main__":
+    main()

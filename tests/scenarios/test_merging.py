@@ -1,0 +1,277 @@
+"""Merging: any map from members to views ends in one view, and what the sides delivered apart is announced.
+
+The ids are those of the scenarios in docs/layers/merge2.md.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pygroups.core.view import MergeId
+from pygroups.layers.merge2 import Merge2
+from pygroups.sim import scenario
+from pygroups.sim.scenarios.group import ScenarioGroup
+from tests.merging import INTERVAL, QUICK, Map, mapped, merging, whole
+from tests.scenarios.common import BOTH
+
+BOUND = 40 * INTERVAL
+
+
+def merged(group: ScenarioGroup, within: float = BOUND) -> None:
+    group.until(lambda: whole(group), within, step=0.01)
+
+
+def singles(names: str) -> Map:
+    return {name: (1, name) for name in names.split()}
+
+
+MAPS: dict[str, Map] = {
+    "mrg_01_two": singles("A B"),
+    "mrg_01_four": singles("A B C D"),
+    "mrg_02": {"A": (5, "A B"), "B": (5, "A B"), "C": (7, "C D"), "D": (7, "C D")},
+    "mrg_02_four_pairs": {name: (5, pair) for pair in ("A B", "C D", "E F", "G H") for name in pair.split()},
+    "mrg_05": {"A": (5, "A B"), "B": (6, "B")},
+    "mrg_09": {"A": (6, "A"), **dict.fromkeys("BCD", (5, "A B C D"))},
+    "mrg_11": {"A": (9, "A"), "B": (9, "B")},
+    "mrg_15": {"S": (10, "S"), "T": (10, "T"), "U": (11, "U V"), "V": (11, "U V")},
+    "mrg_17": {**dict.fromkeys("CDEF", (8, "C D E F G")), "G": (7, "B C D E F G")},
+    "mrg_21": {"A": (5, "A C"), "B": (4, "A B C"), "C": (4, "A B C")},
+    "mrg_22": {"A": (5, "A B"), "B": (5, "A B"), "C": (4, "A B C")},
+    "mrg_23": {**dict.fromkeys("ABC", (9, "A C B")), "D": (8, "B A C D")},
+    "mrg_25_b": {"A": (7, "A B C"), "B": (8, "B C"), "C": (8, "B C")},
+    "mrg_25_chain": {"A": (4, "A B"), "B": (5, "B C"), "C": (6, "C D"), "D": (7, "D E"), "E": (7, "D E")},
+    "seq_07": {"A": (10, "D A"), **dict.fromkeys("BCD", (20, "B C D"))},
+    "without_a_coordinator": {"B": (3, "A B C"), "C": (3, "A B C"), "D": (4, "D")},
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", MAPS)
+def test_mrg_01_mrg_02_mrg_05_mrg_09_mrg_11_mrg_15_mrg_17_mrg_21_mrg_22_mrg_23_mrg_25_seq_07(
+    name: str, profile: str
+) -> None:
+    """Maps of views, each of which ends in one view."""
+    with mapped(MAPS[name], profile) as group:
+        for member in group.members:
+            member.sends(3, every=0.05)
+        merged(group)
+        for member in group.members:
+            member.sends(3)
+        group.settles()
+
+
+@pytest.mark.slow
+def test_mrg_18_fifty_singletons() -> None:
+    names = [f"M{number:02}" for number in range(50)]
+    with mapped({name: (1, name) for name in names}) as group:
+        merged(group, 20)
+
+
+@BOTH
+def test_mrg_08_a_split_heals(profile: str) -> None:
+    with scenario("A B C D", profile=merging(profile), **QUICK) as group:
+        group.cut("A B", "C D")
+        group.until(lambda: group["A"].view == ("A", "B") and group["D"].view == ("C", "D"), within=5)
+        for member in group.members:
+            member.sends(5, every=0.02)
+        group.after(0.3)
+        group.mend("A B", "C D")
+        merged(group)
+        for name in "ABCD":
+            group[name].sends(2)
+        group.settles()
+
+
+def test_mrg_06_mrg_32_a_deaf_one_stays_out() -> None:
+    """One of four singletons receives nothing: the others merge, and it joins them when it hears again.  MRG-32: also
+    if it has the lowest address."""
+    for deaf in "DA":
+        with mapped(singles("A B C D")) as group:
+            group.cut(deaf, way="in")
+            rest = tuple(name for name in "ABCD" if name != deaf)
+            group.until(lambda rest=rest: group[rest[0]].view == rest, BOUND)  # type: ignore[misc]
+            group.after(10 * INTERVAL)
+            assert group[deaf].view == (deaf,)
+            assert group[rest[0]].view == rest
+            group.mend(deaf, way="in")
+            merged(group)
+
+
+def test_mrg_13_found_by_a_member_that_does_not_coordinate() -> None:
+    """C hears only B for a while: B reports C to its coordinator."""
+    views = {"A": (5, "A B"), "B": (5, "A B"), "C": (3, "C")}
+    with mapped(views) as group:
+        group.drop("FindReq", src="A", dest="C")
+        group.drop("FindReq", src="C", dest="A")
+        found = group.watch("merge2.Found", src="B", dest="A")
+        group.until(lambda: bool(found.hits), BOUND)
+        group.world.rules.clear()
+        merged(group)
+
+
+@pytest.mark.parametrize("moment", ["FindReq", "MergeReq", "Collect", "Propose", "Install"])
+@BOTH
+def test_mrg_03_the_leader_dies_at_each_step(moment: str, profile: str) -> None:
+    """The leader of the merge crashes when it sends a message; another one leads the next merge."""
+    for leaves in ("nothing", "some", "all"):
+        views = {"A": (5, "A B"), "B": (5, "A B"), "C": (7, "C D"), "D": (7, "C D"), "E": (6, "E")}
+        with mapped(views, profile, seed=len(leaves)) as group:
+            for member in group.members:
+                member.sends(10, every=0.05)
+            group.crash("A", moment, leaves=leaves)
+            group.until(lambda: "A" not in group.world.running, BOUND)
+            merged(group)
+            group.settles()
+
+
+@pytest.mark.parametrize("victim", ["B", "C", "D"])
+@pytest.mark.parametrize("moment", ["MergeRsp", "CollectAck", "Accept", "InstallAck"])
+def test_a_participant_dies_at_each_step(moment: str, victim: str) -> None:
+    views = {"A": (5, "A B"), "B": (5, "A B"), "C": (7, "C D"), "D": (7, "C D"), "E": (6, "E")}
+    with mapped(views) as group:
+        for member in group.members:
+            member.sends(10, every=0.05)
+        group.crash(victim, moment, leaves="nothing")
+        group.until(lambda: victim not in group.world.running, BOUND)
+        merged(group)
+        group.settles()
+
+
+def test_mrg_30_the_collect_to_a_coordinator_is_lost() -> None:
+    """The merge leader A dies before the first member of the other view is bound: the others of this view, which are
+    bound, are released."""
+    views = {"A": (5, "A"), **dict.fromkeys("BCD", (7, "B C D"))}
+    with mapped(views) as group:
+        group.drop("Collect", src="A", dest="B")
+        collect = group.watch("Collect", src="A", dest="C")
+        group.until(lambda: bool(collect.hits), BOUND)
+        group.after(0.01)
+        group.crash("A")
+        merged(group)
+        group["C"].sends(3)
+        group.settles()
+
+
+def test_mrg_07_busy_participants_are_left_out_and_come_later() -> None:
+    """B and F refuse: the others merge.  When they are free again, all are in one view."""
+    views = {**dict.fromkeys("ABC", (5, "A B C")), **dict.fromkeys("DEF", (7, "D E F"))}
+    with mapped(views) as group:
+        for name in "BF":
+            layer = next(layer for layer in group[name].member.stack.layers if isinstance(layer, Merge2))
+            layer.reserved, layer.reserved_until = MergeId(1, group.address("Z")), 1 << 60
+        rest = tuple("ACDE")
+        group.until(lambda: all(group[name].view == rest for name in rest), BOUND)
+        for name in "BF":
+            layer = next(layer for layer in group[name].member.stack.layers if isinstance(layer, Merge2))
+            layer.reserved = None
+        merged(group)
+
+
+@BOTH
+def test_mrg_28_sent_while_the_merge_runs(profile: str) -> None:
+    """D sends two messages while the merge is under way: all deliver them in the merged view, once."""
+    views = {"A": (5, "A B"), "B": (5, "A B"), "C": (7, "C D"), "D": (7, "C D")}
+    with mapped(views, profile) as group:
+        group["D"].sends(14)
+        stops = group.watch("CollectAck", src="D")
+        group.until(lambda: bool(stops.hits), BOUND, step=0.0001)
+        group["D"].sends(2)
+        merged(group)
+        group.settles()
+        assert group["A"].delivered_from("D") == group["B"].delivered_from("D") == [15, 16]
+        assert group["C"].delivered_from("D") == list(range(1, 17))
+
+
+@BOTH
+@pytest.mark.parametrize("count", [3, 4, 5])
+def test_mrg_29_a_pair_that_is_cut_for_ever(count: int, profile: str) -> None:
+    """No view changes any more after the first 70 intervals."""
+    names = "ABCDE"[:count]
+    for pair in ("AB", "BC", "AC"):
+        with scenario(" ".join(names), profile=merging(profile), **QUICK) as group:
+            group.cut(pair[0], pair[1])
+            group.after(70 * INTERVAL)
+            views = [len(member.views) for member in group.members]
+            group.after(100 * INTERVAL)
+            assert [len(member.views) for member in group.members] == views
+            group.mend(pair[0], pair[1])
+            merged(group)
+
+
+def test_two_leaders_at_once_take_no_member_out_of_a_view() -> None:
+    """B and C both lead when the network heals: the second merge does not take A and D out of the view of the first."""
+    views = {"A": (5, "A D"), "B": (6, "B"), "C": (7, "C"), "D": (5, "A D")}
+    for seed in range(8):
+        with mapped(views, seed=seed) as group:
+            group.cut("A", "B C")
+            group.cut("B", "C D")
+            group.cut("C", "D")
+            group.after(20)
+            group.heal()
+            merged(group)
+            assert all(len(member.views) <= 4 for member in group.members)
+
+
+def test_mrg_31_a_message_that_both_sides_delivered() -> None:
+    """The coordinator orders D's messages, and D is cut off before it hears of that: alone, D orders them itself.
+    No member delivers them twice, and the merge has no gap over them."""
+    with scenario("A B C D", profile=merging("total"), **QUICK) as group:
+        group.drop("nakack.Data", "HighestSeq", dest="D")
+        group["D"].sends(2)
+        group.until(lambda: group["A"].delivered_from("D") == [1, 2], 5, step=0.0001)
+        group.cut("D")
+        group.until(lambda: group["D"].delivered_from("D") == [1, 2], 5)
+        group.world.rules.clear()
+        group.mend("D")
+        merged(group)
+        group["D"].sends(1)
+        group.settles()
+        assert group["A"].delivered_from("D") == group["D"].delivered_from("D") == [1, 2, 3]
+
+
+def test_mrg_10_no_merge_of_views_that_follow_each_other() -> None:
+    """Joins and leaves in quick succession are no reason to merge."""
+    with scenario("A B C D", profile=merging("total"), **QUICK) as group:
+        for _ in range(3):
+            group.leave("D")
+            group.after(0.3)
+            group.start("D")
+            group.after(0.3)
+        group.after(20 * INTERVAL)
+        assert all(not member.counters["merges begun"] for member in group.members)
+
+
+def test_mrg_26_a_view_that_changes_while_the_merge_is_prepared() -> None:
+    """The first view admits members after it was asked: it is left out, and merged with its later id."""
+    views = {**dict.fromkeys("ABC", (4, "A B C")), **dict.fromkeys("DE", (6, "D E"))}
+    with mapped(views) as group:
+        asked = group.watch("MergeRsp", src="D")
+        group.until(lambda: bool(asked.hits), BOUND, step=0.0001)
+        group.start("F G H")
+        group.until(lambda: len(group.world.running) == 8, 5)
+        merged(group)
+        ids = [member.view_id for member in group.members]
+        assert len(set(ids)) == 1
+
+
+def test_seq_06_the_merged_view_reaches_its_coordinator_late() -> None:
+    """SEQ-06: the merged view is installed everywhere but at its coordinator A; D sends, and every member delivers the
+    message after the view."""
+    views = {"A": (5, "A"), **dict.fromkeys("BCD", (7, "B C D"))}
+    with mapped(views) as group:
+        group.delay("Install", by=1.0, dest="A")
+        group.delay("Stuck", by=1.0)
+        merged_at = {name: (lambda name=name: len(group[name].view) == 4) for name in "BCD"}  # type: ignore[misc]
+        group.until(lambda: merged_at["D"](), BOUND, step=0.0001)
+        group["D"].sends(["M"])
+        merged(group)
+        group.settles()
+        assert all(member.history[-2:] == ["[A B C D]", "M"] for member in group.members)
+
+
+def test_quiet_costs() -> None:
+    """A whole group whose members were never apart asks nobody."""
+    with scenario("A B C D E", profile=merging("total"), **QUICK) as group:
+        asked = group.watch("FindReq", "MergeReq", "merge2.Found")
+        group.after(20)
+        assert not asked.hits
