@@ -88,4 +88,4 @@ def whole(group: ScenarioGroup) -> bool:
     """Whether all running members are in one view of exactly these members."""
     views = [member.view for member in group.members]
     ids = [member.view_id for member in group.members]
-    return all(view == tuple(sorted(group.world.running)) for view in views) and ids.count(ids[0]) == len(ids)
+    return all(sorted(view) == sorted(group.world.running) for view in views) and ids.count(ids[0]) == len(ids)

@@ -136,7 +136,7 @@ def test_the_command_appends_and_says_what_it_did(tmp_path: Path, capsys: pytest
         (["j"], "give the folder of the table"),
         (["nothing", "--out", "t"], "is not a folder"),
         (["j", "--out", "file"], "nor a table of journals"),
-        (["j", "--out", "t", "--jobs", "0"], "at least one process"),
+        (["j", "--out", "t", "--jobs", "0"], "must be 1 or more"),
         (["j", "--out", "file/t"], "file"),
     ],
 )

@@ -20,9 +20,11 @@ from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
 from pygroups.core.view import AgreedView, ViewId
+from pygroups.layers.merge2 import Merge2
+from pygroups.layers.profiles import PROFILES as BUILT
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.facts import Rest
-from pygroups.sim.promises.judge import Judge, checks_of
+from pygroups.sim.promises.judge import MERGING, Judge, checks_of
 
 ALL = {name: Address(name, f"{number:016x}") for number, name in enumerate("ABCDE", 1)}
 
@@ -504,3 +506,8 @@ def test_what_the_stack_has_forgotten_was_sent_all_the_same() -> None:
     rests = [Rest(ALL[name], accepted, 0, {}, False, False) for name, accepted in (("A", 2), ("B", 1))]
     with pytest.raises(Broken, match="self-delivery"):
         played.judge.settled(rests)
+
+
+def test_merges_are_judged_where_a_stack_merges() -> None:
+    assert tuple(name for name, profile in BUILT.items() if Merge2 in profile.layers) == MERGING
+    assert "merge-agreement" in Judge(checks_of("total", merges=True)).promises

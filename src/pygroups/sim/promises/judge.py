@@ -36,17 +36,20 @@ from .views import TransitionalSet, ViewAccuracy, Views
 from .window import WindowBound
 
 PROFILES: Final = ("fifo", "total", "unicast")
+MERGING: Final = ()  # those of them whose stacks have MERGE2
 WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver", "suspect"})  # records for checks
 
 
-def checks_of(profile: str) -> list[Check]:
-    """The checks of the promises of `profile`."""
+def checks_of(profile: str, *, merges: bool | None = None) -> list[Check]:
+    """The checks of the promises of `profile`.  `merges`: whether views are merged; None: as the profile has it."""
     if profile not in PROFILES:
         raise UsageError(f"the simulator has no checks for profile {profile!r}; there are: {', '.join(PROFILES)}")
     if profile == "unicast":
         return [Unicasts(), Connections(), Alone(), JournalFirst()]
     messages = Messages()
     order: list[Check] = [Order(), Causal(messages)] if profile == "total" else []
+    merges = profile in MERGING if merges is None else merges
+    merging: list[Check] = [Merging(messages)] if merges else []
     return [
         Views(),
         TransitionalSet(),
@@ -54,7 +57,7 @@ def checks_of(profile: str) -> list[Check]:
         Changes(),
         States(messages),  # before messages, which takes over the digest of a view
         messages,
-        Merging(messages),
+        *merging,
         *order,
         Stability(messages),
         Quiet(messages),

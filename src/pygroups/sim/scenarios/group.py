@@ -11,6 +11,7 @@ from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.layer import Layer
 from pygroups.core.limits import SECOND, Config
+from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import Profile, profile_named
 
 from ..promises.broken import Broken, Witness
@@ -99,7 +100,7 @@ class ScenarioGroup(Verbs):
         journal: bool,
     ) -> None:
         self._recorder = Recorder()
-        promised = checks_of(profile.name) if profile.name in PROFILES else []
+        promised = checks_of(profile.name, merges=Merge2 in profile.layers) if profile.name in PROFILES else []
         self._listener = _Listener(self)
         judge = Judge([*promised, *checks, self._recorder])
         world = ScenarioWorld(schedule, profile, judge, journals=journal, story=self._listener)

@@ -55,7 +55,7 @@ def draw(seed: int, wish: Wish) -> Schedule:
     slow = stream(seed, expelling.FAULT)
     expels = _expels(slow, wish)
     if expels:
-        faults = (*faults, expelling.FAULT)
+        faults = _with_a_slow_member(slow, faults)
         config |= expelling.config_of(slow) | expelling.timeouts_of(slow)
     patience = _patience(config)
     weather = _weather(stream(seed, "weather"), faults)
@@ -123,6 +123,12 @@ def _expels(rng: Random, wish: Wish) -> bool:
     and lasts long."""
     wished = possible(wish.faults, grouped=profile_named(wish.profile).grouped)
     return expelling.FAULT in wished and rng.random() < (expelling.SHARE if is_swarm(wish.faults) else 0.9)
+
+
+def _with_a_slow_member(rng: Random, faults: Sequence[str]) -> tuple[str, ...]:
+    if rng.random() < expelling.CALM:
+        faults = [fault for fault in faults if fault not in DISTURBING]
+    return (*faults, expelling.FAULT)
 
 
 def _part(rng: Random, wish: Wish) -> tuple[str, ...]:

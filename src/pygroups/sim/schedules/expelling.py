@@ -14,6 +14,7 @@ from .steps import COORDINATOR, Pause, Send, Unread
 
 FAULT: Final = "expel"
 SHARE: Final = 0.04  # share of the schedules with this fault, among those of all faults
+CALM: Final = 0.5  # share of those without a fault that makes a running process look dead: there each wish is judged
 STOPPED: Final = 0.25  # share of those in which a process is stopped; the others have an application that does not read
 SENT: Final = 200  # size of a payload
 LONGER: Final = 3 * SECOND  # time after `slow_exclude` in which the group excludes the member
