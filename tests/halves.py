@@ -23,6 +23,9 @@ HOME: Final = Path(__file__).resolve().parents[1]
 COMPUTE: Final = ("pipeline", "sim", "mutants", "scenarios", "layers", "core", "wire", "journal", "house")
 """The folders of the tests that compute. Every other folder, new ones too, is of those that wait."""
 
+SLOWEST: Final = ("--durations=25", "--durations-min=5")
+"""Each half lists its slowest tests at its end."""
+
 
 class Half(NamedTuple):
     name: str
@@ -45,7 +48,7 @@ def halves(options: Sequence[str] = ()) -> tuple[Half, Half]:
 
 
 def _pytest(cache: str, options: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{cache}", *options]
+    return [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{cache}", *SLOWEST, *options]
 
 
 def run(now: Half, later: Half) -> list[Ended]:

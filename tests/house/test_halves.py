@@ -18,11 +18,11 @@ def _half(name: str, program: str) -> halves.Half:
 
 def test_every_folder_is_in_one_half_and_no_other_option_leaves_a_test_out() -> None:
     waiting, computing = halves.halves(["-q"])
-    first = ["-m", "pytest", "-o"]
+    first, slowest = ["-m", "pytest", "-o"], halves.SLOWEST
     folders = [f"tests/{name}" for name in halves.COMPUTE]
-    assert computing.command[1:] == [*first, "cache_dir=.pytest_cache/compute", "-q", *folders]
+    assert computing.command[1:] == [*first, "cache_dir=.pytest_cache/compute", *slowest, "-q", *folders]
     ignored = [f"--ignore={folder}" for folder in folders]
-    assert waiting.command[1:] == [*first, "cache_dir=.pytest_cache/wait", "-q", *ignored]
+    assert waiting.command[1:] == [*first, "cache_dir=.pytest_cache/wait", *slowest, "-q", *ignored]
     assert all(list((TESTS / name).glob("test_*.py")) for name in halves.COMPUTE)
 
 
