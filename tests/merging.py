@@ -47,18 +47,16 @@ class MappedGms(Gms):
             super().down_event(event)
 
 
-def merging(name: str) -> Profile:
-    """The built-in profile of this name, with MERGE2."""
+def without_merging(name: str) -> Profile:
+    """The built-in profile of this name, without MERGE2: a member that the others left behind ends."""
     profile = PROFILES[name]
-    layers = [layer for layer in profile.layers if layer is not Merge2]
-    place = layers.index(Gms) + 1
-    return profile._replace(layers=(*layers[:place], Merge2, *layers[place:]))
+    return profile._replace(layers=tuple(layer for layer in profile.layers if layer is not Merge2))
 
 
 def mapped(views: Map, profile: str = "total", seed: int = 0, **config: int) -> ScenarioGroup:
     """A group in which each member begins with its view of `views`, and all members can be found."""
-    found = merging(profile)
-    found = found._replace(layers=tuple(MappedGms if layer is Gms else layer for layer in found.layers))
+    layers = PROFILES[profile].layers
+    found = PROFILES[profile]._replace(layers=tuple(MappedGms if layer is Gms else layer for layer in layers))
     names = list(dict.fromkeys([*views, *(name for _, members in views.values() for name in members.split())]))
     group = scenario(
         names, profile=found, formed=False, seed=seed, habits=Habits(state="keeps none"), **{**QUICK, **config}

@@ -7,13 +7,12 @@ import json
 
 import pytest
 
-from pygroups import Address, View, ViewId
+from pygroups import Address, DeliveredElsewhere, Gap, MergeView, View, ViewId
 from pygroups.channel.consumption import Consumption
-from pygroups.channel.happenings import Gap, MergeView, translated
+from pygroups.channel.happenings import translated
 from pygroups.channel.outbox import Outbox
 from pygroups.cli.printed import Chat, line_of
 from pygroups.core import events as core
-from pygroups.core.errors import DeliveredElsewhere
 from pygroups.core.top import Reached
 from pygroups.core.view import AgreedView, Subgroup
 from tests.channel.test_outbox import GivenTop, in_a_loop, sending, turn
@@ -44,6 +43,13 @@ def test_a_merged_view_names_its_subgroups_in_the_order_of_the_addresses() -> No
         "subgroups": [["A"], ["B", "C"]],
         "reset": False,
     }
+
+
+def test_people_read_which_sides_are_one_group_again() -> None:
+    event = MergeView(ID, (A, B, C), A, True, (B, C), (), (A,), ((A,), (B, C)))
+    chat = Chat(A, "chat", echoed=True)
+    assert chat.text_of(event) == "-- you are A in group chat, with B, C; each line you type goes to all members"
+    assert chat.text_of(event) == "-- [A] and [B, C] are one group again; members: A, B, C"
 
 
 def test_a_gap_names_the_members_that_have_the_messages() -> None:

@@ -158,15 +158,51 @@ def test_sighup_leaves_in_good_order_unless_it_is_to_be_ignored(tmp_path: Path) 
     assert member.returncode == 0
 
 
-def test_whoever_is_put_out_is_told_why_and_ends_with_1(terminal: Open, tmp_path: Path) -> None:
+def test_whoever_was_stopped_for_too_long_comes_back_by_a_merge(terminal: Open) -> None:
     ada = terminal("chat", "--name", "Ada")
     ada.shows("-- you are Ada")
     bob = terminal("chat", "--name", "Bob")
     bob.shows("-- you are Bob")
     os.kill(bob.process.pid, signal.SIGSTOP)
     ada.shows("-- Bob left; members: Ada")
+    ada.type("while Bob is away\n")
+    ada.type("\n")
     os.kill(bob.process.pid, signal.SIGCONT)
-    assert bob.ended() == 1
+    for one in (ada, bob):
+        one.shows(" are one group again; members: Ada, Bob")
+    bob.shows("messages of Ada went only to Ada")
+    bob.type("back\n")
+    ada.shows("Bob: back")
+    bob.type("\x04")
+    assert bob.ended() == 0
+
+
+WITHOUT_MERGING = """
+from pygroups.__main__ import main
+from pygroups.layers.profiles import PROFILES
+from tests.merging import without_merging
+
+PROFILES["total"] = without_merging("total")
+raise SystemExit(main())
+"""
+
+
+def test_whoever_is_put_out_is_told_why_and_ends_with_1(tmp_path: Path) -> None:
+    """In a stack without MERGE2 a member that was stopped for too long is put out, as one is by policy."""
+    options = ("join", "chat", "--discovery", f"dir:{tmp_path}", "--name")
+    ada = Terminal.of(sys.executable, "-c", WITHOUT_MERGING, *options, "Ada")
+    bob = ada
+    try:
+        ada.shows("-- you are Ada")
+        bob = Terminal.of(sys.executable, "-c", WITHOUT_MERGING, *options, "Bob")
+        bob.shows("-- you are Bob")
+        os.kill(bob.process.pid, signal.SIGSTOP)
+        ada.shows("-- Bob left; members: Ada")
+        os.kill(bob.process.pid, signal.SIGCONT)
+        assert bob.ended() == 1
+    finally:
+        ada.close()
+        bob.close()
     assert bob.lines[-1].startswith("pygroups: the other members removed this member (excluded)")
     assert bob.screen.count("removed this member (excluded)") == 1
     assert "removed this member from the group" not in bob.screen  # the library's words for the same

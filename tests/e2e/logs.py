@@ -25,6 +25,7 @@ class Chapter(NamedTuple):
     transitional: tuple[str, ...]
     delivered: list[Sent]
     positions: list[int]
+    gaps: list[tuple[str, int, int]]  # of a merged view: sender, first number, count
 
 
 class Life(NamedTuple):
@@ -46,6 +47,9 @@ def read_life(address: str, log: Path) -> Life:
             sender, number, position = rest.split(" ")
             life.chapters[-1].delivered.append((sender, int(number)))
             life.chapters[-1].positions.append(int(position))
+        elif kind == "G":
+            sender, first, count = rest.split(" ")
+            life.chapters[-1].gaps.append((sender, int(first), int(count)))
         elif kind == "V":
             life.chapters.append(_chapter(json.loads(rest)))
         elif kind == "L":
@@ -58,7 +62,7 @@ def read_life(address: str, log: Path) -> Life:
 def _chapter(view: dict[str, Any]) -> Chapter:
     number, leader = view["id"]
     members, joined, transitional = (tuple(view[name]) for name in ("members", "joined", "transitional"))
-    return Chapter((number, leader), members, joined, transitional, [], [])
+    return Chapter((number, leader), members, joined, transitional, [], [], [])
 
 
 def all_faults(lives: Sequence[Life], profile: str = "total") -> list[str]:
@@ -86,14 +90,18 @@ def strange(lives: Iterable[Life]) -> Iterator[str]:
 
 
 def sender_order(lives: Iterable[Life]) -> Iterator[str]:
-    """Each sender's messages without hole, repeat or disorder; of a sender that came later, from its first one."""
+    """Each sender's messages without hole, repeat or disorder; of a sender that came later, from its first one.
+    The messages of a gap do not come, and only these."""
     for life in lives:
         following: dict[str, int] = {}
         for place, chapter in enumerate(life.chapters):
-            if place:
-                following |= dict.fromkeys(chapter.joined, 1)
-            else:
-                following[life.address] = 1
+            for sender in chapter.joined if place else (life.address,):
+                following.setdefault(sender, 1)  # one that comes back by a merge goes on with its numbers
+            for sender, first, count in chapter.gaps:
+                expected = following.get(sender, first)
+                if first != expected:
+                    yield f"{life.address} has a gap of {sender} from {first} on in view {chapter.id}, not {expected}"
+                following[sender] = first + count
             for sender, number in chapter.delivered:
                 expected = following.get(sender, number)
                 if number != expected:

@@ -44,7 +44,7 @@ class Shell(Process):
     @property
     def view(self) -> dict[str, Any]:
         """The last one that it printed."""
-        views = self.of_kind("view")
+        views = [event for event in self.events if event["event"] in ("view", "merge")]
         return views[-1] if views else {"members": [], "addresses": [], "id": [0, ""]}
 
     @property

@@ -18,7 +18,7 @@ LEFT = {"reason": "left", "unknown": []}
 def chapter(number: int, members: list[str], delivered: list[Sent], *, joined: tuple[str, ...] = ()) -> Chapter:
     """A view to which all but `joined` came together."""
     together = tuple(member for member in members if member not in joined)
-    return Chapter((number, A), tuple(members), joined, together, delivered, list(range(len(delivered))))
+    return Chapter((number, A), tuple(members), joined, together, delivered, list(range(len(delivered))), [])
 
 
 def story() -> dict[str, Life]:
@@ -152,4 +152,40 @@ def test_a_log_is_read_up_to_its_last_whole_line(tmp_path: Path) -> None:
     view = {"id": [1, A], "members": [A, B], "joined": [B], "transitional": [A]}
     log = tmp_path / "log"
     log.write_text(f"V {json.dumps(view)}\nM {A} 1 0\nM {A} 2 1\nM {A} 3")
-    assert read_life(A, log) == Life(A, [Chapter((1, A), (A, B), (B,), (A,), [(A, 1), (A, 2)], [0, 1])], None, [])
+    assert read_life(A, log) == Life(A, [Chapter((1, A), (A, B), (B,), (A,), [(A, 1), (A, 2)], [0, 1], [])], None, [])
+
+
+def merged() -> dict[str, Life]:
+    """A alone, B and C together, and one view again; each side misses what the other one delivered."""
+    first: list[Sent] = [(A, 1), (B, 1)]
+    alone, together = chapter(2, [A], [(A, 2)]), chapter(3, [B, C], [(B, 2), (C, 1)])
+    last: list[Sent] = [(A, 3), (B, 3), (C, 2)]
+
+    def life(address: str, middle: Chapter, gaps: list[tuple[str, int, int]], joined: tuple[str, ...]) -> Life:
+        stay = tuple(member for member in (A, B, C) if member not in joined)
+        end = Chapter((4, A), (A, B, C), joined, stay, [*last], [0, 1, 2], gaps)
+        before = middle._replace(delivered=[*middle.delivered], positions=[*middle.positions])
+        return Life(address, [chapter(1, [A, B, C], [*first]), before, end], LEFT, [])
+
+    b, c = (life(address, together, [(A, 2, 1)], (A,)) for address in (B, C))
+    return {A: life(A, alone, [(B, 2, 1), (C, 1, 1)], (B, C)), B: b, C: c}
+
+
+def test_after_a_merge_only_the_messages_of_gaps_are_missing() -> None:
+    lives = merged()
+    assert all_faults(list(lives.values())) == []
+    lives[A].chapters[2].gaps.pop(0)
+    assert [fault for fault in all_faults(list(lives.values())) if "message 3 of B@2" in fault]
+    lives = merged()
+    lives[C].chapters[2].gaps[0] = (A, 3, 1)
+    assert [fault for fault in all_faults(list(lives.values())) if "gap of A@1" in fault]
+    lives = merged()
+    lives[B].chapters[2].delivered[0] = (A, 1)
+    assert [fault for fault in all_faults(list(lives.values())) if "message 1 of A@1" in fault]
+
+
+def test_a_gap_in_a_log_belongs_to_its_view(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    view = {"id": [4, A], "members": [A, B], "joined": [B], "transitional": [A]}
+    log.write_text(f"V {json.dumps(view)}\nG {B} 1 2\n")
+    assert read_life(A, log).chapters[0].gaps == [(B, 1, 2)]

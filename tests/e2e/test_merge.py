@@ -52,7 +52,7 @@ def test_two_and_three_of_five_are_separated_and_merge(tmp_path: Path, profile: 
         for name, host in zip(names, hosts.hosts, strict=True):
             worker = workers[name] = group.prepare(host.prefix)
             bind = {"bind": f"{host.address}:{PORT}", "insecure": True}
-            group.go(worker, name, **bind, settings=SETTINGS, merging=True)
+            group.go(worker, name, **bind, settings=SETTINGS)
             group.until(f"{name} has joined", lambda worker=worker: bool(worker.address))
         group.settle()
         for worker in workers.values():

@@ -139,42 +139,35 @@ def test_sigterm_ends_one_cleanly_and_the_others_suspect_nobody(shells: Shells) 
     leave([third])
 
 
-def test_who_is_stopped_for_too_long_is_left_out_says_so_and_founds_nothing(tmp_path: Path) -> None:
+def test_who_is_stopped_for_too_long_is_left_out_and_comes_back_by_a_merge(tmp_path: Path) -> None:
     with Shells(tmp_path, "first-stops") as one, Shells(tmp_path, "second-stops") as another:
         three, also = one.start("A", "B", "C"), another.start("A", "B", "C")
         type_for(0.3, three + also)
         heard_everything(three, three)
         heard_everything(also, also)
-        stopped = (three.pop(0), also.pop(1))
+        stopped = (three[0], also[1])
+        others = (three[1:], [also[0], also[2]])
         for shell in stopped:
             shell.signal(signal.SIGSTOP)
-        type_for(TIMEOUT + 3, three + also)
-        for shell in three + also:
-            view_of(shell, *[other.name for other in (three if shell in three else also)])
+        type_for(TIMEOUT + 3, [*others[0], *others[1]])
+        for shells in others:
+            for shell in shells:
+                view_of(shell, *[other.name for other in shells])
+            heard_everything(shells, shells)
         for shell in stopped:
             shell.signal(signal.SIGCONT)
-            shell.type("nobody is to hear this")
-        for shell in stopped:
-            was_left_out(shell)
-        for shells, others in ((one, three), (another, also)):
-            type_for(0.3, others)
-            heard_everything(others, others)
-            assert others[0].said == others[1].said
-            assert not [said for said in others[0].said if "nobody" in said[2]]
-            later = shells.open("D")
-            for shell in (*others, later):
-                view_of(shell, *[other.name for other in others], "D")
-            leave([*others, later])
-
-
-def was_left_out(shell: Shell) -> None:
-    """It says so and ends; it was never in a view without the others."""
-    assert shell.ended() == 1
-    assert shell.events[-1]["event"] == "left"
-    assert shell.events[-1]["reason"] == "excluded"
-    assert shell.errors.count("\n") == 1
-    assert shell.errors.startswith("pygroups: the other members removed this member (excluded)")
-    assert shell.view["members"] == ["A", "B", "C"]
+        for shells, away, rest in ((three, stopped[0], others[0]), (also, stopped[1], others[1])):
+            for shell in shells:
+                until("a merge", lambda shell=shell: shell.of_kind("merge"))
+                view_of(shell, "A", "B", "C")
+            until("its gaps", lambda away=away: len(away.of_kind("gap")) == 2)
+            assert {gap["from"] for gap in away.of_kind("gap")} == {shell.name for shell in rest}
+            assert not [gap for shell in rest for gap in shell.of_kind("gap")]
+        for shells, folder in ((three, one), (also, another)):
+            later = folder.open("D")
+            for shell in (*shells, later):
+                view_of(shell, "A", "B", "C", "D")
+            leave([*shells, later])
 
 
 def test_who_is_stopped_for_less_than_the_timeout_stays_and_misses_nothing(shells: Shells) -> None:

@@ -14,13 +14,10 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
-from pygroups import Channel, ChannelClosed, Config, Excluded, Left, Message, NotSent, Slow, Suspected, View
-from pygroups.channel.happenings import Gap
+from pygroups import Channel, ChannelClosed, Config, Excluded, Gap, Left, Message, NotSent, Slow, Suspected, View
 from pygroups.cli.streams import lines_of
 from pygroups.core.limits import Config as Limits
-from pygroups.layers.profiles import PROFILES
 from tests.e2e.kill_points import NetworkFirst, Steps
-from tests.merging import merging
 
 PROGRESS_SECONDS: Final = 0.1
 ORDER_BYTES: Final = 1 << 16
@@ -31,8 +28,6 @@ class Worker:
 
     def __init__(self, wishes: dict[str, Any], steps: Steps) -> None:
         self.steps = steps
-        if wishes.pop("merging", False):
-            PROFILES[wishes["profile"]] = merging(wishes["profile"])
         limits, settings = wishes.pop("config", None), wishes.pop("settings", None)  # of the layers; of programs
         config = Limits(**limits) if limits else Config(**settings) if settings else None
         self.log = os.open(wishes.pop("log"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)

@@ -10,6 +10,7 @@ import pytest
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.sim import scenario
 from pygroups.sim.schedules.schedule import Weather
+from tests.merging import without_merging
 from tests.scenarios.common import BOTH, QUICK
 
 SLOW = {**QUICK, "heartbeat_timeout": 600 * MILLISECOND, "flush_timeout": 200 * MILLISECOND}
@@ -131,30 +132,40 @@ def test_votes_and_orders_of_a_view_that_does_not_come(profile: str) -> None:
 @BOTH
 def test_sent_with_the_news_of_the_end(profile: str) -> None:
     """E hears that it was excluded, and in the same turn its application sends more than a run: nobody may take that
-    for the first runs of the old view, which S, still in it, has lost."""
-    with scenario("A B E S", profile=profile, run_bytes=2 << 10, window=1 << 20, **QUICK) as group:
-        group.pause("S")
-        group.cut("E", "S")
-        group["E"].sends(3)
-        group.after(0.05)
-        assert group["A"].delivered_from("E") == [1, 2, 3]
-        group.pause("E")
-        group.until(lambda: group["A"].view == ("A", "B"), within=10)
-        group.mend("E", "S")
-        group.resume("E")
-        told = group.watch("gms.Excluded", dest="E")
-        group.until(lambda: told.hits, within=5, step=0.0001)
-        group.pause("E")
-        group.after(0.01)
-        group["E"].sends(20, size=500)
-        numbered = group.watch("nakack.Data", src="E", dest="S")
-        group.resume("E")
-        group.after(0.01)
-        assert group["E"].member.ended == "excluded"
-        assert not numbered.hits
-        group.resume("S")
-        group.after(2)
-        assert group["S"].delivered_from("E") in ([], [1, 2, 3])
+    for the first runs of the old view, which S, still in it, has lost.  Without merging E ends; with it E goes on in a
+    view of its own, and a merge brings it back under the same incarnation."""
+    for stack in (without_merging(profile), profile):
+        with scenario("A B E S", profile=stack, run_bytes=2 << 10, window=1 << 20, **QUICK) as group:
+            merges, life = isinstance(stack, str), group.address("E")
+            group.pause("S")
+            group.cut("E", "S")
+            group["E"].sends(3)
+            group.after(0.05)
+            assert group["A"].delivered_from("E") == [1, 2, 3]
+            group.pause("E")
+            group.until(lambda group=group: group["A"].view == ("A", "B"), within=10)
+            group.mend("E", "S")
+            group.resume("E")
+            told = group.watch("gms.Excluded", dest="E")
+            group.until(lambda told=told: told.hits, within=5, step=0.0001)
+            group.pause("E")
+            group.after(0.01)
+            group["E"].sends(20, size=500)
+            numbered = group.watch("nakack.Data", src="E", dest="S")
+            group.resume("E")
+            group.after(0.01)
+            assert group["E"].member.ended == ("" if merges else "excluded")
+            assert merges or not numbered.hits
+            group.resume("S")
+            group.after(2)
+            if not merges:
+                assert group["S"].delivered_from("E") in ([], [1, 2, 3])
+                continue
+            group.settles(20)
+            assert group["A"].view == group["E"].view and set(group["E"].view) == set("ABES")
+            assert group.address("E") == life
+            assert group["A"].delivered_from("E")[:3] == [1, 2, 3]
+            assert group["E"].delivered_from("E") == list(range(1, 24))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -184,8 +195,8 @@ def test_gms_19_an_answer_to_a_question_of_the_view_before_comes_late(profile: s
         group.crash("D")
         group.until(lambda: collect.hits and answers.hits, within=5, step=0.0001)
         collect.stop()
-        group.until(lambda: all(group[name].view == tuple("ABC") for name in "ABC"), within=5)
         done = group.watch("Done", src="A", dest="C")
+        group.until(lambda: all(group[name].view == tuple("ABC") for name in "ABC"), within=5)
         group.until(lambda: done.hits, within=5)
         late = group.watch("ReadyRsp", src="B", dest="C")
         answers.stop()

@@ -11,7 +11,7 @@ from pygroups.core.view import MergeId
 from pygroups.layers.merge2 import Merge2
 from pygroups.sim import scenario
 from pygroups.sim.scenarios.group import ScenarioGroup
-from tests.merging import INTERVAL, QUICK, Map, mapped, merging, whole
+from tests.merging import INTERVAL, QUICK, Map, mapped, whole
 from tests.scenarios.common import BOTH
 
 BOUND = 40 * INTERVAL
@@ -69,7 +69,7 @@ def test_mrg_18_fifty_singletons() -> None:
 
 @BOTH
 def test_mrg_08_a_split_heals(profile: str) -> None:
-    with scenario("A B C D", profile=merging(profile), **QUICK) as group:
+    with scenario("A B C D", profile=profile, **QUICK) as group:
         group.cut("A B", "C D")
         group.until(lambda: group["A"].view == ("A", "B") and group["D"].view == ("C", "D"), within=5)
         for member in group.members:
@@ -188,7 +188,7 @@ def test_mrg_29_a_pair_that_is_cut_for_ever(count: int, profile: str) -> None:
     """No view changes any more after the first 70 intervals."""
     names = "ABCDE"[:count]
     for pair in ("AB", "BC", "AC"):
-        with scenario(" ".join(names), profile=merging(profile), **QUICK) as group:
+        with scenario(" ".join(names), profile=profile, **QUICK) as group:
             group.cut(pair[0], pair[1])
             group.after(70 * INTERVAL)
             views = [len(member.views) for member in group.members]
@@ -215,7 +215,7 @@ def test_two_leaders_at_once_take_no_member_out_of_a_view() -> None:
 def test_mrg_31_a_message_that_both_sides_delivered() -> None:
     """The coordinator orders D's messages, and D is cut off before it hears of that: alone, D orders them itself.
     No member delivers them twice, and the merge has no gap over them."""
-    with scenario("A B C D", profile=merging("total"), **QUICK) as group:
+    with scenario("A B C D", profile="total", **QUICK) as group:
         group.drop("nakack.Data", "HighestSeq", dest="D")
         group["D"].sends(2)
         group.until(lambda: group["A"].delivered_from("D") == [1, 2], 5, step=0.0001)
@@ -231,7 +231,7 @@ def test_mrg_31_a_message_that_both_sides_delivered() -> None:
 
 def test_mrg_10_no_merge_of_views_that_follow_each_other() -> None:
     """Joins and leaves in quick succession are no reason to merge."""
-    with scenario("A B C D", profile=merging("total"), **QUICK) as group:
+    with scenario("A B C D", profile="total", **QUICK) as group:
         for _ in range(3):
             group.leave("D")
             group.after(0.3)
@@ -271,7 +271,7 @@ def test_seq_06_the_merged_view_reaches_its_coordinator_late() -> None:
 
 def test_quiet_costs() -> None:
     """A whole group whose members were never apart asks nobody."""
-    with scenario("A B C D E", profile=merging("total"), **QUICK) as group:
+    with scenario("A B C D E", profile="total", **QUICK) as group:
         asked = group.watch("FindReq", "MergeReq", "merge2.Found")
         group.after(20)
         assert not asked.hits

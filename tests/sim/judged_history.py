@@ -6,12 +6,13 @@ The two sets of checks share no code, and so they share no form of facts either;
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from pygroups.core.address import Address
-from pygroups.core.events import Marks, NewView
+from pygroups.core.events import Gap, Marks, NewView
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
-from pygroups.core.view import AgreedView, ViewId
+from pygroups.core.view import AgreedView, Merged, Subgroup, ViewId
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.promises.changes import Changes
 from pygroups.sim.promises.facts import Check, Rest
@@ -45,6 +46,9 @@ class Telling:
         self.reported: dict[Address, list[int]] = {}
         self.unicasts: dict[tuple[Address, Address], dict[int, int]] = {}
         self.quiet: dict[Address, dict[str, int]] = {}  # the gauges of those that reached quiet
+        self.at: dict[Address, ViewId] = {}  # the view of each member
+        self.marks: dict[Address, Marks] = {}  # what each has delivered
+        self.merges: dict[ViewId, tuple[tuple[Subgroup, ...], Merged]] = {}
         judge.around.clock = lambda: self.now
 
     def tell(self) -> None:
@@ -80,7 +84,25 @@ class Telling:
             True,
             marks_of(fields["digest"]) if "digest" in fields else None,
         )
+        if "subgroups" in fields:
+            self.merge(event, record)
+        self.at[member] = id
         self.judge.viewed(member, event)
+
+    def merge(self, event: NewView, record: Record) -> None:
+        """A journal has the gaps of a merged view behind it, and not the marks with which its members begin."""
+        if event.view.id not in self.merges:
+            sides = [tuple(map(parsed, names)) for names in record.fields["subgroups"]]
+            digest: Merged = {}
+            for index, side in enumerate(sides):
+                for origin, mark in [mark for member in side for mark in self.marks.get(member, {}).items()]:
+                    if mark > digest.get(origin, (1, 0))[0]:
+                        digest[origin] = (mark, index)
+            self.merges[event.view.id] = tuple(Subgroup(self.at[side[0]], side) for side in sides), digest
+        event.subgroups, event.digest = self.merges[event.view.id]
+        own = [later for later in self.history.story if later.life is record.life and later.view == record.view]
+        gaps = [later.fields for later in own if later.kind == "gap"]
+        event.gaps = tuple(Gap(origin_of(gap), gap["first"], gap["count"], ()) for gap in gaps)
 
     def on_state_set(self, record: Record, member: Address) -> None:
         assert record.view is not None
@@ -96,6 +118,7 @@ class Telling:
         self.numbers[member] = first + record.fields["count"]
 
     def on_deliver(self, record: Record, member: Address) -> None:
+        self.marks.setdefault(member, {})[origin_of(record.fields)] = record.fields["first"] + record.fields["count"]
         self.judge.delivered(member, self.delivered(record, None, record.fields["position"]))
 
     def on_purge(self, record: Record, member: Address) -> None:
@@ -113,7 +136,7 @@ class Telling:
 
     def delivered(self, record: Record, to: Address | None, position: int, first: int | None = None) -> Delivered:
         fields = record.fields
-        origin = Address(fields["origin"], fields["origin_incarnation"])
+        origin = origin_of(fields)
         stream = parsed(fields["stream"]) if "stream" in fields else None
         number = fields["first"] if first is None else first
         run = Run(
@@ -133,7 +156,7 @@ class Telling:
 
     def on_unicast_deliver(self, record: Record, member: Address) -> None:
         fields, to = record.fields, parsed(record.fields["peer"])
-        origin = Address(fields["origin"], fields["origin_incarnation"])
+        origin = origin_of(fields)
         self.judge.on_connection(member, False, fields | {"peer": to})
         number = self.unicasts[origin, to][fields["first"]]
         self.judge.delivered(member, self.delivered(record, to, -1, number))
@@ -172,6 +195,10 @@ class Telling:
 
 def address_of(life: Life) -> Address:
     return Address(life.name, life.incarnation)
+
+
+def origin_of(fields: dict[str, Any]) -> Address:
+    return Address(fields["origin"], fields["origin_incarnation"])
 
 
 def parsed(text: str) -> Address:

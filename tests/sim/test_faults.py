@@ -13,6 +13,7 @@ from pygroups.core.errors import UsageError
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.journal.frames import Frame, walk
 from pygroups.journal.schema import PREFIX
+from pygroups.layers.profiles import Profile
 from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.schedules.schedule import Habits, Schedule, Weather, from_json, to_json
 from pygroups.sim.schedules.stages import KINDS, LABELS
@@ -41,7 +42,9 @@ from pygroups.sim.schedules.steps import (
 )
 from pygroups.sim.world.loop import local_time, true_time
 from pygroups.sim.world.network import SimulatedNetwork
+from pygroups.sim.world.stacks import builder_of
 from pygroups.sim.world.virtual import Held
+from tests.merging import without_merging
 from tests.sim.toy_group import toy_schedule
 
 TIME, MONO = PREFIX.index("time_us"), PREFIX.index("mono_us")
@@ -52,6 +55,7 @@ QUICK = {
     "ready_timeout": 100 * MILLISECOND,
     "flush_timeout": 150 * MILLISECOND,
     "join_retry": 100 * MILLISECOND,
+    "merge_interval": 100 * MILLISECOND,
 }
 
 
@@ -63,24 +67,34 @@ def group(*actions: Action, size: int = 3, **changes: object) -> Schedule:
     return msgspec.structs.replace(basis, **changes)
 
 
-def held(schedule: Schedule) -> tuple[Outcome, list[str]]:
+def held(schedule: Schedule, profile: str | Profile = "total") -> tuple[Outcome, list[str]]:
     """What came of it, and its story; every promise was kept."""
     lines: list[str] = []
-    outcome = play(schedule, tell=lines.append)
+    outcome = play(schedule, build=builder_of(profile), tell=lines.append)
     assert outcome.witness is None, "\n".join([*lines, str(outcome.witness), outcome.trace])
     return outcome, lines
 
 
-def test_sides_that_split_are_gathered_again() -> None:
-    split = Cut(at=SECOND, side=("C",), lasts=SECOND)
-    _, apart = held(group(split))
-    outcome, together = held(group(split, Gather(at=3 * SECOND)))
-    assert not any("[A B C]" in line for line in apart if line.split()[0] > "1.0")
-    assert any("[A B C]" in line for line in together if line.split()[0] > "3.0")
+def together(lines: list[str], after: float) -> bool:
+    """Whether anybody installs a view of A, B and C after so many seconds."""
+    return any("[A B C]" in line for line in lines if float(line.split()[0]) > after)
+
+
+def test_sides_that_do_not_merge_are_gathered_again() -> None:
+    split, apart = Cut(at=SECOND, side=("C",), lasts=SECOND), without_merging("total")
+    _, lines = held(group(split), apart)
+    assert not together(lines, after=1)
+    outcome, lines = held(group(split, Gather(at=3 * SECOND)), apart)
+    assert together(lines, after=3)
     assert outcome.counts["gathered"] == 1
-    told: list[str] = []
-    play(group(split, Gather(at=3 * SECOND)), tell=told.append)
-    assert sum("restarted to join the largest side" in line for line in told) == 1, "the table says why somebody ends"
+    assert sum("restarted to join the largest side" in line for line in lines) == 1, "the table says why somebody ends"
+
+
+def test_sides_that_split_merge_and_nobody_is_restarted() -> None:
+    outcome, lines = held(group(Cut(at=SECOND, side=("C",), lasts=SECOND), Gather(at=2 * SECOND)))
+    assert together(lines, after=2) and not together(lines, after=3)
+    assert outcome.counts.get("gathered", 0) == 0 and outcome.faults["starts"] == 3
+    assert outcome.counts["merges"] >= 1 and outcome.facts["merge-agreement"] >= 3
 
 
 def test_what_a_clog_holds_arrives_in_a_burst_and_nothing_is_lost() -> None:
@@ -311,12 +325,13 @@ def test_every_step_is_data() -> None:
 
 
 def test_what_stays_is_there_when_the_rest_has_healed() -> None:
-    """A does not reach D, for five seconds after everything else has healed; then D is told, and a new life joins."""
+    """A does not reach D, for five seconds after everything else has healed; then a merge brings the same D back."""
     stays = Cut(at=SECOND, side=("A",), others=("D",), lasts=0, way="out", stays=True)
     outcome, lines = held(group(stays, size=4, stays=5 * SECOND, heal_at=2 * SECOND, rejoin=True))
     assert outcome.counts["cut that stays"] == 1 and outcome.drops["network: cut"] > 20
     healed = [float(line.split()[0]) for line in lines if "all faults end" in line]
     assert healed == [2.0, 7.0]
+    assert outcome.faults["starts"] == 4 and outcome.counts["merges"] >= 1
     goods, _ = held(group(stays, size=4, stays=5 * SECOND, heal_at=2 * SECOND, for_good=True))
     assert goods.now == 7 * SECOND and goods.facts["progress"] > 0
 

@@ -4,8 +4,9 @@ A history is lines.  `view 2 BC: B C` says that B and C install view 2 with the 
 they had; `(alone)` that each names only itself as coming with it, `(as A:3)` that it begins with that digest.  `send A`
 is A's next message.  `A1: B C` is the delivery of A's message 1 at B, then at C.  `quiet B C` is the end, with B and C
 alive.  Unless a history begins with `undisturbed`, the living may have looked dead.  Time stands still but for `after
-300 ms`.  What is wrong in another way has a word of its own below.  The histories that the audit is tested with too are
-in test_promises_planted.py.
+300 ms`.  `(told of 2A AB and 2C C; A:3/0 C:2/1; lacks C1-1)` is a merge of these two views, with the mark and the side
+of each origin, and a gap.  What is wrong in another way has a word of its own below.  The histories that the audit is
+tested with too are in test_promises_planted.py.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import re
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import NewView
+from pygroups.core.events import Gap, NewView
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
-from pygroups.core.view import AgreedView, ViewId
+from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES as BUILT
 from pygroups.sim.promises.broken import Broken
@@ -170,6 +171,10 @@ class History:
         event = NewView(view, came, transitional, joined, left, primary, None if digest is None else marks(digest))
         if match := re.search(r"that (\w) was excluded", told):
             event.expelled = {ALL[match[1]]: "read nothing for 2 s"}
+        if match := re.search(r"of ([^;]+); ([^;]*)", told):
+            event.subgroups = tuple(map(subgroup, match[1].split(" and ")))
+            event.digest = {ALL[word[0]]: tuple(map(int, word[2:].split("/"))) for word in match[2].split()}
+        event.gaps = tuple(Gap(ALL[of], int(low), int(high) - int(low) + 1, ()) for of, low, high in GAPS(told))
         self.judge.viewed(ALL[one], event)
         if whom[-1] == one:
             self.views.update(dict.fromkeys(whom, id))
@@ -204,6 +209,14 @@ class History:
     ) -> None:
         what = {"origin": origin.name, "origin_incarnation": origin.incarnation, "first": first, "count": 1}
         self.judge.on_connection(member, sent, what | {"peer": to, "connection": int(connection or 1)})
+
+
+GAPS = re.compile(r"lacks (\w)(\d+)-(\d+)").findall
+
+
+def subgroup(text: str) -> Subgroup:
+    id, members = text.split()
+    return Subgroup(ViewId(int(id[:-1]), ALL[id[-1]]), tuple(ALL[member] for member in members))
 
 
 def marks(text: str) -> dict[Address, int]:
@@ -253,7 +266,40 @@ A3: A B C
 read B: A:3
 """
 
+APART = """
+view 1 ABC: A B C
+send A
+A1: A B C
+view 2 AB: A B
+view 2C C: C
+send A
+send C
+A2: A B
+C1: C
+"""
+
+SIDES = "told of 2A AB and 2C C; A:3/0 C:2/1"
+
+SMALL_APART = """
+window 8
+view 1 ABC: A B C
+send A
+A1: A B C
+read B: A:2
+view 2 AB: A B
+view 2C C: C
+send A
+send A
+A2: A B
+A3: A B
+read B: A:4
+"""
+
 GOOD = {
+    "two sides merge": APART
+    + f"view 3 ABC: A B ({SIDES}; lacks C1-1)\nview 3 ABC: C ({SIDES}; lacks A2-2)\nsend B\nB1: A B C\nquiet A B C",
+    "one that comes to a merge reads nothing of what it skips": SMALL_APART
+    + "read C: A:2\nview 3 ABC: A B (told of 2A AB and 2C C; A:4/0)\nsend A\nsend A",
     "a window that the others free": SMALL + "read C: A:4\nsend A\nsend A",
     "what is as large as the window goes alone": "window 3\nview 1 AB: A B\nsend A\nA1: A B\nread B: A:2\nsend A",
     "a joiner needs nothing of before": "window 8\nview 1 AB: A B\nsend A\nsend A\nA1: A B\nA2: A B\nread B: A:3\n"
@@ -322,6 +368,21 @@ view 2 ABC: C (alone) (as A:2)
 """
 
 PLANTED = [
+    (
+        "merge-agreement",
+        APART + f"view 3 ABC: A B ({SIDES}; lacks C1-1)\n"
+        "view 3 ABC: C (told of 1A AB and 2C C; A:3/0 C:2/1; lacks A2-2)",
+    ),
+    ("merge-agreement", APART + "view 3 ABC: A B (told of 2A AB; A:3/0)"),
+    ("merge-agreement", APART + "view 3 ABC: A B (told of 2A A and 2C BC; A:3/0 C:2/1; lacks C1-1)"),
+    ("merge-agreement", APART + "view 3 ABD: A B (told of 2A AB and 2C D; A:3/0 C:2/1; lacks C1-1)"),
+    ("merge-agreement", APART + f"view 3B BAC: A B ({SIDES}; lacks C1-1)"),
+    ("merge-announced", APART + f"view 3 ABC: A B ({SIDES})"),
+    ("merge-announced", APART + "view 3 ABC: A B (told of 2A AB and 2C C; A:3/0 C:5/1; lacks C1-4)"),
+    ("merge-announced", APART + "view 3 ABC: A B (told of 2A AB and 2C C; A:3/0 C:2/7; lacks C1-1)"),
+    ("merge-announced", APART + "view 3 AB: A B (told that it lacks C1-1)"),
+    ("fifo", APART + f"view 3 ABC: A B ({SIDES}; lacks C2-2)"),
+    ("window-bound", SMALL_APART + "view 3 ABC: A B (told of 2A AB and 2C C; A:4/0)\nsend A"),
     ("self-inclusion", "view 1 AB: A B C"),
     ("self-inclusion", "view 1 ABC: A B C\nview 2 AB: C"),
     ("view-monotonic", "view 2 AB: A B\nview 1 AB: A"),

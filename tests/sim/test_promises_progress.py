@@ -35,6 +35,8 @@ class Looks(History):
         if match := re.fullmatch(r"start (\w)", line):
             self.born[match[1]] = self.judge.around.clock()
             self.changes += 1
+        elif line == "merging":
+            self.judge.around.merges = True
         elif line == "break":
             self.changes += 1
         elif match := re.fullmatch(r"changed (\d+)", line):
@@ -89,7 +91,8 @@ GOOD = {
     "who does not hear the leader is out": twice("A B C in 2 ABC; D in 1 ABCD; cut A>D; blocked D; unsent D"),
     "what two cannot send each other goes through others": SENT + "B1: A B C\n" + twice("A B C in 1 ABC; cut B-C"),
     "two sides that parted": twice("A B in 2A AB; C D in 2C CD; cut A-C A-D B-C B-D"),
-    "two sides that parted stay apart when they reach each other": twice("A B in 2A AB; C D in 2C CD"),
+    "two sides without merging stay apart when they reach each other": twice("A B in 2A AB; C D in 2C CD"),
+    "two sides of which one pair is cut stay apart": "merging\n" + twice("A B in 2A AB; C D in 2C CD; cut B-C"),
     "a joiner that cannot be reached": twice("A B C in 1 ABC; D outside; cut A>D B>D C>D"),
     "a joiner that one of them cannot reach": twice("A B C in 1 ABC; D outside; cut B>D"),
     "it comes before the bound": "look 0: A B in 1 ABC\nlook 9: A B in 1 ABC\nlook 10: A B in 2 AB",
@@ -119,6 +122,7 @@ PLANTED = {
     "a joiner never hears that it is in": twice("A B C in 1 ABCD; D outside"),
     "one has not installed what the others have": twice("A B in 2 ABC; C in 1 ABC; blocked C"),
     "one that is left out is not told": twice("A B in 2 AB; C in 1 ABC"),
+    "two sides that reach each other do not merge": "merging\n" + twice("A B in 2A AB; C D in 2C CD"),
     "a state does not come": twice("A B C in 1 ABC; stateless C"),
     "a leaver is kept": twice("A B C in 1 ABC; leaving C", (0, 10, 20)),
     "it lasts, though other things change": "view 1 AB: A B\nsend A\nlook 0: A B in 1 AB\nsend A\nA1: B\nsend B\n"

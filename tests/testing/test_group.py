@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import pygroups
-from pygroups import Channel, ChannelClosed, Config, Left, Message, NameTaken, UsageError, View
+from pygroups import Channel, ChannelClosed, Config, Gap, Left, MergeView, Message, NameTaken, UsageError, View
 from pygroups.core import turn
 from pygroups.core.stack import Output
 from pygroups.journal.reader import find_segments, read_segments
@@ -420,10 +420,16 @@ def test_sides_that_are_cut_off_see_each_other_no_more() -> None:
             await group.settled()
             assert [len(channel.view.members) for channel in (a, b, c)] == [1, 2, 2]
             await b.send(b"x", until="stable")
+            lives = {channel.address for channel in (a, b, c)}
             group.heal()
-            await group.settled()
+            await group.settled(one=True)
+            assert group.views() == [("A", "B", "C")] and set(a.view.members) == lives
+            assert isinstance(a.view, MergeView) and isinstance(c.view, MergeView)
+            await a.send(b"y", until="stable")
         await asyncio.gather(*[reader.task for reader in readers])
-        assert [reader.payloads for reader in readers] == [[], [b"x"], [b"x"]]
+        assert [reader.payloads for reader in readers] == [[b"y"], [b"x", b"y"], [b"x", b"y"]]
+        gaps = [[event for event in reader.events if isinstance(event, Gap)] for reader in readers]
+        assert gaps == [[Gap(b.address, 1, 1, (b.address, c.address))], [], []]
 
     run(story)
 

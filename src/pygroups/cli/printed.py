@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from pygroups import Address, Happening, Message, View
-    from pygroups.channel.happenings import MergeView
+    from pygroups import Address, Happening, MergeView, Message, View
 
 
 def line_of(event: Happening) -> bytes:
     """An event as one line of JSON."""
     import pygroups
-    from pygroups.channel.happenings import Gap, MergeView
 
     match event:
         case pygroups.Message():
@@ -32,7 +30,7 @@ def line_of(event: Happening) -> bytes:
                 }
             )
         case pygroups.View():
-            merged = isinstance(event, MergeView)
+            merged = isinstance(event, pygroups.MergeView)
             return json_line(
                 {
                     "event": "merge" if merged else "view",
@@ -44,10 +42,10 @@ def line_of(event: Happening) -> bytes:
                     "joined": [member.name for member in event.joined],
                     "left": [member.name for member in event.left],
                     "transitional": [member.name for member in event.transitional],
-                    **(_merge(event) if isinstance(event, MergeView) else {}),
+                    **(_merge(event) if isinstance(event, pygroups.MergeView) else {}),
                 }
             )
-        case Gap():
+        case pygroups.Gap():
             subgroup = [member.name for member in event.subgroup]
             missing = {"from": event.sender.name, "first": event.first, "count": event.count, "subgroup": subgroup}
             return json_line({"event": "gap", **missing})
@@ -109,14 +107,16 @@ class Chat:
     def text_of(self, event: Happening) -> str | None:
         """A sentence, or None for an event that is not shown."""
         import pygroups
-        from pygroups.channel.happenings import Gap
 
         match event:
             case pygroups.Message():
                 return None if self.echoed and event.sender == self.me else self._said(event)
+            case pygroups.MergeView() if self.greeted:
+                sides = " and ".join([f"[{_names(side)}]" for side in event.subgroups])
+                return f"-- {sides} are one group again; {self._members(event)}"
             case pygroups.View():
                 return f"-- {self._view(event)}"
-            case Gap():
+            case pygroups.Gap():
                 others = _names(event.subgroup)
                 return f"-- {_count(event.count, 'message')} of {event.sender.name} went only to {others}"
             case pygroups.Suspected():
@@ -144,7 +144,10 @@ class Chat:
         changes = [
             f"{_names(members)} {what}" for members, what in ((event.joined, "joined"), (event.left, "left")) if members
         ]
-        return f"{'; '.join(changes) or 'a new view'}; members: {_names(event.members)}"
+        return f"{'; '.join(changes) or 'a new view'}; {self._members(event)}"
+
+    def _members(self, event: View) -> str:
+        return f"members: {_names(event.members)}"
 
 
 def _names(members: Sequence[Address]) -> str:
@@ -168,6 +171,6 @@ def trouble(event: Happening, *, leaves: bool = False) -> str | None:
         return None
     unknown = f"; the fate of {_count(len(event.unknown), 'message')} is unknown" if event.unknown else ""
     return (
-        f"the other members removed this member ({event.reason}), because they received nothing from it for too long: "
-        f"it was stopped or cut off{unknown}. Start the command again to join as a new member"
+        f"the other members removed this member ({event.reason}), because it read nothing while they waited to send, "
+        f"or was stopped or cut off{unknown}. Start the command again to join as a new member"
     )

@@ -265,6 +265,9 @@ class Merge2(Layer):
         self.finding.installed(event)
         self.led_since = self.round = self.handed = None
         if event.subgroups:
+            self.env.count("merged views")
+            if event.view.id.leader == self.env.me:
+                self.env.count("merges")
             self.failures, self.pause_until = 0, 0
             self._reserve(None)
         if self.tick_at == NEVER:

@@ -18,6 +18,7 @@ from .flow_control import FlowControl
 from .flush import Flush
 from .fragmentation import Fragmentation
 from .gms.layer import Gms
+from .merge2 import Merge2
 from .nakack import Nakack
 from .sequencer import Sequencer
 from .stable import Stable
@@ -25,7 +26,7 @@ from .state_transfer import StateTransfer
 from .unicast2 import Unicast2
 from .verify_suspect import VerifySuspect
 
-_GROUND: Final = (Gms, Unicast2, VerifySuspect, Failure, Discovery)
+_GROUND: Final = (Gms, Merge2, Unicast2, VerifySuspect, Failure, Discovery)
 
 
 class Profile(NamedTuple):

@@ -36,7 +36,7 @@ from .views import TransitionalSet, ViewAccuracy, Views
 from .window import WindowBound
 
 PROFILES: Final = ("fifo", "total", "unicast")
-MERGING: Final = ()  # those of them whose stacks have MERGE2
+MERGING: Final = ("fifo", "total")  # those of them whose stacks have MERGE2
 WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver", "suspect"})  # records for checks
 
 

@@ -1,7 +1,7 @@
 """Promises at the end, when no fault is active: view-accuracy, self-delivery, liveness, buffers-drain.
 
-Sides that made separate views stay apart, because merging is not built.  Each side, namely the members with the same
-last view, is therefore judged separately.
+Sides that made separate views merge in a stack with MERGE2, and stay apart in another one.  Each side, namely the
+members with the same last view, is judged separately.
 """
 
 from __future__ import annotations

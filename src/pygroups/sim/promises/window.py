@@ -68,8 +68,17 @@ class WindowBound(Check):
         gaps = self.gaps.get((other, view.member), {})
         while read in gaps:
             read = gaps[read]  # the messages of a gap never come
+        if self._comes_with_a_gap(other, view, read):
+            read = max(read, view.merged.get(view.member, (1, 0))[0])
         came = other in view.transitional or any(other in side.members for side in view.subgroups)
         return read if came else max(read, self.first[view.member])
+
+    def _comes_with_a_gap(self, other: Address, view: Viewed, read: int) -> bool:
+        """Whether `other` has read all multicasts of the sender that it delivered, and has not installed this merged
+        view yet, to which it comes from another view than the sender.  Then the messages that it lacks are a gap."""
+        here = self.views.get(other)
+        ahead = bool(view.subgroups) and (here is None or here.id < view.id) and other not in view.transitional
+        return ahead and read >= self.messages.next.get(other, {}).get(view.member, 1)
 
 
 def packed_size(size: int) -> int:

@@ -269,8 +269,8 @@ class World(VirtualWorld[SimulatedMember]):
     def largest_side(self) -> list[SimulatedMember]:
         """The members of the view that most processes are in.
 
-        Sides that split stay apart, so only one of them can be the group at the end.  The journals of the other members
-        end without the `quiet` mark, as if these members had been stopped.
+        Without MERGE2 sides that split stay apart, so only one of them can be the group at the end.  The journals of
+        the other members end without the `quiet` mark, as if these members had been stopped.
         """
         if not self.grouped:
             return list(self.running.values())
