@@ -61,7 +61,7 @@ starts: venv ## 20 processes at the same moment, STARTS=20 times: each time one 
 loss: venv java firewall ## 2 and 5 members exchange 100,000 messages each over UDP at 0, 1 and 10 % loss, then one audit
 	@$(BIN)/python bench/loss.py
 
-stopped: venv ## SIGSTOP under full load for SECONDS=60, six times: memory of the others, who waits, who is excluded
+stopped: venv ## SIGSTOP under full load for SECONDS=60, over TCP and UDP: memory of the others, who waits, who is excluded
 	@$(BIN)/python -m tests.e2e.stopped --seconds $(SECONDS)
 
 answering: venv ## four members that answer each message, and one that only sends, for SECONDS=60 each

@@ -80,8 +80,8 @@ class Result:
         self.began = time.monotonic()
         self.load = [round(load, 2) for load in os.getloadavg()]
 
-    def write(self, **measured: Any) -> None:
-        """Append the line, and print it for a reader."""
+    def write(self, *, told: bool = True, **measured: Any) -> None:
+        """Append the line, and print it unless the caller tells it in its own words."""
         line = {
             "bench": self.name,
             "commit": commit(),
@@ -96,9 +96,21 @@ class Result:
         RESULTS.mkdir(exist_ok=True)
         with (RESULTS / f"{self.name}.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
-        print(
-            json.dumps({"commit": line["commit"], "load": self.load, "machine": line["machine"]} | measured), flush=True
-        )
+        if told:
+            short = {"commit": line["commit"], "load": self.load, "machine": line["machine"]} | measured
+            print(json.dumps(short), flush=True)
+
+
+def passed(name: str, **part: Any) -> dict[str, Any] | None:
+    """The last line of bench/results/<name>.jsonl with these values, if it was measured on this commit without a fault.
+
+    A long measurement in parts goes on behind those parts.
+    """
+    path, now = RESULTS / f"{name}.jsonl", commit()
+    lines = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+    wanted = part | {"commit": now, "faults": []}
+    found = [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
+    return found[-1] if found and not now.endswith("+") else None
 
 
 def busy_seconds() -> float:

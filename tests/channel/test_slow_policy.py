@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from pygroups import Channel, Config, Excluded, Left, Slow, View
+from pygroups import Channel, Config, Excluded, Left, Message, Slow, View
 from pygroups.testing import Group, run
 from tests.channel.socket_group import Reader
 
@@ -81,3 +81,23 @@ def test_messages_to_a_member_alone_that_it_does_not_read_exclude_nobody() -> No
 async def fill(sender: Channel, receiver: Channel) -> None:
     while True:
         await sender.send(PART, to=receiver.address)
+
+
+def test_a_member_that_reads_the_messages_of_another_sender_first_is_not_excluded() -> None:
+    """C reads one message a second, and the whole window of A comes before the first message of B."""
+
+    async def story(group: Group) -> None:
+        a, b, c = await three(group, Config(slow_policy="exclude", slow_timeout=5.0, **SMALL))
+        await a.channel.send_many([PART] * (PARTS - 1))
+        await asyncio.sleep(1)
+        sending = asyncio.create_task(b.channel.send_many([PART] * (PARTS + 1)))
+        async for event in c:
+            if isinstance(event, Message):
+                await asyncio.sleep(1)
+                if sending.done():
+                    break
+        assert len(b.channel.view.members) == 3
+        for channel in (a.channel, b.channel, c):
+            await channel.leave()
+
+    run(story)

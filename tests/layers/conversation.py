@@ -61,6 +61,7 @@ MODULES = {"Gms": "gms.layer"}  # where the module is not the layer's name
 # Fields that are printed only when something is in them.
 SELDOM = (
     "slowest",
+    "idle",
     "members_only",
     "expelled",
     "reason",

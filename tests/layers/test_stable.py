@@ -43,19 +43,19 @@ def vote(
 def test_dig_01_what_a_member_said_is_merged_by_the_higher_part() -> None:
     votes = Votes((A, B, C, D, E))
     assert votes.not_set() == [A, B, C, D, E]
-    assert votes.add(A, vote(1, [499, 26, 26], [502, 27, 35]))
-    assert votes.add(A, vote(2, [500, 26, 25], [501, 26, 33]))
+    assert votes.add(A, vote(1, [499, 26, 26], [502, 27, 35]), 0)
+    assert votes.add(A, vote(2, [500, 26, 25], [501, 26, 33]), 0)
     assert (votes.last[A].delivered, votes.last[A].seen) == ([500, 26, 26], [502, 27, 35])
     for voter in (B, D):
-        votes.add(voter, vote(1, [0, 0, 0]))
+        votes.add(voter, vote(1, [0, 0, 0]), 0)
     assert not votes.all_set()
     assert votes.not_set() == [C, E]
 
 
 def test_join_02_an_older_digest_lowers_nothing() -> None:
     votes = Votes((A, B, C))
-    votes.add(A, vote(1, [10, 30, 50]))
-    assert not votes.add(A, vote(2, [10, 30, 35])), "and is no news"
+    votes.add(A, vote(1, [10, 30, 50]), 0)
+    assert not votes.add(A, vote(2, [10, 30, 35]), 0), "and is no news"
     assert votes.last[A].delivered == [10, 30, 50]
 
 
@@ -63,7 +63,7 @@ def test_what_is_purged_is_the_minimum_and_what_is_looked_for_the_maximum() -> N
     """M26: the maximum would forget what somebody still lacks.  M23: delivered and seen are not the same."""
     votes = Votes((A, B, C))
     for voter, delivered, seen in ((A, [9, 4, 2], [9, 4, 7]), (B, [8, 6, 2], [9, 6, 2]), (C, [9, 5, 2], [9, 5, 3])):
-        votes.add(voter, vote(1, delivered, seen))
+        votes.add(voter, vote(1, delivered, seen), 0)
     msg = votes.combined(VIEW.id, 1)
     assert (msg.purge, msg.seen) == ([8, 4, 2], [9, 6, 7])
     assert (msg.delivered, msg.consumed) == ([9, 5, 3], [9, 5, 3])
@@ -71,7 +71,7 @@ def test_what_is_purged_is_the_minimum_and_what_is_looked_for_the_maximum() -> N
 
 def test_without_everybody_there_is_no_stability() -> None:
     votes = Votes((A, B, C))
-    votes.add(A, vote(1, [1, 1, 1]))
+    votes.add(A, vote(1, [1, 1, 1]), 0)
     with pytest.raises(AssertionError, match="without everybody"):
         votes.combined(VIEW.id, 1)
 
@@ -82,7 +82,7 @@ def test_votes_of_one_member_combine_in_any_order(said: list[list[int]], chance:
     chance.shuffle(shuffled)
     votes = Votes((A,))
     for number, delivered in enumerate(shuffled):
-        votes.add(A, vote(number, delivered))
+        votes.add(A, vote(number, delivered), 0)
     assert votes.last[A].delivered == [max(column) for column in zip(*said, strict=True)]
 
 

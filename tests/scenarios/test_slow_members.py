@@ -105,6 +105,25 @@ def test_a_member_that_is_stopped_is_excluded_although_no_heartbeat_is_missed_ye
 
 
 @BOTH
+@ANYBODY
+def test_a_member_that_is_stopped_while_the_view_changes_is_excluded_too(profile: str, slow: str) -> None:
+    """The view change waits for its answer, and no votes are counted, so nobody can name it as slow."""
+    with scenario("A B C", profile=profile, **PATIENT) as group:
+        rest = others(slow)
+        lost = group.drop("gms.CollectAck", src="B" if slow == "A" else slow)
+        group.start("D")
+        group.until(lambda: bool(lost.hits), within=1)
+        group.pause(slow)
+        lost.stop()
+        flood(group, but=slow)
+        group.until(lambda: all(group[name].view == (*rest, "D") for name in rest), within=2 * AFTER)
+        group.until(lambda: everything_of(group, rest), within=5)
+        group.resume(slow)
+        group.until(lambda: group[slow].ended == "excluded", within=5)
+        assert "slow_policy" in group[slow].why_ended
+
+
+@BOTH
 def test_a_member_that_was_stopped_itself_asks_for_no_exclusion(profile: str) -> None:
     """A is stopped while its window is full: when it runs again, C has read, and the news waits unread."""
     with scenario("A B C", profile=profile, **PATIENT) as group:

@@ -161,7 +161,7 @@ def memory(config: Config, members: int) -> dict[str, int]:
         "parts of a state": (config.state_chunks_ahead + 2) * (config.state_chunk + RUN_COST) * members,
         "a state that arrives": 2 * config.spill_after,  # its parts, and the messages behind it; more is on disk
         "marks of origins": MARK_TABLES * marks * ENTRY_COST,
-        "votes": 5 * members * members * NUMBER_COST,
+        "votes": 6 * members * members * NUMBER_COST,
         "peers": PEER_TABLES * (config.unicast_peers_max + config.contacts_max + members) * ENTRY_COST,
         "other tables": OTHER,
     }

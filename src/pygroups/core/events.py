@@ -263,7 +263,8 @@ class Stability(Event):
     """Up and down from stable: every member has delivered the runs below `purge`; runs below `seen` exist somewhere.
 
     All other members have delivered this member's own messages below `delivered`, and consumed those below `consumed`.
-    `slowest`: the members that have consumed least of them; () if this event does not name them.
+    `slowest`: the members that have consumed least of them; () if this event does not name them.  `idle`: for how long
+    each of these has consumed no message of any other member, in microseconds.
     """
 
     purge: Positions
@@ -271,6 +272,7 @@ class Stability(Event):
     delivered: int
     consumed: int
     slowest: tuple[Address, ...] = ()
+    idle: tuple[int, ...] = ()
 
 
 class Freed(Event):

@@ -5,6 +5,7 @@ Pure: this file sends nothing and reads no clock.  Note: docs/layers/flow_contro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pygroups.core.address import Address
@@ -17,21 +18,19 @@ GAP: Final = 5 * SECOND  # after a longer pause of the reports, a late report ma
 
 
 class FullWindow:
-    """How long the window of multicasts has been full without any progress.
+    """How long the window of multicasts has been full.
 
-    A window is full while it has less room than a quarter, or than a run.  Progress is a message that every other
-    member has consumed.
+    A window is full while it has less room than a quarter, or than a run.
     """
 
-    __slots__ = ("after", "asked", "consumed", "full_bytes", "heard_at", "lateness", "look_at", "since", "steady_since")
+    __slots__ = ("after", "asked", "full_bytes", "heard_at", "lateness", "look_at", "since", "steady_since")
 
     def __init__(self, config: Config) -> None:
         self.after = config.slow_exclude  # NEVER: senders wait, however long
         self.full_bytes = config.window - min(config.window, max(config.run_bytes, config.window // 4))
         self.lateness = config.lateness
-        self.since = NEVER  # while the window is full: the time of the last progress
+        self.since = NEVER  # while the window is full: since when
         self.look_at = NEVER
-        self.consumed = 0  # every other member has consumed the multicasts below this
         self.heard_at = 0  # when the coordinator reported last
         self.steady_since = 0  # since when it has reported without a long pause
         self.asked: dict[Address, None] = {}  # members of this view whose exclusion this member has asked for
@@ -46,37 +45,39 @@ class FullWindow:
         self.since, self.look_at = now, now + LOOK
         return True
 
-    def reported(self, consumed: int, slowest: tuple[Address, ...], now: int) -> list[Expel]:
-        """The coordinator reported the consumed positions, and perhaps the members that have consumed least.
+    def reported(self, slowest: Iterable[Address], idle: Iterable[int], now: int) -> list[Expel]:
+        """The coordinator reported, and perhaps named the members that have consumed least, and for how long each of
+        them has consumed nothing of any member.
 
-        Returns the members to exclude: those that have consumed least, if the window has been full for too long.
+        Returns the members to exclude, if the window has been full for too long: those that consumed nothing for so
+        long.  The others may have the messages of another sender to read first.
         """
         self._notice_lateness(now)
         if now - self.heard_at > GAP:
             self.steady_since = now
         self.heard_at = now
-        if consumed > self.consumed:
-            self.consumed = consumed
-            if self.since != NEVER:
-                self.since = now
         full_for = now - max(self.since, self.steady_since)
         if full_for < self.after:
             return []
-        seconds = full_for // SECOND
-        reason = f"read nothing for {seconds} s, while others waited to send (slow_policy='exclude')"
-        return [self._asked(Expel(member, reason)) for member in slowest if member not in self.asked]
+        wishes = []
+        for member, still in zip(slowest, idle, strict=True):
+            if still >= self.after and member not in self.asked:
+                seconds = min(full_for, still) // SECOND
+                reason = f"read nothing for {seconds} s, while others waited to send (slow_policy='exclude')"
+                wishes.append(self._asked(Expel(member, reason)))
+        return wishes
 
-    def look(self, coordinator: Address, now: int) -> Expel | None:
-        """Look at the full window, as planned.  Returns the coordinator, to be excluded if it is silent, when it has
-        reported nothing for long enough."""
+    def look(self, awaited: Iterable[Address], now: int) -> list[Expel]:
+        """Look at the full window, as planned.  The coordinator reports nothing while these members do not answer.
+        Returns them, to be excluded if they are silent, when nothing was reported for long enough."""
         self._notice_lateness(now)
         self.look_at = now + LOOK
         silent_for = now - max(self.since, self.heard_at)
-        if silent_for < self.after or coordinator in self.asked:
-            return None
+        if silent_for < self.after:
+            return []
         seconds = silent_for // SECOND
         reason = f"answered nothing for {seconds} s, while others waited to send (slow_policy='exclude')"
-        return self._asked(Expel(coordinator, reason, if_silent=True))
+        return [self._asked(Expel(member, reason, if_silent=True)) for member in awaited if member not in self.asked]
 
     def _notice_lateness(self, now: int) -> None:
         """If this member was late itself, news may wait unread in its sockets: the wait counts for less, or anew."""

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
+from pygroups.core.events import Marks
 from pygroups.core.limits import GAPS_MAX, MEMBERS_MAX, SLOWEST_MAX
 from pygroups.core.run import Loose
 from pygroups.core.view import ViewId
@@ -52,6 +53,7 @@ class StabilityMsg(msgspec.Struct, Loose, array_like=True, tag=71):
     slowest: Annotated[
         list[Ranks], Meta(max_length=MEMBERS_MAX)
     ] = []  # per origin, the member that has consumed least; now and then
+    idle: Vector = []  # with `slowest`: for how long each member has consumed nothing of the others, in microseconds
 
 
 class Wanted(msgspec.Struct, Loose, array_like=True, tag=72):
@@ -164,30 +166,57 @@ class Origin:
 
 
 class Votes:
-    """The last vote of each member of one view, at its coordinator."""
+    """The last vote of each member of one view, at its coordinator.  A member that only its votes of the view `before`
+    show to be idle stays so."""
 
-    __slots__ = ("last", "members", "since")
+    __slots__ = ("before", "last", "members", "moved", "since")
 
-    def __init__(self, members: Sequence[Address]) -> None:
+    def __init__(self, members: Sequence[Address], before: Votes | None = None) -> None:
         self.members = tuple(members)
         self.last: dict[Address, Vote] = {}
         self.since: dict[Address, None] = {}  # the members that have voted since the last result
+        self.moved: dict[Address, int] = {}  # per voter, when it last reported that it consumed a message of another
+        self.before = {} if before is None else before.consumptions()  # of members that have not voted in this view
 
     def repeats(self, voter: Address, vote: Vote) -> bool:
         """Whether the network brought a vote twice, or after a later one."""
         return voter in self.last and vote.round <= self.last[voter].round
 
-    def add(self, voter: Address, vote: Vote) -> bool:
+    def add(self, voter: Address, vote: Vote, now: int) -> bool:
         """Combine `vote` with the earlier votes of `voter`, without lowering a number.  Whether a number rose."""
         self.since[voter] = None
         before = self.last.get(voter)
         if before is None:
             self.last[voter] = vote
+            moved, had = self.before.pop(voter, (now, {}))
+            marks = [had.get(origin, UNWANTED) for origin in self.members]
+            self.moved[voter] = now if self._has_moved(voter, marks, vote.consumed) else moved
             return True
         said = vectors(before)
         higher = delivered, seen, numbers, consumed = [_maxima(pair) for pair in zip(said, vectors(vote), strict=True)]
+        if self._has_moved(voter, before.consumed, consumed):
+            self.moved[voter] = now
         self.last[voter] = Vote(vote.view, max(before.round, vote.round), delivered, seen, numbers, consumed)
         return higher != said
+
+    def _has_moved(self, voter: Address, had: Sequence[int], consumed: Sequence[int]) -> bool:
+        """Whether `voter` has consumed more of another member than it had.  Its own messages count when they are
+        delivered, also if it reads nothing."""
+        for origin, before, after in zip(self.members, had, consumed, strict=False):
+            if after > before and origin != voter:
+                return True
+        return False
+
+    def consumptions(self) -> dict[Address, tuple[int, Marks]]:
+        """Of each voter, when its consumption moved last, and how far it came."""
+        return {
+            voter: (at, dict(zip(self.members, self.last[voter].consumed, strict=True)))
+            for voter, at in self.moved.items()
+        }
+
+    def idle(self, now: int) -> list[int]:
+        """For how long each member, in rank order, has consumed no message of another one."""
+        return [max(0, now - self.moved[member]) for member in self.members]
 
     def not_set(self) -> list[Address]:
         """The members that have not voted in this view."""

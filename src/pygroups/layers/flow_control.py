@@ -17,6 +17,7 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Ended
 from pygroups.core.events import (
+    Block,
     ConnectionClosed,
     Consumed,
     Event,
@@ -100,7 +101,7 @@ class Sent:
 class FlowControl(Layer):
     """The windows of one member: one for multicasts, one for each receiver of unicasts."""
 
-    __slots__ = ("asked", "full", "members", "multicasts", "quantum", "read", "run_min", "to_one")
+    __slots__ = ("asked", "blocked", "full", "members", "multicasts", "quantum", "read", "run_min", "to_one")
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST"})
     needs_in_group: ClassVar[frozenset[str]] = frozenset({"MARKS"})
@@ -111,6 +112,7 @@ class FlowControl(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.members: tuple[Address, ...] = ()
+        self.blocked = False  # the view is about to end: no member reports before the next one
         self.run_min = env.config.run_bytes_min
         self.multicasts = Sent(self.run_min)
         self.to_one: dict[Address, Sent] = {}  # members to which something was sent that they have not read
@@ -176,16 +178,18 @@ class FlowControl(Layer):
             self.wake_at(full.look_at)
 
     def _on_report(self, full: FullWindow, stability: Stability) -> None:
-        for wish in full.reported(stability.consumed, stability.slowest, self.env.now):
+        for wish in full.reported(stability.slowest, stability.idle, self.env.now):
             self._expel(wish)
         self._watch(full)
 
     def _look(self, full: FullWindow) -> None:
-        wish = full.look(self.members[0], self.env.now)
-        if self.members[0] == self.env.me:
-            self.below.append(SlowestWanted())
-        elif wish is not None:
+        """The report of the coordinator is missing as long as it does not answer, or, while the view changes, any
+        member."""
+        coordinator = self.members[0]
+        for wish in full.look(self.members if self.blocked else (coordinator,), self.env.now):
             self._expel(wish)
+        if coordinator == self.env.me:
+            self.below.append(SlowestWanted())
 
     def _expel(self, wish: Expel) -> None:
         if wish.member != self.env.me:
@@ -271,6 +275,8 @@ class FlowControl(Layer):
                 self._on_report(self.full, event)
         elif isinstance(event, Undelivered):
             self._undelivered(event)
+        elif isinstance(event, Block):
+            self.blocked = True
         elif isinstance(event, NewView):
             self._install(event.view.members)
         elif isinstance(event, ConnectionClosed):
@@ -292,7 +298,7 @@ class FlowControl(Layer):
             self._freed_to(event.to, sent)
 
     def _install(self, members: tuple[Address, ...]) -> None:
-        self.members = members
+        self.members, self.blocked = members, False
         if self.full is not None:
             self.full.installed()
         self.read = {sender: mark for sender, mark in self.read.items() if sender in members}

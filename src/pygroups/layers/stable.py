@@ -99,7 +99,7 @@ class Stable(Voter):
             return
         if isinstance(event, SlowestWanted):
             if self.last is not None and self.rank == 0 and not self.stopped:
-                self._learn(msgspec.structs.replace(self.last, slowest=self.votes.slowest()))
+                self._learn(self._with_slowest(self.last))
             return
         if isinstance(event, Gone):
             self._stop()  # the top takes nothing any more: the runs of this turn are not delivered
@@ -120,7 +120,7 @@ class Stable(Voter):
 
     def _count_own(self, vote: Vote) -> None:
         self.hurry = self.hurry or vote.urgent
-        self._combine(again=not self.votes.add(self.env.me, vote))
+        self._combine(again=not self.votes.add(self.env.me, vote, self.env.now))
 
     def on_vote(self, vote: Vote, voter: Address) -> None:
         if vote.view != self.view:
@@ -135,11 +135,17 @@ class Stable(Voter):
             self.env.drop("malformed vote")
         elif self.votes.repeats(voter, vote):
             self.env.drop("repeated vote")
-        elif self.votes.add(voter, vote):
+        elif self.votes.add(voter, vote, self.env.now):
             self.to_combine, self.hurry = True, self.hurry or vote.urgent
         elif self.last is not None and self.env.now >= self.suspended_until:
             # The vote repeats an earlier one: the voter may not have heard the answer, or its window stays full.
-            self.tell(voter, msgspec.structs.replace(self.last, slowest=self.votes.slowest()))
+            self.tell(voter, self._with_slowest(self.last))
+
+    def _with_slowest(self, msg: StabilityMsg) -> StabilityMsg:
+        """`msg` with the names of the members that have consumed least, if some have consumed less than others."""
+        slowest = self.votes.slowest()
+        idle = self.votes.idle(self.env.now) if slowest else []
+        return msgspec.structs.replace(msg, slowest=slowest, idle=idle)
 
     def _vote_of_another_view(self, vote: Vote, voter: Address) -> None:
         if self.view is not None and vote.view < self.view:
@@ -169,7 +175,7 @@ class Stable(Voter):
         if rose or (again and (seen_rose or not self._settled())):
             self.votes.since, self.combined_at, self.hurry = {}, now, False
             if now >= self.ranked_at + config.stable_period:
-                self.ranked_at, msg.slowest = now, self.votes.slowest()
+                self.ranked_at, msg = now, self._with_slowest(msg)
             self.tell(None, msg)
             self._learn(msg)
         elif seen_rose:
@@ -190,7 +196,7 @@ class Stable(Voter):
         elif src != self.members[0] or self.rank == 0:
             self.env.drop("stability from a member that does not count")
         elif any(len(vector) != len(self.members) for vector in (msg.purge, msg.seen, msg.delivered, msg.consumed)) or (
-            msg.slowest and len(msg.slowest) != len(self.members)
+            msg.slowest and not len(msg.slowest) == len(msg.idle) == len(self.members)
         ):
             self.env.drop("malformed stability")
         elif any(purge > had for purge, had in zip(msg.purge, self.delivered.values(), strict=True)):
@@ -217,8 +223,9 @@ class Stable(Voter):
         if self.env.journaling and msg.purge != (before.purge if before else [0] * len(self.members)):
             self.env.record("purge", digest=purge)
         seen = dict(zip(self.members, msg.seen, strict=True))
-        slowest = tuple(self.members[rank] for rank in msg.slowest[self.rank]) if msg.slowest else ()
-        stability = Stability(purge, seen, msg.delivered[self.rank], msg.consumed[self.rank], slowest)
+        ranks = msg.slowest[self.rank] if msg.slowest else []
+        slowest, idle = tuple(self.members[rank] for rank in ranks), tuple(msg.idle[rank] for rank in ranks)
+        stability = Stability(purge, seen, msg.delivered[self.rank], msg.consumed[self.rank], slowest, idle)
         self.above.append(stability)
         self.below.append(stability)
 
@@ -263,7 +270,7 @@ class Stable(Voter):
         self.view, self.members = event.view.id, event.view.members
         self.rank = self.members.index(self.env.me)
         self.delivered = dict.fromkeys(self.members, 0)
-        self.votes, self.last, self.round = Votes(self.members), None, 0
+        self.votes, self.last, self.round = Votes(self.members, self.votes), None, 0
         self.clock.begin(self.env.now)
         self._begin_marks(event)
         self.want_told, self.awaited = 0, {}

@@ -19,7 +19,7 @@ MILLE: Final = 1_000  # a clock can run faster by one in so many
 class SlowExclusion(Check):
     """A member is excluded by policy only if another one has asked for that.  While no fault makes a running process
     look dead, a member asks only if the other one has left messages of the first unread for `slow_exclude`, and has
-    read none of them in this time."""
+    read no message of any sender in this time."""
 
     promises = ("slow-exclusion",)
 
@@ -27,7 +27,7 @@ class SlowExclusion(Check):
         self.undisturbed = True
         self.sent: dict[Address, deque[tuple[int, int]]] = {}  # per sender, numbers and times of the last multicasts
         self.read: dict[Address, Marks] = {}  # per member and origin, the first unread number
-        self.reads: dict[tuple[Address, Address], deque[int]] = {}  # per member and origin, the times of its reads
+        self.reads: dict[Address, deque[int]] = {}  # per member, the times of its reads
         self.wanted: dict[Address, None] = {}  # members whose exclusion another one has asked for
         self.judged = 0
 
@@ -55,7 +55,7 @@ class SlowExclusion(Check):
         for origin, mark in marks.items():
             if mark > read.get(origin, 1):
                 read[origin] = mark
-                self.reads.setdefault((member, origin), deque()).append(now)
+                self.reads.setdefault(member, deque()).append(now)
 
     def asked_out(self, member: Address, other: Address, if_silent: bool) -> None:
         self.wanted[other] = None
@@ -64,7 +64,7 @@ class SlowExclusion(Check):
             return
         self.judged += 1
         since, known = now - after + after // MILLE, now - NEWS
-        if any(since < at < known for at in self.reads.get((other, member), ())):
+        if any(since < at < known for at in self.reads.get(other, ())):
             self.broken("slow-exclusion", "it is to be excluded, and has just read", member=other, other=member)
         unread = self.read.get(other, {}).get(member, 1)
         waits = next((at for number, at in self.sent.get(member, ()) if number >= unread), now)
