@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format fuzz simulate mutants checkers kills starts loss stopped answering bench venv java chromium firewall clean
+.PHONY: help demo test check style house format fuzz simulate exhaustive mutants checkers kills starts loss stopped answering bench venv java chromium firewall clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -43,6 +43,9 @@ fuzz: venv ## damaged frames against decoder and stacks for SECONDS=60
 MINUTES ?= 20
 simulate: venv ## the long count of simulated schedules goes on for MINUTES=20; PROFILE=total one profile, JOBS=1
 	@PYTHONPATH=src $(BIN)/python -m bench.simulate --minutes $(MINUTES) --profile "$(PROFILE)" --jobs "$(JOBS)"
+
+exhaustive: venv ## three real stacks, every order of arrival, a crash at every step: at least 100,000 states in MINUTES=20
+	@PYTHONPATH=src:. $(BIN)/python -m tests.exhaustive --minutes $(MINUTES)
 
 mutants: venv ## plant known bugs in a copy and hunt them; ONLY=M4 one, AGAIN=1 also what was noticed before
 	@ONLY="$(ONLY)" AGAIN="$(AGAIN)" $(BIN)/python tests/mutants/gate.py

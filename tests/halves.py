@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 HOME: Final = Path(__file__).resolve().parents[1]
-COMPUTE: Final = ("pipeline", "sim", "mutants", "scenarios", "layers", "core", "wire", "journal", "house")
+COMPUTE: Final = ("pipeline", "sim", "mutants", "scenarios", "layers", "core", "wire", "journal", "house", "exhaustive")
 """The folders of the tests that compute. Every other folder, new ones too, is of those that wait."""
 
 SLOWEST: Final = ("--durations=25", "--durations-min=5")

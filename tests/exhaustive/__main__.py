@@ -1,0 +1,97 @@
+"""Searches small cases exhaustively, first with planted bugs; see docs/guides/simulator.md.
+
+python -m tests.exhaustive --minutes 20                       all cases, and a line for each in bench/results
+python -m tests.exhaustive --case "A sends" --profile fifo    one case, until it is complete; no line
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Final
+
+import msgspec
+
+from .cases import CASES, NAMED
+from .explore import Result, Search
+
+PROFILES: Final = ("total", "fifo")
+ENOUGH: Final = 100_000  # distinct states of a long count
+HUNT: Final = 300.0  # the most seconds for one planted bug
+
+
+def main() -> int:
+    """0 if no promise was broken, each planted bug was found, and a long count had enough states; else 1."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--minutes", type=float, default=20.0, help="of the long count")
+    parser.add_argument("--case", choices=list(NAMED), help="one case")
+    parser.add_argument("--profile", choices=PROFILES)
+    parser.add_argument("--most", type=int, help="states of the one case")
+    parser.add_argument("--seconds", type=float, help="the most seconds for the one case")
+    parser.add_argument("--json", action="store_true", help="print the result of the one case as JSON")
+    options = parser.parse_args()
+    if options.case is None:
+        return long_count(options.minutes, PROFILES if options.profile is None else (options.profile,))
+    search = Search(NAMED[options.case], options.profile or "total")
+    found = search.run(options.most, options.seconds, _quiet if options.json else _tell)
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        _show(found)
+    return int(found.violation is not None)
+
+
+def long_count(minutes: float, profiles: tuple[str, ...]) -> int:
+    """Find the planted bugs, then search all cases; time that one leaves goes to the others."""
+    from . import planted, results  # they import the mutants and the benchmarks
+
+    for name in planted.KNOWN:
+        found = planted.hunt(name, HUNT)
+        results.append(found, planted=name)
+        _tell(f"planted bug {name}: {found.line()}")
+        if found.violation is None:
+            _tell(f"the planted bug {name} was not found")
+            return 1
+    began, all_found = time.monotonic(), []
+    searches = [(case, profile) for case in CASES for profile in profiles]
+    for done, (case, profile) in enumerate(searches):
+        left = began + 60 * minutes - time.monotonic()
+        found = Search(case, profile).run(seconds=left / (len(searches) - done), tell=_tell)
+        results.append(found)
+        all_found.append(found)
+        _show(found)
+        if found.violation is not None:
+            return 1
+    return _sum_up(all_found, time.monotonic() - began)
+
+
+def _sum_up(found: list[Result], seconds: float) -> int:
+    states = sum(one.states for one in found)
+    complete = sum(one.complete for one in found)
+    ends = sum(one.ends for one in found)
+    _tell(
+        f"{states:,} distinct states in {seconds:.0f} s, {ends:,} ends judged, {complete} of {len(found)} cases "
+        "complete: no promise was broken"
+    )
+    if states < ENOUGH:
+        _tell(f"that is fewer than {ENOUGH:,} states: give it more MINUTES")
+    return int(states < ENOUGH)
+
+
+def _show(found: Result) -> None:
+    _tell(found.line())
+    if found.violation is not None:
+        _tell("\n".join(found.violation.history))
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)
+
+
+def _quiet(line: str) -> None:
+    pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

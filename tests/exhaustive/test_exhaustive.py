@@ -1,0 +1,137 @@
+"""Small cases with the real layers, searched exhaustively; `make exhaustive` searches larger ones."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from pygroups.core.address import Address
+
+from . import planted
+from .cases import CASES, NAMED
+from .explore import Search
+from .judging import unstable
+from .lives import packed, unpacked
+from .process import CODECS, CONFIG, STEADY, Process
+from .state import digest_of
+from .world import BEGIN, COUNT, NAMES, Choice, World
+
+
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_a_join_in_every_order(profile: str) -> None:
+    found = Search(NAMED["C joins"]._replace(crashes=0), profile).run()
+    assert found.violation is None and found.complete
+    assert found.states > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_a_leave_beside_a_join_in_every_order(profile: str) -> None:
+    found = Search(NAMED["C joins, A leaves, no crash"], profile).run()
+    assert found.violation is None and found.complete
+    assert found.states > 4_000 and found.ends > 10
+
+
+@pytest.mark.slow
+def test_a_crash_of_the_sender_at_every_step() -> None:
+    found = Search(NAMED["A sends"]._replace(may_crash="A"), "total").run()
+    assert found.violation is None and found.complete
+    assert found.states > 2_000
+
+
+@pytest.mark.slow
+def test_a_planted_bug_is_found() -> None:
+    """Without fetching, one member has a message of the crashed sender in the old view, and the other one has not."""
+    found = planted.hunt("M38", seconds=300)
+    assert found.violation is not None and found.violation.promise == "virtual-synchrony"
+    assert any("crashes" in line for line in found.violation.history)
+    assert found.states < 20_000, "the planted bug is found early"
+
+
+def test_the_same_search_finds_the_same_states() -> None:
+    one, other = (Search(NAMED["C joins"], "total").run(most=500) for _ in range(2))
+    assert (one.states, one.moves, one.ends, one.steps) == (other.states, other.moves, other.ends, other.steps)
+
+
+# -- the parts
+
+
+def a_process() -> Process:
+    process = Process(Address("A", "0" * 16), "total", BEGIN)
+    process.act("join", BEGIN)
+    return process
+
+
+def test_a_copy_has_the_state_of_its_original_and_goes_its_own_way() -> None:
+    process = a_process()
+    twin = unpacked(packed(process))
+    before = digest_of(process)
+    assert digest_of(twin) == before
+    assert twin.env.config is CONFIG and twin.stack.codec is CODECS["total"] and twin.env.rng is STEADY
+    twin.stack.layers[1].wake += 1
+    assert digest_of(twin) != before and digest_of(process) == before
+
+
+@pytest.mark.parametrize("field", ["highest", "told", "standing", "wake", "leaving"])
+def test_the_canonical_form_contains_each_field_of_a_layer(field: str) -> None:
+    process = a_process()
+    (gms,) = [layer for layer in process.stack.layers if type(layer).__name__ == "Gms"]
+    before = digest_of(process)
+    setattr(gms, field, "another value")
+    assert digest_of(process) != before
+
+
+def test_the_canonical_form_contains_the_parts_of_a_layer_and_leaves_out_counters() -> None:
+    process = a_process()
+    (gms,) = [layer for layer in process.stack.layers if type(layer).__name__ == "Gms"]
+    before = digest_of(process)
+    process.env.count("something")
+    assert digest_of(process) == before
+    gms.leading.admission.joiners[Address("B", "1" * 16)] = "B"  # type: ignore[attr-defined]
+    assert digest_of(process) != before
+
+
+def test_deliveries_to_two_processes_commute() -> None:
+    """The search relies on it: both orders lead to one state, which is stored once."""
+    world = World(NAMED["A sends"], "total")
+    state, _ = world.start()
+    state = world.after(state, Choice("act", 0))
+    to_b, to_c = Choice("frame", 1, 0), Choice("frame", 2, 0)
+    assert world.after(world.after(state, to_b), to_c) == world.after(world.after(state, to_c), to_b)
+
+
+def test_a_crash_leaves_each_part_of_the_output() -> None:
+    world = World(NAMED["A sends"], "total")
+    state, _ = world.start()
+    crashes = list(world.crashes(state, Choice("act", 0)))
+    assert {crash.reach for crash in crashes} == {(0, x, y) for x in (0, 1) for y in (0, 1)}
+    after = [world.after(state, crash) for crash in crashes]
+    assert {tuple(len(one.links[dest]) for dest in (1, 2)) for one in after} == {
+        (1 + x, 1 + y) for x in (0, 1) for y in (0, 1)
+    }, "behind its frames, each peer gets the news"
+    assert all(not one.crashes and not one.alive & 1 for one in after)
+
+
+def test_no_time_passes_while_a_frame_is_on_its_way_unless_a_timer_may_be_early() -> None:
+    world = World(NAMED["A sends"], "total")
+    state, _ = world.start()
+    state = world.after(state, Choice("act", 0))
+    assert any(state.links)
+    assert Choice("time") not in world.choices(state)
+    early = world.choices(state._replace(early=1))
+    assert Choice("time") in early and world.after(state._replace(early=1), Choice("time")).early == 0
+
+
+def test_a_message_that_is_no_longer_unstable_was_delivered_everywhere() -> None:
+    world = World(NAMED["A sends"], "total")
+    state, _ = world.start()
+    lives = copy.copy(world.lives.lives)
+    assert unstable(world, state) == ""
+    world.lives.lives[state.lives[0]] = lives[state.lives[0]]._replace(stable=2)
+    assert "A@0000000000000001#1" in unstable(world, state)
+
+
+def test_each_case_has_a_name_and_three_processes() -> None:
+    assert len(NAMED) == len(CASES) and COUNT == 3
+    assert all(set(case.program) == set(NAMES) for case in CASES)

@@ -1,0 +1,257 @@
+"""The small world: three processes, what is on its way between them, and each choice of what happens next.
+
+A state of the world is a tuple of small numbers, so that it can be stored and compared quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Final, NamedTuple
+
+from pygroups.core.address import Address
+from pygroups.core.driver_events import Answered, Dead, Ended, Found, Lost
+from pygroups.core.events import Event
+from pygroups.core.layer import NEVER
+from pygroups.core.limits import MILLISECOND
+
+from .lives import Lives, Step, Told
+from .process import CODECS, Process
+
+NAMES: Final = "ABC"
+COUNT: Final = len(NAMES)
+ADDRESSES: Final = tuple(Address(name, f"{number:016x}") for number, name in enumerate(NAMES, 1))
+NETWORK: Final = COUNT  # the sender of the driver's events, in place of a process
+PATIENCE: Final = 600 * MILLISECOND  # after a longer pause the group is at rest, or waits for a timeout in vain
+GRAIN: Final = 20 * MILLISECOND  # time passes in such steps; timers are late by less
+BEGIN: Final = GRAIN << 26
+
+
+class Case(NamedTuple):
+    """A small case: what happens before the search, and what may happen during it, at any time."""
+
+    name: str
+    setup: str  # the letters of the processes that take their next action; the group becomes quiet after each
+    program: dict[str, tuple[str, ...]]  # for each process, its actions in this order
+    crashes: int = 1
+    may_crash: str = NAMES
+    early: int = 0  # times at which time may pass while something is on its way
+
+
+class State(NamedTuple):
+    """A state of the world."""
+
+    now: int
+    lives: tuple[int, ...]
+    links: tuple[tuple[int, ...], ...]  # the items on their way, from x to y at place COUNT*x+y
+    announced: int  # a bit for each process that the directory names
+    alive: int  # a bit for each process
+    crashes: int  # how many processes may still crash
+    early: int
+    refused: int = 0  # a bit for each pair: the driver of x has told that a connection to y was refused
+
+
+class Choice(NamedTuple):
+    """What happens next: `kind` is frame, act, timer, crash or time.
+
+    `reach` is of a step in which the process crashes: per process, how many frames of its output still leave.  With
+    `seen` its application has seen the step too.
+    """
+
+    kind: str
+    who: int = -1
+    src: int = -1
+    reach: tuple[int, ...] = ()
+    seen: bool = True
+
+    @property
+    def crashes(self) -> bool:
+        return self.kind == "crash" or bool(self.reach)
+
+    def __str__(self) -> str:
+        who = NAMES[self.who] if self.who >= 0 else "-"
+        text = f"{who} {self.kind}"
+        if self.src >= 0:
+            text += " from the network" if self.src == NETWORK else f" from {NAMES[self.src]}"
+        if self.reach:
+            left = [f"{count} to {name}" for count, name in zip(self.reach, NAMES, strict=True) if count]
+            text += f", and crashes; of its frames leave {', '.join(left) or 'none'}"
+        return text
+
+
+class World:
+    """The moves of a small case."""
+
+    def __init__(self, case: Case, profile: str) -> None:
+        self.case = case
+        self.profile = profile
+        self.lives = Lives(ADDRESSES)
+        self.programs = tuple(case.program.get(name, ()) for name in NAMES)
+
+    def begin(self) -> State:
+        """The state in which no process has begun to join."""
+        lives = tuple(self.lives.first(Process(address, self.profile, BEGIN)) for address in ADDRESSES)
+        empty: tuple[tuple[int, ...], ...] = ((),) * (COUNT * (COUNT + 1))
+        return State(BEGIN, lives, empty, 0, (1 << COUNT) - 1, 0, 0)
+
+    def open(self, state: State) -> State:
+        """The same state at the beginning of the search: from now on processes may crash."""
+        return state._replace(crashes=self.case.crashes, early=self.case.early)
+
+    def start(self) -> tuple[State, list[Choice]]:
+        """The state in which the search begins, and the choices that lead to it."""
+        state = self.begin()
+        path: list[Choice] = []
+        for action in self.case.setup:
+            state = self._forced(state, Choice("act", NAMES.index(action)), path)
+            while True:
+                choices = [choice for choice in self.choices(state) if choice.kind != "act"]
+                if not choices:
+                    break
+                state = self._forced(state, choices[0], path)
+        return self.open(state), path
+
+    def _forced(self, state: State, choice: Choice, path: list[Choice]) -> State:
+        path.append(choice)
+        return self.after(state, choice)
+
+    # -- what may happen next
+
+    def choices(self, state: State) -> list[Choice]:
+        """All that may happen next, without the crashes."""
+        found: list[Choice] = []
+        flying = False
+        due, soonest = False, NEVER
+        for who in range(COUNT):
+            if not state.alive >> who & 1:
+                continue
+            life = self.lives.lives[state.lives[who]]
+            for src in (*range(COUNT), NETWORK):
+                if state.links[COUNT * src + who]:
+                    flying = True
+                    found.append(Choice("frame", who, src))
+            soonest = min(soonest, life.works_at)
+            if life.wake <= state.now:
+                due = True
+                found.append(Choice("timer", who))
+            if life.next < len(self.programs[who]):
+                action = self.programs[who][life.next]
+                if action == "join" or life.may_act:
+                    found.append(Choice("act", who))
+        if not due and soonest <= state.now + PATIENCE and (not flying or state.early):
+            found.append(Choice("time"))
+        return found
+
+    def crashes(self, state: State, choice: Choice) -> Iterator[Choice]:
+        """The same step with a crash of its process, after any part of its output has left."""
+        if not state.crashes or choice.who < 0 or NAMES[choice.who] not in self.case.may_crash:
+            return
+        sent = dict(self._step(state, choice).sent)
+        counts = [len(sent.get(dest, ())) for dest in range(COUNT)]
+        for reach in product(*(range(count + 1) for count in counts)):
+            yield choice._replace(reach=reach, seen=False)
+        yield choice._replace(reach=tuple(counts))
+
+    def idle_crashes(self, state: State) -> Iterator[Choice]:
+        """Crashes between two steps, while nothing is on its way; any other is one of `crashes`, with news of it that
+        travel for a while."""
+        if state.crashes and not any(state.links):
+            for who in range(COUNT):
+                if state.alive >> who & 1 and NAMES[who] in self.case.may_crash:
+                    yield Choice("crash", who)
+
+    # -- what follows
+
+    def _step(self, state: State, choice: Choice) -> Step:
+        who = choice.who
+        life = state.lives[who]
+        if choice.kind == "frame":
+            return self.lives.step(life, state.links[COUNT * choice.src + who][0], state.now)
+        if choice.kind == "act":
+            return self.lives.step(life, -1, state.now, self.programs[who][self.lives.lives[life].next])
+        return self.lives.step(life, -2, state.now)
+
+    def after(self, state: State, choice: Choice) -> State:
+        """The state after `choice`."""
+        if choice.kind == "time":
+            return self._later(state)
+        links = list(state.links)
+        if choice.kind == "crash":
+            history = self.lives.lives[state.lives[choice.who]].history
+            state, dead = state._replace(crashes=state.crashes - 1), self.lives.dead(history)
+            return self._ended(state, choice.who, dead, links, Ended(ADDRESSES[choice.who]))
+        if choice.kind == "frame":
+            place = COUNT * choice.src + choice.who
+            step = self._step(state, choice)
+            links[place] = links[place][1:]
+        else:
+            step = self._step(state, choice)
+        return self._moved(state, choice, step, links)
+
+    def _moved(self, state: State, choice: Choice, step: Step, links: list[tuple[int, ...]]) -> State:
+        """The state after `step`, whose input is not in `links` any more."""
+        who, alive, refused, announced = choice.who, state.alive, state.refused, state.announced
+        to_network: list[Event] = []
+        for dest, items in step.sent:
+            if alive >> dest & 1:
+                links[COUNT * who + dest] += items[: choice.reach[dest]] if choice.reach else items
+            elif not refused >> COUNT * who + dest & 1:
+                refused |= 1 << COUNT * who + dest
+                to_network.append(Dead(ADDRESSES[dest]))
+        if step.announces is not None and choice.seen:
+            announced = announced & ~(1 << who) | step.announces << who
+        to_network += [self._found(announced, who)] * step.finds
+        for peer in step.probes:
+            lives = alive >> peer & 1
+            to_network.append(Answered(ADDRESSES[peer]) if lives else Dead(ADDRESSES[peer]))
+            refused |= (1 - lives) << COUNT * who + peer
+        links[COUNT * NETWORK + who] += tuple(self.lives.item(-1, event) for event in to_network)
+        state = state._replace(announced=announced, refused=refused)
+        if choice.reach:
+            state = state._replace(crashes=state.crashes - 1)
+            dead = self.lives.dead(self.lives.lives[step.life].history) if choice.seen else step.crashed
+            return self._ended(state, who, dead, links, Ended(ADDRESSES[who]))
+        if step.ended:
+            return self._ended(state, who, step.life, links, Lost(ADDRESSES[who]))
+        lives_now = (*state.lives[:who], step.life, *state.lives[who + 1 :])
+        return state._replace(lives=lives_now, links=tuple(links))
+
+    def _ended(self, state: State, who: int, dead: int, links: list[tuple[int, ...]], news: Event) -> State:
+        """The process has ended: its peers learn that behind its last frame, and frames to it are lost."""
+        alive = state.alive & ~(1 << who)
+        item = self.lives.item(-1, news)
+        for other in range(COUNT):
+            links[COUNT * other + who] = ()
+            if alive >> other & 1:
+                links[COUNT * who + other] += (item,)
+        links[COUNT * NETWORK + who] = ()
+        lives = (*state.lives[:who], dead, *state.lives[who + 1 :])
+        announced = state.announced & ~(1 << who)
+        return state._replace(lives=lives, links=tuple(links), announced=announced, alive=alive)
+
+    def _found(self, announced: int, who: int) -> Found:
+        members = {ADDRESSES[one]: NAMES[one] for one in range(COUNT) if announced >> one & 1 and one != who}
+        return Found(members, not members)
+
+    def _later(self, state: State) -> State:
+        """Time passes until the next timer, which may be one that waits for a heartbeat."""
+        living = [state.lives[who] for who in range(COUNT) if state.alive >> who & 1]
+        soonest = min(self.lives.lives[life].wake for life in living)
+        return state._replace(now=-(-soonest // GRAIN) * GRAIN, early=state.early - any(state.links))
+
+    # -- for the judge
+
+    def told(self, state: State, choice: Choice) -> Told:
+        """What the judge hears of this step."""
+        if choice.kind in ("time", "crash"):
+            return ()
+        step = self._step(state, choice)
+        return step.told if choice.seen else step.told_crashed
+
+    def shown(self, item: int, who: int) -> str:
+        """An item on its way to the process `who`, for people."""
+        src, what = self.lives.items[item]
+        if src < 0:
+            return repr(what)
+        runs = CODECS[self.profile].decode(what, ADDRESSES[who])
+        return " + ".join(" ".join([type(head).__name__ for head in run.heads] or ["payload"]) for run in runs)
