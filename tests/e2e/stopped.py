@@ -4,9 +4,9 @@ The memory of the others stays below the bound that `stats()` states.  By defaul
 member when its heartbeats are missed, and a merge brings it back.  With a long heartbeat timeout the senders wait for
 it, or exclude it by policy.
 
-`python -m tests.e2e.stopped --seconds 60` stops a member for so long in each case, over TCP and UDP, with the timeouts of
-a real group, and appends each result to bench/results/stopped.jsonl; `make stopped` calls it.  A case that has passed on
-the same commit is not played again.
+`python -m tests.e2e.stopped --seconds 60` stops a member for so long in each case, over TCP and UDP, with the timeouts
+of a real group, and appends each result to bench/results/stopped.jsonl; `make stopped` calls it.  A case that has
+passed on the same commit is not played again.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ def told(transport: str, result: Result, which: int, seconds: float) -> str:
     out = "stayed" if result.excluded_after is None else f"was excluded after {result.excluded_after:.1f} s"
     grown, bound = result.memory_growth / 1e6, result.memory_bound / 1e6
     sent = f"the others sent {result.sent_while_stopped:,} messages in the last third of the time"
-    return f"{transport} {result.case}: {of}, stopped for {seconds:g} s, {out}; {sent}; memory +{grown:.1f} of {bound:.0f} MB"
+    memory = f"memory +{grown:.1f} of {bound:.0f} MB"
+    return f"{transport} {result.case}: {of}, stopped for {seconds:g} s, {out}; {sent}; {memory}"
 
 
 def main() -> None:

@@ -91,7 +91,8 @@ class Flush(Layer):
         elif isinstance(event, NewView):
             self._install(event)
         elif isinstance(event, Excluded):
-            self._hand_up_rest(event.cut)  # a leaver has fetched to it too; the runs of an excluded member are in order
+            # In order and without holes, but perhaps not up to the cut: the member may still have been fetching.
+            self._hand_up_rest(event.cut)
             self.above.append(event)
         else:
             self.above.append(event)
