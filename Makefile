@@ -18,8 +18,8 @@ help: ## list the targets
 demo: venv java ## four processes, one order, a kill, an audit: the report is demo-out/report.html
 	@$(BIN)/pygroups demo
 
-test: venv style java chromium firewall ## everything that CI runs: style, types, all tests in two processes
-	@$(BIN)/python -m tests.halves
+test: venv style java chromium firewall ## everything that CI runs: style, types, all tests in three processes
+	@$(BIN)/python -m tests.parts
 
 check: venv style ## what to run before a commit, under a minute: style, types, fast tests
 	@$(BIN)/pytest -q -m "not slow"

@@ -1,0 +1,98 @@
+"""All tests, as `make test` runs them: `python -m tests.parts [PYTEST OPTIONS]`.
+
+Three pytest processes run at the same time.  The first one runs the tests of processes, sockets and terminals, which
+mostly wait.  The second one runs the tests of the audit, which share one Spark, and the third one the tests of layers
+and simulator: these two keep the cores.  Together they take as long as the longest part.
+
+The output of the first process goes to the terminal as it comes, that of the others follows as a whole.  The exit code
+is 0 if all passed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+HOME: Final = Path(__file__).resolve().parents[1]
+COMPUTE: Final = {
+    "audit": ("pipeline", "mutants", "house"),
+    "simulation": ("sim", "scenarios", "layers", "core", "wire", "journal"),
+}
+"""The folders of the parts that compute. Every other folder, new ones too, is of the part that waits."""
+SLOWEST: Final = ("--durations=25", "--durations-min=5")
+"""Each part lists its slowest tests at its end."""
+
+
+class Part(NamedTuple):
+    name: str
+    command: list[str]
+
+
+class Ended(NamedTuple):
+    name: str
+    code: int
+    seconds: float
+
+
+def parts(options: Sequence[str] = ()) -> list[Part]:
+    """The calls of pytest. Each has a cache of its own, as each writes one at the end."""
+    computing = {name: [f"tests/{folder}" for folder in folders] for name, folders in COMPUTE.items()}
+    ignored = [f"--ignore={folder}" for folders in computing.values() for folder in folders]
+    return [
+        Part("tests that wait", [*_pytest("wait", options), *ignored]),
+        *(Part(f"tests of the {name}", [*_pytest(name, options), *folders]) for name, folders in computing.items()),
+    ]
+
+
+def _pytest(cache: str, options: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{cache}", *SLOWEST, *options]
+
+
+def run(now: Part, later: Sequence[Part]) -> list[Ended]:
+    """All at the same time; the output of `now` comes at once, that of each of `later` when all have ended."""
+    names = " and ".join(part.name for part in later)
+    print(f"===== {now.name} (at the same time {names}, whose output follows)", flush=True)
+    outputs = [tempfile.TemporaryFile() for _ in later]
+    try:
+        # An interrupt goes to all processes too: leaving the pool waits until pytest has told what it has.
+        with ThreadPoolExecutor(1 + len(later)) as pool:
+            ended = [pool.submit(_ended, part, output) for part, output in zip(later, outputs, strict=True)]
+            return [_ended(now, None), *(part.result() for part in ended)]
+    finally:
+        for part, output in zip(later, outputs, strict=True):
+            print(f"===== {part.name}", flush=True)
+            output.seek(0)
+            shutil.copyfileobj(output, sys.stdout.buffer)
+            sys.stdout.flush()
+            output.close()
+
+
+def _ended(part: Part, output: IO[bytes] | None) -> Ended:
+    """Runs a part. Its output goes to `output`, None for ours."""
+    began = time.monotonic()
+    code = subprocess.Popen(part.command, stdout=output, stderr=subprocess.STDOUT, cwd=HOME).wait()
+    return Ended(part.name, code, time.monotonic() - began)
+
+
+def main(options: Sequence[str]) -> int:
+    """0 if all parts passed, 1 if one did not, 130 if interrupted."""
+    now, *later = parts(options)
+    try:
+        ended = run(now, later)
+    except KeyboardInterrupt:
+        return 130
+    for part in ended:
+        outcome = "passed" if part.code == 0 else f"FAILED (exit code {part.code})"
+        print(f"===== {part.name}: {outcome} after {part.seconds:.0f} s")
+    return int(any(part.code for part in ended))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
