@@ -8,7 +8,17 @@ from collections.abc import Sequence
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, ConnectionClosed, Event, Excluded, FreedTo, Leave, NewView, Undelivered
+from pygroups.core.events import (
+    Block,
+    ConnectionClosed,
+    DeliveredTo,
+    Event,
+    Excluded,
+    FreedTo,
+    Leave,
+    NewView,
+    Undelivered,
+)
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, Config
 from pygroups.core.run import Run, pack
@@ -353,6 +363,48 @@ def test_fragmentation_9_a_receiver_says_that_it_misses_the_pieces_before_the_la
     assert a.below == [Undelivered(B, range(1, 2))], "it leaves the window of FLOW_CONTROL"
     a.up(Run(B, A, (PiecesMissed(2),)))
     assert given(a) == [], "it was never sent"
+
+
+def test_fragmentation_9_a_message_counts_as_delivered_when_its_receiver_has_all_pieces() -> None:
+    """An acknowledgement of the last piece does not say it: the pieces before it may be forgotten."""
+    a, b = alone(A), alone(B)
+    a.down(large(1, 2, B))
+    a.down(small(2, B))
+    pieces = [run for run in a.below if isinstance(run, Run)]
+    a.up_event(DeliveredTo(B, 3))
+    assert given(a) == [DeliveredTo(B, 1)]
+    for piece in pieces:
+        b.up(piece)
+    assert heads(b)[-1] == PiecesHere(1, 2, True)
+    a.up(Run(B, A, (PiecesHere(1, 2, True),)))
+    assert given(a) == [DeliveredTo(B, 3)]
+    a.up_event(DeliveredTo(B, 4))
+    assert given(a) == [DeliveredTo(B, 4)], "nothing waits any more"
+
+
+def test_fragmentation_9_a_missed_message_is_reported_before_those_behind_it_count_as_delivered() -> None:
+    a = alone(A)
+    a.down(large(1, 2, B))
+    a.down(large(2, 2, B))
+    a.up_event(DeliveredTo(B, 3))
+    assert given(a) == [DeliveredTo(B, 1)]
+    a.up(Run(B, A, (PiecesMissed(1),)))
+    assert given(a) == [Undelivered(B, range(1, 2)), DeliveredTo(B, 2)]
+    a.up_event(ConnectionClosed(B))
+    assert given(a) == [ConnectionClosed(B), Undelivered(B, range(2, 3))]
+
+
+def test_fragmentation_9_an_origin_asks_for_a_lost_confirmation_of_a_whole_message() -> None:
+    a, b = alone(A), alone(B)
+    a.down(large(1, 2, B))
+    for piece in [run for run in a.below if isinstance(run, Run)]:
+        b.up(piece)
+    a.below.clear()
+    b.below.clear()  # the confirmation is lost with its connection
+    later(a, a.env.config.heartbeat_timeout)
+    assert heads(a) == [PiecesAsk(1)]
+    b.up(Run(A, B, (PiecesAsk(1),), A, 1, 0, 1, pack([])))
+    assert heads(b) == [PiecesHere(1, 2, True)]
 
 
 def test_fragmentation_9_queued_pieces_end_with_their_connection() -> None:

@@ -82,3 +82,58 @@ class Incoming:
         self.heard_at = 0  # when the last piece arrived
         self.bodies: list[bytes] = []
         self.size = 0
+
+
+class Confirmations:
+    """Without a group: the large messages of which all pieces were sent, and which their receivers have not confirmed.
+
+    A receiver acknowledges the last piece also when it has forgotten the pieces before it.  So the acknowledgement
+    counts only as far as the receiver has confirmed the large messages.
+    """
+
+    __slots__ = ("acknowledged", "asked_at", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: dict[Address, dict[int, int]] = {}  # by receiver and number: how many pieces
+        self.acknowledged: dict[Address, int] = {}  # by receiver: the acknowledged messages are below this number
+        self.asked_at: dict[Address, int] = {}  # by receiver: when the last piece was sent, or the receiver asked, last
+
+    def sent(self, to: Address, number: int, pieces: int, now: int) -> None:
+        """All pieces of message `number` were sent."""
+        self.pieces.setdefault(to, {})[number] = pieces
+        self.asked_at[to] = now
+
+    def delivered(self, to: Address, below: int) -> int:
+        """The messages below `below` are acknowledged.  Returns the number below which they are delivered."""
+        waiting = self.pieces.get(to)
+        if not waiting:
+            return below
+        self.acknowledged[to] = below
+        return min(below, next(iter(waiting)))
+
+    def is_whole(self, to: Address, number: int, upto: int) -> bool:
+        """Whether the receiver confirms with this the last piece of a message."""
+        return self.pieces.get(to, {}).get(number) == upto
+
+    def settle(self, to: Address, number: int) -> int | None:
+        """The receiver has confirmed the message, or reports it as missed.  Returns the number below which messages
+        are delivered now, if one is known."""
+        waiting = self.pieces.get(to, {})
+        waiting.pop(number, None)
+        below = self.acknowledged.get(to)
+        if waiting:
+            return None if below is None else min(below, next(iter(waiting)))
+        self.forget(to)
+        return below
+
+    def forget(self, to: Address) -> list[int]:
+        """The connection is closed.  Returns the numbers of the messages without a confirmation."""
+        self.acknowledged.pop(to, None)
+        self.asked_at.pop(to, None)
+        return list(self.pieces.pop(to, ()))
+
+    def to_ask(self, now: int, pause: int) -> list[tuple[Address, int]]:
+        """The receivers to ask now about their first message without a confirmation."""
+        due = [to for to, at in self.asked_at.items() if at + pause <= now]
+        self.asked_at |= dict.fromkeys(due, now)
+        return [(to, next(iter(self.pieces[to]))) for to in due]

@@ -11,12 +11,22 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, ConnectionClosed, Event, Excluded, FreedTo, Leave, NewView, Undelivered
+from pygroups.core.events import (
+    Block,
+    ConnectionClosed,
+    DeliveredTo,
+    Event,
+    Excluded,
+    FreedTo,
+    Leave,
+    NewView,
+    Undelivered,
+)
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.run import Run, pack
 
-from ._pieces import GivenUp, Incoming, Outgoing, PiecesAsk, PiecesHere, PiecesMissed
+from ._pieces import Confirmations, GivenUp, Incoming, Outgoing, PiecesAsk, PiecesHere, PiecesMissed
 
 OUTSIDERS_MAX: Final = 16  # messages of origins outside the view that are collected at once
 
@@ -27,6 +37,7 @@ class Fragmentation(Layer):
     __slots__ = (
         "ahead",
         "blocked",
+        "confirmations",
         "ended",
         "freed",
         "incoming",
@@ -37,6 +48,7 @@ class Fragmentation(Layer):
         "run_min",
         "size",
         "through",
+        "whole",
     )
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST"})
@@ -58,6 +70,8 @@ class Fragmentation(Layer):
         self.incoming: dict[tuple[Address, bool], Incoming] = {}  # by origin, and whether it is to this member alone
         self.freed: dict[Address, tuple[int, int]] = {}  # by receiver, the bytes freed by FLOW_CONTROL and here
         self.through: dict[Address, int] = {}  # by receiver in the view: the last large message handed down to it alone
+        self.confirmations = Confirmations()  # without a group
+        self.whole: dict[Address, tuple[int, int]] = {}  # without a group, by origin: the last whole one, its pieces
         self.leave: Leave | None = None  # the application leaves: passed on when no piece to one member waits here
 
     # -- sending
@@ -103,6 +117,8 @@ class Fragmentation(Layer):
         behind = box.behind
         if dest is not None:
             self.through[dest] = box.run.first
+            if box.sent == box.pieces and dest != self.env.me and not self.env.grouped:
+                self.confirmations.sent(dest, box.run.first, box.pieces, self.env.now)
         while behind:
             run = behind.popleft()
             self.down(run)
@@ -113,6 +129,9 @@ class Fragmentation(Layer):
 
     def on_pieces_here(self, here: PiecesHere, receiver: Address) -> None:
         dest = receiver if here.alone else None
+        if here.alone and self.confirmations.is_whole(receiver, here.message, here.upto):
+            self._settle(receiver, here.message)
+            return
         box = self.outgoing.get(dest)
         if box is None or box.run.first != here.message:
             return  # it was the last one, or of a view before
@@ -161,6 +180,8 @@ class Fragmentation(Layer):
         elif run.count:
             del self.incoming[key]
             self._whole(run, b"".join(message.bodies))
+            if not self.env.grouped and run.origin != self.env.me:
+                self._confirm_whole(run.origin, run.first, run.index)
         elif run.origin != self.env.me and run.index % max(1, self.ahead // 4) == 0:
             self.tell(run.origin, PiecesHere(run.first, run.index, key[1]))
 
@@ -171,9 +192,24 @@ class Fragmentation(Layer):
 
     # -- without a group: answers and collected pieces can be lost with their connection
 
+    def _confirm_whole(self, origin: Address, first: int, pieces: int) -> None:
+        self.whole.pop(origin, None)
+        if len(self.whole) >= self.env.config.unicast_peers_max:
+            del self.whole[next(iter(self.whole))]
+        self.whole[origin] = first, pieces
+        self.tell(origin, PiecesHere(first, pieces, True))
+
+    def _settle(self, receiver: Address, message: int) -> None:
+        """The fate of a large message is known: those behind it count as far as they are acknowledged."""
+        below = self.confirmations.settle(receiver, message)
+        if below is not None:
+            self.above.append(DeliveredTo(receiver, below))
+
     def on_pieces_ask(self, ask: PiecesAsk, origin: Address) -> None:
-        message = self.incoming.get((origin, True))
-        if message is None or message.first != ask.message:
+        message, (last, pieces) = self.incoming.get((origin, True)), self.whole.get(origin, (0, 0))
+        if ask.message == last:
+            self.tell(origin, PiecesHere(last, pieces, True))
+        elif message is None or message.first != ask.message:
             self.tell(origin, PiecesMissed(ask.message))
         else:
             self.tell(origin, PiecesHere(ask.message, len(message.bodies), True))
@@ -193,6 +229,7 @@ class Fragmentation(Layer):
             self._finished(receiver)
         else:
             self.below.append(Undelivered(receiver, range(number, number + 1)))  # FLOW_CONTROL has it in the window
+            self._settle(receiver, number)
 
     def _ask(self) -> None:
         """Ask the receivers that have confirmed no further piece for long."""
@@ -204,6 +241,10 @@ class Fragmentation(Layer):
                 self._tell_behind(dest, PiecesAsk(box.run.first), box.run.first)
                 box.asked_at, when = self.env.now, self.env.now + self.env.config.heartbeat_timeout
             self.wake_at(when)
+        for dest, message in self.confirmations.to_ask(self.env.now, self.env.config.heartbeat_timeout):
+            self._tell_behind(dest, PiecesAsk(message), message)
+        if self.confirmations.asked_at:
+            self.wake_at(min(self.confirmations.asked_at.values()) + self.env.config.heartbeat_timeout)
 
     def _make_room(self, origin: Address) -> None:
         """A leaver's last message may come from outside the view; of such messages only a few are collected at once."""
@@ -266,6 +307,8 @@ class Fragmentation(Layer):
         elif isinstance(event, FreedTo):
             self._freed_to(event.to, event.total_bytes)
             return
+        elif isinstance(event, DeliveredTo):
+            event = DeliveredTo(event.to, self.confirmations.delivered(event.to, event.below))
         self.above.append(event)
         if isinstance(event, ConnectionClosed):
             self._closed(event.peer)
@@ -274,6 +317,8 @@ class Fragmentation(Layer):
 
     def _closed(self, peer: Address) -> None:
         """Without a group: nothing of the messages to `peer` that wait here gets through on the closed connection."""
+        for number in self.confirmations.forget(peer):
+            self.above.append(Undelivered(peer, range(number, number + 1)))
         if peer in self.outgoing:
             self._give_up(peer, range(0))
         if len(self.through) > self.env.config.unicast_peers_max:
