@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pygroups.core.limits import SECOND
+from pygroups.layers.merge2 import Merge2
+from pygroups.layers.profiles import PROFILES
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.facts import Rest
 from pygroups.sim.promises.judge import Judge, checks_of
@@ -26,6 +28,7 @@ class Hearing:
         self.judge = Judge(checks_of(world.profile))
         self.judge.around.clock = lambda: self.now
         self.judge.around.config = CONFIG
+        self.judge.around.merges = any(layer is Merge2 for layer in PROFILES[world.profile].layers)
         for address in ADDRESSES:
             self.judge.keeps_no_state(address)
 

@@ -18,6 +18,7 @@ from pygroups.core.driver_events import Announce, Find, Probe
 from pygroups.core.events import Event
 from pygroups.core.layer import NEVER
 from pygroups.layers.failure import Failure
+from pygroups.layers.merge2 import Merge2
 
 from .process import CODECS, CONFIG, STEADY, Process, Turn, Unnumbered
 from .state import digest_of
@@ -55,13 +56,17 @@ def unpacked(data: bytes) -> Process:
     return process
 
 
+PERIODIC: Final = (Failure, Merge2)
+"""Layers that act at intervals for ever: heartbeats, and questions to processes outside of the view."""
+
+
 class Life(NamedTuple):
     """A state of one process, with the facts about it that the group needs."""
 
     data: bytes  # the process; empty after its end
     history: bytes  # a digest of all that the judge has heard of it
     wake: int
-    works_at: int  # the same without the layer that only sends heartbeats and waits for them
+    works_at: int  # the same without the layers that are never at rest
     next: int  # the place of its next action
     may_act: bool  # whether it is in a view and does not leave
     rest: tuple[int, dict[str, int], bool, bool]  # the first unused number, the gauges, blocked, leaving
@@ -202,7 +207,7 @@ def _life(process: Process, data: bytes, history: bytes, before: Life | None, to
             stable = what[1]
     rest = (process.top.unknown().stop, process.stack.gauges(), process.blocked, process.leaving)
     layers = process.stack.layers
-    works_at = min(layer.wake for layer in layers if not isinstance(layer, Failure))
+    works_at = min(layer.wake for layer in layers if not isinstance(layer, PERIODIC))
     return Life(
         data,
         history,

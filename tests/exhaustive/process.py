@@ -19,7 +19,7 @@ from pygroups.layers.profiles import PROFILES, build_stack
 from pygroups.sim.promises.judge import WANTED
 from pygroups.wire.codec import Codec
 
-CONFIG: Final = Config(heartbeat=2 * SECOND, connection_age=2 * SECOND, tombstone=4 * SECOND)
+CONFIG: Final = Config(heartbeat=2 * SECOND, merge_interval=2 * SECOND, connection_age=2 * SECOND, tombstone=4 * SECOND)
 TURNS_MAX: Final = 50  # without a pause; more of them are an endless storm
 
 

@@ -24,6 +24,7 @@ ADDRESSES: Final = tuple(Address(name, f"{number:016x}") for number, name in enu
 NETWORK: Final = COUNT  # the sender of the driver's events, in place of a process
 PATIENCE: Final = 600 * MILLISECOND  # after a longer pause the group is at rest, or waits for a timeout in vain
 GRAIN: Final = 20 * MILLISECOND  # time passes in such steps; timers are late by less
+SETUP_MAX: Final = 1_000  # choices before the search
 BEGIN: Final = GRAIN << 26
 
 
@@ -108,6 +109,7 @@ class World:
                 choices = [choice for choice in self.choices(state) if choice.kind != "act"]
                 if not choices:
                     break
+                assert len(path) < SETUP_MAX, "the group is never at rest"
                 state = self._forced(state, choices[0], path)
         return self.open(state), path
 
