@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pygroups import (
     Message,
     NotBuilt,
     NotSent,
+    Timeout,
     Undelivered,
     UsageError,
     WouldBlock,
@@ -269,3 +271,27 @@ def test_pygroups_testing_refuses_it() -> None:
 
     with pytest.raises(NotBuilt, match="no processes without a group"):
         in_memory(program)
+
+
+def test_the_stated_memory_grows_with_the_processes_that_send() -> None:
+    """Without a group no view counts them: four senders fill a window each at a program that reads nothing."""
+    config = Config(window=8 << 20, queue_max=64 << 10)
+    part = bytes(60 << 10)
+
+    async def fill(sender: Channel, to: str) -> None:
+        with suppress(Timeout):
+            while True:
+                await sender.send(part, to=to, timeout=1)
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            idle, *senders = [await stack.enter_async_context(channel(name, config=config)) for name in "ABCDE"]
+            alone = idle.stats()["memory_bound"]
+            await asyncio.gather(*[fill(sender, idle.contact) for sender in senders])
+            stats = idle.stats()
+            assert stats["unread"]["bytes"] > 4 * (8 << 20) - 8 * len(part)
+            assert stats["unread"]["bytes"] < stats["memory"]["unread"]
+            assert stats["memory_bound"] > 3 * alone
+            assert [path for path, row in stats["tables"].items() if row["size"] > (row["limit"] or 50)] == []
+
+    run(main)

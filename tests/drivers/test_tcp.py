@@ -25,6 +25,8 @@ from pygroups.wire.frame import VERSION
 from tests.drivers.networks import A_LISTENER, dialed, nodes, run, until
 from tests.drivers.tiny_stack import A, B, C
 
+D, E = Address("D", "d" * 16), Address("E", "e" * 16)
+
 
 def test_frames_arrive_whole_once_and_in_order() -> None:
     async def main() -> None:
@@ -73,6 +75,38 @@ def test_what_a_slow_peer_does_not_take_is_bounded_and_counted() -> None:
             assert a.net.waiting_bytes() <= 1 << 20
             assert a.counts["frames dropped for a slow peer"] == 5
             await until(lambda: len(b.frames) == 5)
+
+    run(main)
+
+
+def test_the_queues_of_all_peers_outside_the_view_have_one_limit() -> None:
+    """They are many, and each could queue as much as a member."""
+    limit = 1 << 20
+
+    async def main() -> None:
+        async with nodes(A, B, C, D, E, link_bytes=limit) as (a, *others):
+            a.net.learn({A: a.net.contact, B: others[0].net.contact}, Source.VIEW)
+            for _ in range(10):
+                a.net.send([((B, C, D, E), [bytes(100_000)])])
+            assert 2 * limit - 200_000 < a.net.waiting_bytes() <= 2 * limit
+            assert a.counts["frames dropped for a slow peer"] == len(a.losses) == 20
+            await until(lambda: sum(len(other.frames) for other in others) == 20)
+            assert a.net.waiting_bytes() == a.net.guests_bytes == 0
+
+    run(main)
+
+
+def test_a_view_that_makes_members_guests_bounds_their_queues() -> None:
+    limit = 1 << 20
+
+    async def main() -> None:
+        async with nodes(A, B, C, D, link_bytes=limit) as (a, *_):
+            for _ in range(8):
+                a.net.send([((B, C, D), [bytes(100_000)])])
+            assert a.net.waiting_bytes() > 2 * limit
+            a.net.learn({A: a.net.contact}, Source.VIEW)
+            assert 0 < a.net.waiting_bytes() == a.net.guests_bytes <= limit
+            assert len(a.losses) == 2
 
     run(main)
 

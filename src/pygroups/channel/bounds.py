@@ -156,7 +156,7 @@ def memory(config: Config, members: int) -> dict[str, int]:
         "unread": 2 * everybody + config.queue_max,  # multicasts and messages to this member alone
         "unread events": UNREAD_EVENTS_MAX * (RUN_COST + members * ENTRY_COST),
         "large payloads": (6 + 2) * members * large,  # in pieces, joined, and read; own ones to all and to each
-        "queues of connections": members * 2 * config.link_bytes,  # each frame is an object too
+        "queues of connections": (members + 1) * 2 * config.link_bytes,  # each frame is an object; all guests as one
         "incomplete frames": config.receive_bytes + READ_BYTES,
         "parts of a state": (config.state_chunks_ahead + 2) * (config.state_chunk + RUN_COST) * members,
         "a state that arrives": 2 * config.spill_after,  # its parts, and the messages behind it; more is on disk
@@ -172,12 +172,21 @@ def memory_bound(config: Config, members: int) -> int:
     return sum(memory(config, members).values())
 
 
-def roots(session: Any) -> dict[str, object]:
+def roots(session: Any) -> dict[str, Any]:
     """The objects at which the paths of tables.py begin."""
     member = session.member
     parts = {type(layer).__name__.lower(): layer for layer in member.stack.layers}
     parts |= {"stack": member.stack, "env": member.stack.env, "session": session, "network": session.network}
     return parts | {"directory": session.directory, "journal": member.journal}
+
+
+def crowd(session: Any) -> int:
+    """How many processes have windows at this one, itself included: the members of the view, or without a group those
+    that have a connection from or to it."""
+    if session.view is not None:
+        return len(session.view.members)
+    unicast = roots(session)["unicast2"]
+    return 1 + len(unicast.sending.outboxes.keys() | unicast.receiving.inboxes.keys())
 
 
 def tables(session: Any, config: Config, members: int) -> dict[str, dict[str, int | None]]:

@@ -16,11 +16,11 @@ def statistics(session: Session) -> dict[str, Any]:
     `gauges`: the number of things that each layer holds, all 0 when the group is quiet.  `tables`: each table of this
     member with `size`, the entries or bytes of the fullest one of that name, and `limit`; a limit is None where each
     entry is a call of the program that has not returned.  `memory`: the most bytes that each kind of thing can take in
-    the current view.  `memory_bound`: their sum.
+    the current view, or with the processes that have a connection now.  `memory_bound`: their sum.
     """
     options, member, reading = session.options, session.member, session.reading
     env, journal, view = member.stack.env, member.journal, session.view
-    members = 1 if view is None else len(view.members)
+    members = bounds.crowd(session)
     memory = bounds.memory(options.limits, members)
     return {
         "address": str(session.me),

@@ -100,7 +100,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     reconnect_min: int = 20 * MILLISECOND  # before the next attempt to connect to a peer that did not answer; doubles
     reconnect_max: int = 1 * SECOND
     probe_tries: int = 20  # for a peer that accepts connections and closes them unanswered, as a dying process does
-    link_bytes: int = 64 << 20  # unsent frames for one peer; further frames are dropped, and retransmitted later
+    link_bytes: int = 64 << 20  # unsent frames for one member, or for all peers outside the view; others are dropped
     datagram: int = 1_400  # over UDP: the largest packet, without the headers of IP and UDP
     socket_bytes: int = 4 << 20  # over UDP: the socket buffers that the member asks the system for
     contacts_max: int = 4_096  # remembered contacts of peers

@@ -31,6 +31,10 @@ class Home(dialer.Home, Protocol):
     """The part of the network that a link uses."""
 
     def reaches(self, peer: Address) -> list[Reach]: ...
+    def has_room(self, link: Link, size: int) -> bool: ...
+    def queued(self, peer: Address, more: int) -> None:
+        """The queue of the link to `peer` has `more` bytes; a negative number: fewer."""
+
     def answered_at(self, peer: Address, reach: Reach) -> None: ...
     def happened(self, event: Event) -> None: ...
     def crashed(self, error: BaseException) -> None: ...
@@ -63,7 +67,7 @@ class Link:
 
     def write(self, pieces: Sequence[bytes], size: int) -> None:
         """Send frames, each as a length and a body, with `size` bytes in all."""
-        if self.waiting_bytes + size > self.home.config.link_bytes:
+        if not self.home.has_room(self, size):
             self.home.count("frames dropped for a slow peer")
             self.home.happened(Lost(self.peer))
             return
@@ -74,7 +78,7 @@ class Link:
             self.home.happened(Lost(self.peer))
             return
         self.waiting.extend(pieces)
-        self.waiting_bytes += size
+        self._queued(size)
         if self.sock is not None and not self.writing:
             self._flush()
 
@@ -102,8 +106,12 @@ class Link:
                 self.writing = False
                 self.home.loop.remove_writer(sock)
 
+    def _queued(self, more: int) -> None:
+        self.waiting_bytes += more
+        self.home.queued(self.peer, more)
+
     def _taken(self, size: int) -> None:
-        self.waiting_bytes -= size
+        self._queued(-size)
         waiting = self.waiting
         while size:
             piece = waiting.popleft()
@@ -153,7 +161,7 @@ class Link:
 
     def _forget(self) -> None:
         self.waiting.clear()
-        self.waiting_bytes = 0
+        self._queued(-self.waiting_bytes)
 
     def close(self) -> None:
         """End the dialing and the connection."""
@@ -233,6 +241,6 @@ class Link:
         """Drop the rest of a frame that the old connection had started.  Pieces alternate: a length, then a body."""
         waiting = self.waiting
         if len(waiting) % 2:
-            self.waiting_bytes -= len(waiting.popleft())
+            self._queued(-len(waiting.popleft()))
         elif waiting and isinstance(waiting[0], memoryview):
-            self.waiting_bytes -= len(waiting.popleft()) + len(waiting.popleft())
+            self._queued(-len(waiting.popleft()) - len(waiting.popleft()))

@@ -67,6 +67,7 @@ class TcpNetwork:
         self.warn = Seldom(LOGGER)
         self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
         self.door = Door(me, group, config, self.warn)
+        self.guests_bytes = 0  # queued for all peers outside the view
 
     async def open(self) -> None:
         """Listen on the address of `bind`.  Raises UsageError if that fails."""
@@ -137,6 +138,18 @@ class TcpNetwork:
         self.book.learn(contacts, source, self.links)
         if source is Source.VIEW:
             self.door.members = dict.fromkeys(contacts)
+            self._drop_from_guests()
+
+    def _drop_from_guests(self) -> None:
+        """A view makes peers guests, which share one limit: drop the longest queues, which are lost."""
+        guests = [link for peer, link in self.links.items() if peer not in self.door.members]
+        self.guests_bytes = sum([link.waiting_bytes for link in guests])
+        for link in sorted(guests, key=lambda link: link.waiting_bytes, reverse=True):
+            if self.guests_bytes <= self.config.link_bytes:
+                return
+            link.drop()
+            self.count("queues dropped of peers outside the view")
+            self.happened(Lost(link.peer))
 
     def probe(self, peer: Address) -> None:
         """Make a new connection to `peer`.  Answered, Dead or nothing follows."""
@@ -223,6 +236,16 @@ class TcpNetwork:
     def knows(self, peer: Address) -> bool:
         """Whether some contact of `peer` is known."""
         return peer == self.me or self.book.knows(peer)
+
+    def has_room(self, link: Link, size: int) -> bool:
+        """Whether `size` more bytes may wait for a peer.  The peers outside the view share the limit of one."""
+        is_guest = link.peer not in self.door.members
+        return max(link.waiting_bytes, self.guests_bytes if is_guest else 0) + size <= self.config.link_bytes
+
+    def queued(self, peer: Address, more: int) -> None:
+        """The link to `peer` has so many more bytes in its queue."""
+        if peer not in self.door.members:
+            self.guests_bytes += more
 
     def answered_at(self, peer: Address, reach: Reach) -> None:
         """`peer` has answered there.  In no group that makes the contact a trusted one: nobody else names contacts."""
