@@ -72,6 +72,8 @@ SELDOM = (
     "digest",
     "subgroups",
     "gaps",
+    "accepted",
+    "history",
 )
 BELOW_GMS = {"Merge2", "Unicast2", "VerifySuspect", "Failure", "Discovery"}
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}

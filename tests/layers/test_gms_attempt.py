@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot, ViewId
-from pygroups.layers.gms.attempt import ENDS, EVERYBODY, STEPS, Agreement, Attempt, Deed, Input, Stage
-from pygroups.layers.gms.heads import Accept, CollectAck, Fetches, Low, Proposal
+from pygroups.layers.gms.agreement import EVERYBODY, MAJORITY, Agreement
+from pygroups.layers.gms.attempt import ENDS, STEPS, Attempt, Deed, Input, Stage
+from pygroups.layers.gms.heads import Accept, CollectAck, Fetches, Low, Proposal, Side
 from tests.layers.gms_drawn import in_the_note, picture
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
@@ -149,24 +151,62 @@ def test_if_all_leave_the_leader_goes_on() -> None:
     assert attempt.proposes(A, (), True, 30).view.members == (A, D)
 
 
-# -- another agreement
+# -- a majority decides
 
 
-def most(members: tuple[Address, ...], there: Container[Address]) -> bool:
-    return 2 * len([member for member in members if member in there]) > len(members)
+def bound(ballot: Ballot, accepted: Proposal | None = None) -> CollectAck:
+    return CollectAck(ballot, {A: 3, B: 1, C: 0}, leaving=False, accepted=accepted)
 
 
-MOST = Agreement(
-    lambda view, asked, answered: most(view.members, answered),
-    lambda view, proposal, accepted: most(view.members, accepted),
-)
+def accepted_under(ballot: Ballot, go_on: tuple[Address, ...]) -> Proposal:
+    """A proposal with this ballot as its id."""
+    side = Side(VIEW.id, go_on, {A: 3, B: 1, C: 0}, {A: B, B: B, C: B})
+    view = AgreedView(ViewId.of(ballot), go_on, tuple(member.name for member in go_on))
+    return Proposal(ballot, view, (side,), True)
 
 
-def test_with_a_majority_nobody_waits_for_the_third() -> None:
-    attempt = in_stage(Stage.COLLECT, MOST)
-    assert attempt.on_collect_ack(A, held(), 20) is Deed.WAIT_ON
-    assert attempt.on_collect_ack(C, held(), 20) is Deed.PROPOSE
-    proposal: Proposal = attempt.proposes(A, (), True, 30)
-    assert proposal.sides[0].holders == {A: A, B: A, C: A}, "of those that answered"
+def test_a_majority_decides_and_nobody_waits_for_the_third() -> None:
+    attempt = in_stage(Stage.PROPOSE, MAJORITY)
     assert attempt.on_accept(A, Accept(BALLOT), 40) is Deed.WAIT_ON
+    assert attempt.on_accept(D, Accept(BALLOT), 40) is Deed.WAIT_ON, "a joiner does not vote"
     assert attempt.on_accept(C, Accept(BALLOT), 40) is Deed.INSTALL
+
+
+def test_all_who_were_asked_answer_and_are_a_majority() -> None:
+    for asked, enough in (((A, B), True), ((A,), False)):
+        attempt = Attempt(VIEW, Ballot(8, A), {}, 0, MAJORITY)
+        attempt.take(Input.WANTED)
+        attempt.collects(BALLOT, asked, 10)
+        deeds = [attempt.on_collect_ack(member, held(), 20) for member in asked]
+        assert all(deed is Deed.WAIT_ON for deed in deeds[:-1])
+        assert deeds[-1] is (Deed.PROPOSE if enough else Deed.WAIT_ON)
+
+
+def test_an_accepted_proposal_is_taken_over_unchanged() -> None:
+    """The one that was accepted under the highest ballot wins, not the one with the highest id."""
+    older = accepted_under(Ballot(8, B), (A, B))
+    newer = accepted_under(Ballot(8, C), (B, C))
+    later = msgspec.structs.replace(older, ballot=Ballot(9, B))  # taken over once already
+    for accepted, expected in (({B: older}, older), ({B: older, C: newer}, newer), ({B: newer, C: later}, later)):
+        attempt = Attempt(VIEW, Ballot(9, C), {D: "d"}, 0, MAJORITY)
+        attempt.take(Input.WANTED)
+        ballot = Ballot(10, C)
+        attempt.collects(ballot, (B, C), 10)
+        for member in (B, C):
+            attempt.on_collect_ack(member, bound(ballot, accepted.get(member)), 20)
+        proposal = attempt.proposes(C, (), True, 30)
+        assert (proposal.view, proposal.going_on) == (expected.view, expected.going_on)
+        assert proposal.ballot == ballot
+        (holder,) = set(proposal.sides[0].holders.values())
+        assert accepted[holder] is expected, "it holds the cut"
+
+
+def test_joiners_are_at_most_as_many_as_go_on() -> None:
+    joiners = {Address(name, "0" * 16): name for name in "WXYZ"}
+    for agreement, count in ((MAJORITY, 3), (EVERYBODY, 4)):
+        attempt = Attempt(VIEW, Ballot(8, A), joiners, 0, agreement)
+        attempt.take(Input.WANTED)
+        attempt.collects(BALLOT, (A, B, C), 10)
+        for member in (A, B, C):
+            attempt.on_collect_ack(member, held(), 20)
+        assert len(attempt.proposes(A, (), True, 30).view.members) == 3 + count

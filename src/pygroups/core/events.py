@@ -219,6 +219,23 @@ class Block(Event):
     """Up, flush to all above: number and order no run until the next view."""
 
 
+class Blocked(Event):
+    """Up, gms to the application: too few members of the view are reached for a majority.  Nothing is delivered, and
+    what is sent waits.  `Unblocked`, with a view, or `Excluded` follows when enough members are reached again."""
+
+    reason: str
+
+
+class Unblocked(Event):
+    """Up, gms to the application: a majority is reached again.  The next view follows at once."""
+
+
+class AllInstalled(Event):
+    """Up, gms to the streams: all members have `view`, and none of them fetches runs of the view before any more."""
+
+    view: ViewId
+
+
 class Installed(Event):
     """Down, flush to gms: `view` is installed here.  `marks`: per origin, the messages delivered before the view."""
 

@@ -44,6 +44,7 @@ class Env:
         "journaling",
         "keeps_state",
         "lossless",
+        "majority",
         "me",
         "merges",
         "now",
@@ -65,6 +66,7 @@ class Env:
         self.grouped = True  # False: no view ever comes, and every peer with a connection may send and be sent to
         self.keeps_state = True  # the application has a state: it can give the state, and needs it when it joins
         self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive
+        self.majority = False  # a majority of each view decides the next one, and views are one chain; GMS sets it
         self.merges = False  # views that a fault separated are merged again; MERGE2 sets it
         self.waits_for_all = True  # own multicasts are in flight until all have them, not until ordered; Top sets it
         self.journaling = journaling  # without a journal no record is made at all

@@ -323,6 +323,7 @@ class Top(Layer):
             primary=event.primary,
             previous_number=previous.number if previous else None,
             previous_creator=previous.leader if previous else None,
+            history=event.view.history or None,
             digest=None if event.starts is None else {origin: n - 1 for origin, n in event.starts.items() if n > 1},
         )
 

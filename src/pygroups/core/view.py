@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -11,6 +11,7 @@ from .address import Address
 from .limits import MEMBERS_MAX, TEXT_MAX
 
 Contact = Annotated[str, Meta(max_length=TEXT_MAX)]
+HISTORY_DIGITS: Final = 16  # of the id of a history
 
 
 Number = Annotated[int, Meta(ge=0, le=1 << 62)]
@@ -72,6 +73,7 @@ class AgreedView(msgspec.Struct, frozen=True, array_like=True):
     id: ViewId
     members: Annotated[tuple[Address, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
     contacts: Annotated[tuple[Contact, ...], Meta(max_length=MEMBERS_MAX)]  # where each listens, in the same order
+    history: Annotated[str, Meta(max_length=HISTORY_DIGITS)] = ""  # where a majority decides: drawn for the first view
 
     def __post_init__(self) -> None:
         """Raise ValueError for an impossible view; a decoder reports the error as malformed data."""

@@ -16,6 +16,7 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.events import (
     Acknowledged,
+    AllInstalled,
     Event,
     Excluded,
     Fetch,
@@ -137,10 +138,13 @@ class Nakack(Layer):
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Unacknowledged):
-            self.streams.answers.waits(event.peer, event.head)
+            self.streams.answer_waits(event.peer, event.head)
             return
         if isinstance(event, Acknowledged):
-            self.streams.answers.arrived(event.peer, event.heads)
+            self.streams.answers_arrived(event.peer, event.heads)
+            return
+        if isinstance(event, AllInstalled):
+            self.streams.all_installed(event.view)
             return
         self.above.append(event)
         if isinstance(event, Suspect):

@@ -12,7 +12,7 @@ from pygroups.core.view import Ballot, ViewId
 
 from . import decide
 from .elsewhere import Whereabouts
-from .heads import Accept, Collect, CollectAck, CollectRefused, Fetches, Low, Propose, Ready, ReadyRsp, Stuck
+from .heads import Accept, Collect, CollectAck, CollectRefused, Fetches, Install, Low, Propose, Ready, ReadyRsp, Stuck
 from .membership import Membership
 
 
@@ -44,6 +44,8 @@ class Answering:
         elif head.view == mine:
             self.env.drop("view change of a stranger")
             return
+        if self.gave_the_decided(src, head.view):
+            return
         if mine is None or head.view >= mine:
             membership.tell(src, ReadyRsp(head.ballot, mine, self.binding.ballot, membership.leaving))
         else:
@@ -52,6 +54,8 @@ class Answering:
     def on_collect(self, src: Address, head: Collect) -> bool:
         """Stop the streams for a CollectAck; returns whether this member is newly bound to this ballot."""
         binding, view = self.binding, self.membership.view
+        if self.gave_the_decided(src, head.view):
+            return False
         if view is None or (head.view != view.id and head.merge is None):
             self._speaks_of_another_view(src, head, head.view)
             return False
@@ -68,6 +72,14 @@ class Answering:
         self.membership.above.append(Stop(head.ballot))
         return is_news
 
+    def gave_the_decided(self, src: Address, view: ViewId) -> bool:
+        """Send the decided successor of this view to a member that still leads, or asks, in this view."""
+        membership, decided = self.membership, self.binding.decided
+        if decided is None or view != membership.current.id or not membership.knows(src) or src == self.env.me:
+            return False
+        membership.tell(src, Install(decided, None))
+        return True
+
     def _takes_part(self, src: Address, head: Collect) -> bool:
         """Whether this member is in the view that the leader of the merge expects, is reserved for this merge, and is
         bound to no other leader."""
@@ -78,22 +90,24 @@ class Answering:
 
     def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
         """Keep the message if this member is on its way to its view.  Tell the sender where this member is."""
-        if self.membership.knows(src) and self.binding.is_on_the_way_to(view):
+        membership = self.membership
+        later = membership.agreement.by_majority and membership.view is not None and view > membership.view.id
+        if membership.knows(src) and (later or self.binding.is_on_the_way_to(view)):
             self.membership.later[src, type(head)] = head
         self.whereabouts.explain(src, view, asked=True)
 
     def stopped(self, event: Bound) -> None:
         """The layers above have stopped: answer with positions.  The record is written before the answer leaves."""
         membership = self.membership
-        if event.ballot != self.binding.ballot:
-            return  # bound to a higher one meanwhile
+        if event.ballot != self.binding.ballot or self.binding.decided is not None:
+            return  # bound to a higher one meanwhile, or on the way to a decided view
         self.binding.held = event.held
         self.binding.record("collect")
         if membership.leaving:
             self.env.count("leaver bound")
         marks = event.marks if self.binding.merge is not None else {}
         standing, primary = membership.standing, membership.primary
-        ack = CollectAck(event.ballot, event.held, membership.leaving, standing, primary, marks)
+        ack = CollectAck(event.ballot, event.held, membership.leaving, standing, primary, marks, self.binding.last)
         membership.tell(event.ballot.leader, ack)
 
     def on_propose(self, src: Address, head: Propose) -> None:
@@ -101,6 +115,8 @@ class Answering:
         membership = self.membership
         binding, proposal, view = self.binding, head.proposal, membership.view
         side = None if view is None else proposal.side_of(view.id)
+        if self.gave_the_decided(src, proposal.sides[0].old):
+            return
         merges = proposal.merges and proposal.ballot == binding.ballot
         if view is None or side is None:
             if not proposal.merges:
@@ -123,6 +139,8 @@ class Answering:
         binding = self.binding
         if ballot == binding.ballot and binding.proposal is not None and binding.proposal.ballot == ballot:
             binding.accepted[ballot.leader] = ballot
+            if self.membership.agreement.by_majority:
+                binding.last = binding.proposal
             binding.record("accepted", binding.proposal, binding.proposal.side_of(self.membership.current.id))
             self.membership.tell(ballot.leader, Accept(ballot))
 
@@ -171,8 +189,21 @@ class Answering:
         if self.env.now >= self.heard_at + self._patience():
             self.heard_at = self.env.now
             self.complaints += 1
-            membership.tell_others(membership.current.members, Stuck(ballot, membership.current.id))
+            membership.tell_others(self._heard(), Stuck(ballot, membership.current.id))
         membership.wake_at(self.heard_at + self._patience())
+
+    def _heard(self) -> tuple[Address, ...]:
+        """All members of the view; where a majority decides, only those that are heard: a minority may wait for days,
+        and what is sent to silent members piles up."""
+        membership = self.membership
+        silent = membership.suspicions.known if membership.agreement.by_majority else ()
+        return tuple(member for member in membership.current.members if member not in silent)
+
+    def heard_again(self) -> None:
+        """A member is heard again: ask it soon."""
+        if self.binding.ballot is not None:
+            self.complaints = 0
+            self.membership.wake_at(self.heard_at + self._patience())
 
     def _patience(self) -> int:
         """The time that a bound member waits: longer than its leader waits for an answer, longer by rank, and longer

@@ -7,7 +7,7 @@ view_change.py begins attempts, passes inputs to them, and carries out their dee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -16,6 +16,7 @@ from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot
 
 from . import decide
+from .agreement import EVERYBODY, Agreement
 from .heads import Accept, CollectAck, Fetches, Low, Proposal, Side
 
 
@@ -40,6 +41,7 @@ class Input(Enum):
 
     WANTED = "the roll call ends, and a change is due"
     CALM = "the roll call ends, and no change is due"
+    FEW = "the roll call ends, and a majority is needed and missing"
     HELD = "CollectAck"
     ALL_HELD = "the last CollectAck that is needed"
     ACCEPT = "Accept"
@@ -61,6 +63,7 @@ class Deed(Enum):
     WAIT_ON = "restart the timeout"
     AGAIN_NOW = "retry at once"
     AGAIN_LATER = "retry after a pause"
+    AGAIN_MUCH_LATER = "retry after a long pause"
     HAND_ON = "send Stuck to the leader"
     NOTHING = "nothing"
 
@@ -75,6 +78,7 @@ class Step(NamedTuple):
 STEPS: Final[dict[tuple[Stage, Input], Step]] = {
     (Stage.READY, Input.WANTED): Step(Stage.COLLECT, Deed.COLLECT),
     (Stage.READY, Input.CALM): Step(Stage.UNNEEDED, Deed.NOTHING),
+    (Stage.READY, Input.FEW): Step(Stage.FAILED, Deed.AGAIN_MUCH_LATER),
     (Stage.READY, Input.OUTRANKED): Step(Stage.GIVEN_UP, Deed.NOTHING),
     (Stage.COLLECT, Input.HELD): Step(Stage.COLLECT, Deed.WAIT_ON),
     (Stage.COLLECT, Input.ALL_HELD): Step(Stage.PROPOSE, Deed.PROPOSE),
@@ -92,27 +96,6 @@ STEPS: Final[dict[tuple[Stage, Input], Step]] = {
     (Stage.PROPOSE, Input.OUTRANKED): Step(Stage.GIVEN_UP, Deed.HAND_ON),
     (Stage.PROPOSE, Input.OVERTAKEN): Step(Stage.OVERTAKEN, Deed.NOTHING),
 }
-
-
-class Agreement(NamedTuple):
-    """The answers that an attempt needs.  It is handed in, because a primary component needs other answers."""
-
-    must_answer: Callable[[AgreedView, tuple[Address, ...], Container[Address]], bool]
-    # whether enough members of the view answered Collect: the view, those that were asked, those that answered
-    decides: Callable[[AgreedView, Proposal, Container[Address]], bool]
-    # whether the proposal is decided: the view that it ends, the proposal, those that accepted
-
-
-def _all_asked(view: AgreedView, asked: tuple[Address, ...], answered: Container[Address]) -> bool:
-    return all(member in answered for member in asked)
-
-
-def _all_who_go_on(view: AgreedView, proposal: Proposal, accepted: Container[Address]) -> bool:
-    return all(member in accepted for member in proposal.going_on)
-
-
-EVERYBODY: Final = Agreement(_all_asked, _all_who_go_on)
-"""All members that were asked answer Collect, and all members that go on accept."""
 
 
 class Attempt:
@@ -161,16 +144,21 @@ class Attempt:
         expelled: Mapping[Address, str] = MappingProxyType({}),
     ) -> Proposal:
         """The next view; the cut is the furthest that one of those asked holds, leavers included.  If all leave or are
-        expelled, `me` goes on; a leaver leaves one view later."""
+        expelled, `me` goes on; a leaver leaves one view later.  A proposal that may have been decided is repeated."""
         assert self.stage is Stage.PROPOSE
+        self.since = now
+        self.proposal = self.agreement.taken_over(self.view, self.ballot, self.answers)
+        if self.proposal is not None:
+            return self.proposal
         asked_to = {member for member, answer in self.answers.items() if answer.leaving}
         leaving = {m: None for m in self.asked if m in leavers or m in expelled or m in asked_to}
         go_on = tuple(member for member in self.asked if member not in leaving) or (me,)
         if me not in go_on:
             self.joiners = {}  # only members that install the view know where each origin starts
+        if self.agreement.by_majority:  # a joiner that crashes counts in the next majority
+            self.joiners = dict(list(self.joiners.items())[: len(go_on)])
         held = {member: answer.held for member, answer in self.answers.items()}
         cut, holders = decide.cut(held, self.view.members, me)
-        self.since = now
         self.proposal = Proposal(
             self.ballot,
             decide.next_view(self.view, self.ballot, go_on, self.joiners),

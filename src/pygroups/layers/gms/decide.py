@@ -71,7 +71,7 @@ def next_view(old: AgreedView, ballot: Ballot, go_on: Sequence[Address], joiners
     """The members that go on, in their old order, then the joiners by address.  The id is made of the ballot."""
     joining = sorted(joiners)
     contacts = [old.contact(member) for member in go_on] + [joiners[member] for member in joining]
-    return AgreedView(ViewId.of(ballot), (*go_on, *joining), tuple(contacts))
+    return AgreedView(ViewId.of(ballot), (*go_on, *joining), tuple(contacts), old.history)
 
 
 def makes_sense(proposal: Proposal, side: Side, old: AgreedView, me: Address, held: Mapping[Address, int]) -> bool:
@@ -88,8 +88,14 @@ def makes_sense(proposal: Proposal, side: Side, old: AgreedView, me: Address, he
 def stays_primary(old: AgreedView, primary: bool, agreeing: Sequence[Address]) -> bool:
     """A hint.  True if the old view has the hint and more than half of its members agree, or half of them with the
     first member.  Members that leave count."""
-    twice, all_members = 2 * len(agreeing), len(old.members)
-    return primary and (twice > all_members or (twice == all_members and old.coordinator in agreeing))
+    return primary and is_majority(old, agreeing)
+
+
+def is_majority(view: AgreedView, some: Container[Address]) -> bool:
+    """Whether `some` contains more than half of the members of `view`, or half of them with its first member.
+    Processes outside the view do not count."""
+    twice, all_members = 2 * sum(member in some for member in view.members), len(view.members)
+    return twice > all_members or (twice == all_members and view.coordinator in some)
 
 
 def when_to_start(since: int, batch: int, made: Sequence[int], per_second: int) -> int:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
-from pygroups.core.events import Marks
+from pygroups.core.events import AllInstalled, Marks
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from .heads import Elsewhere, Excluded, Install, Stuck
@@ -123,6 +123,12 @@ class Whereabouts:
         if self.kept is not None:
             self.kept = Install(self.kept.proposal, marks)
 
+    def all_have_it(self) -> None:
+        """All members have the installation of this view: it may be forgotten, and so may the runs of the old view."""
+        self.kept = None
+        if self.membership.agreement.by_majority:
+            self.membership.above.append(AllInstalled(self.membership.current.id))
+
     # -- questions
 
     def was_here(self, theirs: ViewId | None) -> bool:
@@ -133,10 +139,11 @@ class Whereabouts:
     def explain(self, member: Address, theirs: ViewId | None, *, asked: bool) -> None:
         """Reply to `member`, which names the view `theirs`, or None if it has no view yet.  See `REPLIES`."""
         if self.membership.view is not None:
-            is_member = self.membership.knows(member)
-            answer = reply(
-                self._seen(member, theirs), is_member=is_member, holds=self._holds_for(member, theirs), asked=asked
-            )
+            is_member, seen = self.membership.knows(member), self._seen(member, theirs)
+            if self.membership.agreement.by_majority:
+                seen = self._seen_in_the_chain(seen, theirs, is_member=is_member, asked=asked)
+            holds = self._holds_for(member, theirs) or self._holds_for_left_out(member, theirs)
+            answer = reply(seen, is_member=is_member, holds=holds, asked=asked)
             self._send(member, theirs, answer)
 
     def give_installation(self, member: Address, theirs: ViewId | None) -> bool:
@@ -160,6 +167,14 @@ class Whereabouts:
             return Theirs.ON_THE_WAY
         return Theirs.NEVER if cannot_follow(view, theirs) else Theirs.UNKNOWN
 
+    def _seen_in_the_chain(self, seen: Theirs, theirs: ViewId | None, *, is_member: bool, asked: bool) -> Theirs:
+        """Where a majority decides, all views are one chain, also those that this member was not in."""
+        if seen is Theirs.UNKNOWN and asked and is_member:
+            return Theirs.ON_THE_WAY  # that view was decided without this member's answer
+        if seen is Theirs.NEVER and not is_member and theirs is not None and theirs < self.membership.current.id:
+            return Theirs.EARLIER  # no member of that view is left here
+        return seen
+
     def _holds_for(self, member: Address, theirs: ViewId | None) -> bool:
         """Whether `member` lacks the installation of this view, and this member has kept it."""
         kept = self.kept
@@ -169,6 +184,14 @@ class Whereabouts:
             return member not in kept.proposal.going_on
         side = kept.proposal.side_of(theirs)
         return side is not None and member in side.members
+
+    def _holds_for_left_out(self, member: Address, theirs: ViewId | None) -> bool:
+        """Where a majority decides, a member that is left out gets the installation too, and stays until enough others
+        have it."""
+        kept = self.kept
+        if kept is None or theirs is None or self.membership.knows(member):
+            return False
+        return self.membership.agreement.by_majority and kept.proposal.side_of(theirs) is not None
 
     def _send(self, member: Address, theirs: ViewId | None, answer: Reply) -> None:
         tell, here = self.membership.tell, self.membership.current.id

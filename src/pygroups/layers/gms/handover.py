@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
+from . import decide
 from .elsewhere import Whereabouts
 from .heads import Done, Install, Proposal
 from .membership import Membership
@@ -49,11 +50,11 @@ class Handover:
             return False
         if membership.view is None or self.view != membership.view.id:
             self.env.count("leader left with its view")
-            # This leader leaves, or is excluded, with the view that it decided, and all members that go on have it.
+            # This member leaves, or is excluded, with the view, and the members that go on have it.
             side = self.proposal.side_of(membership.current.id)
             policy = self.proposal.expelled.get(self.env.me, "")
             cut = None if side is None else side.cut
-            membership.left("excluded" if policy and not membership.leaving else "left", "", cut, policy)
+            membership.left("left" if membership.leaving else "excluded", "", cut, policy)
             return True
         kept, members = whereabouts.kept, membership.view.members
         if kept is None:
@@ -65,7 +66,7 @@ class Handover:
             membership.tell_others(joiners, kept)
         if any(not membership.suspicions.is_over(member) for member in self._silent(members)):
             return False  # a member that is only suspected may be alive and lack the installation
-        whereabouts.kept = None
+        whereabouts.all_have_it()
         membership.tell_others(members, Done(self.view))
         return True
 
@@ -90,3 +91,25 @@ class Handover:
     def _silent(self, members: tuple[Address, ...]) -> list[Address]:
         """The others of `members` that have not acknowledged the view."""
         return [member for member in members if member != self.env.me and member not in self.acked]
+
+
+class Parting(Handover):
+    """The same where a majority decides, at a member that has no place in the view.
+
+    It may be the only one that knows the decision.  It stays until enough members of the view have the installation:
+    they can go on without it.  Until then it repeats the installation.
+    """
+
+    repeats = 0
+
+    def _is_waited_for(self) -> bool:
+        if decide.is_majority(self.proposal.view, self.acked):
+            return False
+        config, silent = self.env.config, self.membership.suspicions.known
+        repeat_at = self.since + min(2 * config.flush_timeout << min(self.repeats, 10), config.patience_max)
+        if self.env.now >= repeat_at:
+            self.repeats, self.since = self.repeats + 1, self.env.now
+            missing = tuple(m for m in self._silent(self.proposal.view.members) if m not in silent)
+            self.membership.tell_others(missing, Install(self.proposal, None))
+        self.membership.wake_at(max(repeat_at, self.env.now + 2 * config.flush_timeout))
+        return True

@@ -81,6 +81,7 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
     standing: Standing = True
     primary: bool = True  # the hint of the sender's view
     marks: OriginMarks = {}  # of a merge: per origin, the number after the last message that the sender holds
+    accepted: Proposal | None = None  # where a majority decides: the last that the sender accepted in this view
 
 
 class CollectRefused(msgspec.Struct, array_like=True, tag=50):

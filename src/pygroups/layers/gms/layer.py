@@ -6,6 +6,7 @@ uses only the parts before it:
 suspicion.py      the suspicions of each member
 heads.py          the messages on the wire
 decide.py         the decisions, as pure functions
+agreement.py      the answers that a view change needs: of all members, or of a majority
 membership.py     the view, its leader, and the ballot to which this member is bound
 joining.py        how a process comes into a group, or founds one
 accusing.py       the other members learn which members this one suspects
@@ -22,6 +23,8 @@ merge_attempt.py  an attempt that merges several views
 view_change.py    attempts begin, are carried out, and end
 handover.py       a decided view on its way to all of its members
 leading.py        the next action of the leader
+
+primary.py is a layer above this one: views are decided by a majority.
 """
 
 from __future__ import annotations
@@ -217,20 +220,22 @@ class Gms(Membership):
         proposal = self.leading.change.on_accept(src, head)
         if proposal is None:
             return
-        if self.env.me in proposal.going_on:
+        if self.env.me not in proposal.going_on:
+            self.leading.decided_without_me(proposal)
+        elif self.binding.has_accepted(proposal.ballot):
             self.leading.told = proposal.view.id
             self.install(proposal, None)
         else:
-            self.leading.decided_without_me(proposal)
+            self.decided_without_an_answer(self.env.me, proposal)
 
     def on_stuck(self, src: Address, head: Stuck) -> None:
         """A bound member hears nothing."""
         if self.view is None or head.view != self.view.id:
             self.whereabouts.explain(src, head.view, asked=True)
-        elif self.knows(src):
-            self.leading.on_stuck(head)
-        else:
+        elif not self.knows(src):
             self.env.drop("view change of a stranger")
+        elif not self.answering.gave_the_decided(src, head.view):
+            self.leading.on_stuck(head)
 
     # -- installing
 
@@ -244,18 +249,28 @@ class Gms(Membership):
                 self.install(proposal, head.starts)
                 self.tell(src, InstallAck(proposal.view.id))
         elif (side := proposal.side_of(self.view.id)) is None:
-            self.whereabouts.explain(src, proposal.view.id, asked=True)
+            self.follows_another_view(src, proposal)
         elif src not in self.view.members and src not in proposal.view.members:
             self.env.drop("installation by a stranger")
         elif me not in proposal.view.members:
-            self._excluded_by(src, side, proposal.expelled.get(me, ""))
+            self.excluded_by(src, proposal, side)
         elif self.binding.has_accepted(proposal.ballot):
             self.install(proposal, None)
             self.tell(src, InstallAck(proposal.view.id))
         else:
-            self.env.drop("installation that was never accepted here")
+            self.decided_without_an_answer(src, proposal)
 
-    def _excluded_by(self, src: Address, side: Side, policy: str) -> None:
+    def follows_another_view(self, src: Address, proposal: Proposal) -> None:
+        """`proposal` does not follow this member's view."""
+        self.whereabouts.explain(src, proposal.view.id, asked=True)
+
+    def decided_without_an_answer(self, src: Address, proposal: Proposal) -> None:
+        """The view names this member, which has not accepted it.  Only a majority decides so: see primary.py."""
+        self.env.drop("installation that was never accepted here")
+
+    def excluded_by(self, src: Address, proposal: Proposal, side: Side) -> None:
+        """The view follows this one without this member."""
+        policy = proposal.expelled.get(self.env.me, "")
         if self.knows(src) and (self.leaving or policy or not self.env.merges):
             self.left("left" if self.leaving else "excluded", "", side.cut, policy)
         else:
@@ -305,7 +320,7 @@ class Gms(Membership):
     def on_done(self, src: Address, head: Done) -> None:
         """All members have the view."""
         if self.knows(src) and head.view == self.current.id:
-            self.whereabouts.kept = None
+            self.whereabouts.all_have_it()
 
     def on_excluded(self, src: Address, head: Excluded) -> None:
         """The others went on without this member.  A merge brings it back, unless it leaves or they excluded it by
@@ -359,5 +374,5 @@ _HANDLERS: dict[type, Any] = {
     Done: Gms.on_done,
     Stuck: Gms.on_stuck,
     heads.Elsewhere: lambda gms, src, head: gms.leading.on_elsewhere(src, head),
-    Excluded: Gms.on_excluded,
+    Excluded: lambda gms, src, head: gms.on_excluded(src, head),
 }

@@ -15,7 +15,7 @@ from .admission import Admission
 from .answer_times import AnswerTimes
 from .answering import Answering
 from .elsewhere import Whereabouts
-from .handover import Handover
+from .handover import Handover, Parting
 from .heads import Elsewhere, InstallAck, Proposal, ReadyRsp, Stuck
 from .membership import Membership
 from .roll_call import Asker
@@ -96,8 +96,15 @@ class Leading:
         return Handover(self.membership, self.whereabouts, proposal, self.change.patience)
 
     def decided_without_me(self, proposal: Proposal) -> None:
-        """This leader leaves: it goes when all members have the view that it decided."""
-        self.handover = self._new_handover(proposal)
+        """This member has no place in the decided view: it goes when all members have the view, or, where a majority
+        decides, enough members."""
+        if not self.membership.agreement.by_majority:
+            self.handover = self._new_handover(proposal)
+            return
+        self.membership.binding.decided = proposal
+        self.change.attempt = None
+        self.handover = Parting(self.membership, self.whereabouts, proposal, self.change.patience)
+        self.handover.tell_old_members()
 
     def on_install_ack(self, src: Address, head: InstallAck) -> None:
         """`src` has installed a view."""

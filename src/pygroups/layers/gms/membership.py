@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from pygroups.core import events
 from pygroups.core.address import Address
@@ -16,6 +16,7 @@ from pygroups.core.standing import Standing
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
 from . import decide
+from .agreement import EVERYBODY, Agreement
 from .heads import Proposal, Side
 from .suspicion import Suspicions
 
@@ -39,10 +40,15 @@ class Binding:
         self.merge: MergeId | None = None  # the merge to which the ballot belongs
         self.proposal: Proposal | None = None  # being fetched, or accepted
         self.accepted: dict[Address, Ballot] = {}  # the last ballot of each leader up to whose cut all is held here
+        # Where a majority decides:
+        self.last: Proposal | None = None  # accepted under the highest ballot of this view
+        self.decided: Proposal | None = None  # follows this view, and is not installed here: runs are missing, or it
+        # has no place for this member, which stays until enough members of that view have it
 
     def ends(self) -> None:
         """A view was installed, or this member is gone."""
         self.ballot, self.merge, self.proposal, self.accepted = None, None, None, {}
+        self.last = self.decided = None
 
     def has_accepted(self, ballot: Ballot) -> bool:
         """Whether `ballot` may be decided with this member's answer.  A leader that begins a later attempt in the same
@@ -51,7 +57,7 @@ class Binding:
 
     def is_on_the_way_to(self, view: ViewId) -> bool:
         """Whether this member has accepted the view, which is not installed here."""
-        return self.has_accepted(Ballot(*view))
+        return self.has_accepted(Ballot(*view)) or (self.last is not None and self.last.view.id == view)
 
     def record(self, stage: str, proposal: Proposal | None = None, side: Side | None = None) -> None:
         """Write a `flush` record, or a `merge` record of a merge: `collect`, `accepted` or `installed`."""
@@ -77,6 +83,8 @@ class Binding:
 
 class Membership(Layer):
     """The standing of this process in its group, and the messages of its parts to other members."""
+
+    agreement: ClassVar[Agreement] = EVERYBODY  # that a view change needs
 
     __slots__ = (
         "binding",
@@ -141,6 +149,11 @@ class Membership(Layer):
     def may_be_excluded(self, members: Iterable[Address]) -> bool:
         """Whether all of `members` are to be excluded by policy, at least if they are silent."""
         return all(member in self.expelled or member in self.doubted for member in members)
+
+    def reaches_enough(self) -> bool:
+        """Whether a view change may succeed, as far as silence tells: the members that are heard are enough for it."""
+        silent = self.suspicions.known
+        return self.agreement.may_go_on(self.current, [m for m in self.current.members if m not in silent])
 
     # -- speaking, and leaving
 

@@ -67,6 +67,8 @@ class Verification:
         """Whether it is time for a question: at once for a new reason, a moment after each answer while the reason
         lasts, and seldom while only others suspect a member, which the leader checks itself."""
         suspicions, now, ready_timeout = self.membership.suspicions, self.env.now, self.env.config.ready_timeout
+        if not self.membership.reaches_enough():
+            return False  # no leader could change the view
         moment = ready_timeout // AGAIN
         own = suspicions.own(self.membership.current.members)
         excludes = bool(self.membership.expelled or self.membership.doubted)

@@ -30,6 +30,7 @@ from .heads import (
 )
 from .merge_attempt import MergeAttempt
 from .roll_call import Asker, RollCall
+from .suspicion import UNANSWERED_MAX
 from .verification import Verification
 
 
@@ -59,6 +60,8 @@ class ViewChange:
     def due(self) -> int | None:
         """The time in microseconds when an attempt is to begin; None if nothing is to do."""
         membership, now = self.membership, self.env.now
+        if membership.binding.decided is not None or not membership.reaches_enough():
+            return None
         if self.answering.is_held_by_a_merge() and not self.wanted:
             return max(self.answering.released_at(), self.pause_until)
         anybody = any(member in membership.suspicions for member in membership.current.members)
@@ -75,7 +78,7 @@ class ViewChange:
         joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
         ballot = membership.next_ballot()
         self.roll = RollCall(self.asker, ballot, membership.current.members, joiners)
-        self.attempt = Attempt(membership.current, ballot, joiners, self.env.now)
+        self.attempt = Attempt(membership.current, ballot, joiners, self.env.now, membership.agreement)
         self.go_on(leads=True)
 
     def begin_merge(self, wanted: MergeWanted, number: int = 1) -> None:
@@ -88,6 +91,14 @@ class ViewChange:
         for member in attempt.asked:
             membership.tell(member, Collect(ballot, attempt.view_of(member).id, wanted.merge))
         membership.wake_at(attempt.since + self.patience(attempt.asked))
+
+    def heard_again(self) -> None:
+        """A member is heard again: what failed without it may succeed now."""
+        self.failures, self.pause_until = 0, min(self.pause_until, self.env.now)
+
+    def is_unheard(self) -> bool:
+        """Whether most members left two Ready of the attempt under way unanswered."""
+        return self.attempt is not None and self.roll is not None and self.roll.unheard >= UNANSWERED_MAX
 
     # -- the course of an attempt
 
@@ -123,7 +134,11 @@ class ViewChange:
                 del attempt.joiners[joiner]
                 self.admission.left_unanswered(joiner)
         self.verification.leave_out_pairs()
-        self._do(attempt.take(Input.WANTED if self._is_wanted(attempt, self.roll) else Input.CALM))
+        here = [member for member in attempt.view.members if member not in self.membership.suspicions]
+        if not self._is_wanted(attempt, self.roll):
+            self._do(attempt.take(Input.CALM))
+        else:
+            self._do(attempt.take(Input.WANTED if attempt.agreement.may_go_on(attempt.view, here) else Input.FEW))
 
     def _is_wanted(self, attempt: Attempt, roll: RollCall) -> bool:
         """Whether anything is left to do, now that the roll call is over."""
@@ -199,6 +214,9 @@ class ViewChange:
             self._again(0)
         elif deed is Deed.AGAIN_LATER:
             self._again(self._pause())
+        elif deed is Deed.AGAIN_MUCH_LATER:
+            config = self.env.config
+            self._again(min(config.flush_timeout << min(self.failures, 10), config.patience_max))
         elif attempt.stage is Stage.GIVEN_UP:
             self._give_up(attempt, hands_on=deed is Deed.HAND_ON)
         elif attempt.stage is Stage.OVERTAKEN:

@@ -7,6 +7,7 @@ A layer that numbers multicasts holds one `ViewStreams` and brings the heads.  N
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.events import Fetch, Held, HeldQuery, Served, Stability
@@ -19,6 +20,15 @@ from .holes import HoleRequests, Ranges, Request
 from .stream import Stream
 
 
+class Previous(NamedTuple):
+    """The streams of the view before, for its members that were not needed for the decision and lack runs."""
+
+    view: ViewId
+    by_name: dict[Address, Stream]
+    members: dict[Address, None]
+    answers: Answers
+
+
 class ViewStreams:
     """The streams of the installed view.  Runs to hand up and requests to send go into the layer's lists.
 
@@ -26,7 +36,9 @@ class ViewStreams:
     was multicast; it is kept so, to be sent again, and handed up without that head, with its place.
     """
 
-    __slots__ = ("answers", "by_name", "future", "future_bytes", "holes", "layer", "own", "stopped", "view")
+    __slots__ = (
+        *("answers", "by_name", "future", "future_bytes", "holes", "layer", "own", "previous", "stopped", "view"),
+    )
 
     def __init__(self, layer: Layer, request: Request) -> None:
         self.layer = layer
@@ -38,6 +50,7 @@ class ViewStreams:
         self.future_bytes = 0
         self.holes = HoleRequests(layer, request)
         self.answers = Answers(layer)
+        self.previous: Previous | None = None  # where a majority decides a view: until all of its members have it
 
     # -- runs
 
@@ -139,6 +152,11 @@ class ViewStreams:
 
     def requested(self, view: ViewId, name: Address, ranges: Ranges, run: Run) -> None:
         """`run` asks for these ranges of the stream `name`."""
+        previous = self.previous
+        if previous is not None and view == previous.view:
+            if run.src in previous.members and name in previous.by_name:
+                previous.answers.answer(name, previous.by_name[name], ranges, run.src)
+            return
         stream = self.find(view, name, run)
         if stream is None:
             return
@@ -146,6 +164,20 @@ class ViewStreams:
             self.answers.answer(name, stream, ranges, run.src)
         else:
             self.layer.env.drop("request of no member")
+
+    def _all_answers(self) -> tuple[Answers, ...]:
+        return (self.answers,) if self.previous is None else (self.answers, self.previous.answers)
+
+    def answer_waits(self, asker: Address, head: object) -> None:
+        """An answer waits in the reliable lane to `asker`."""
+        for answers in self._all_answers():
+            answers.waits(asker, head)
+
+    def answers_arrived(self, asker: Address, heads: Iterable[object]) -> None:
+        """`asker` has these answers."""
+        heads = list(heads)
+        for answers in self._all_answers():
+            answers.arrived(asker, heads)
 
     # -- requests and reports of the layers above
 
@@ -187,7 +219,12 @@ class ViewStreams:
             stream.stop()
 
     def begin(self, view: ViewId | None, members: tuple[Address, ...], names: Iterable[Address]) -> None:
-        """Forget all streams; those of `names` begin at 0 in `view`, of `members`."""
+        """Forget all streams; those of `names` begin at 0 in `view`, of `members`.  Where a majority decides a view,
+        the streams of the view before are kept until `all_installed`."""
+        self.previous = None
+        if self.layer.env.majority and self.view is not None and members:
+            self.previous = Previous(self.view, self.by_name, self.holes.members, self.answers)
+            self.answers = Answers(self.layer)
         self.view = view
         self.by_name = {name: Stream() for name in names}
         self.own = self.by_name.get(self.layer.env.me) or Stream()
@@ -195,6 +232,11 @@ class ViewStreams:
         self.stopped = False
         self.holes.begin(view, members)
         self.answers.begin()
+
+    def all_installed(self, view: ViewId) -> None:
+        """All members have `view`: nobody fetches runs of the view before."""
+        if view == self.view:
+            self.previous = None
 
     def take_future(self) -> list[Run]:
         """Runs of a later view that were kept, for the layer to look at again; none is kept here any more."""
@@ -214,7 +256,7 @@ class ViewStreams:
 
     def gauges(self) -> dict[str, int]:
         """Counts of runs and fetches in the streams, by name of the gauge."""
-        streams = self.by_name.values()
+        streams = [*self.by_name.values(), *(self.previous.by_name.values() if self.previous is not None else ())]
         return {
             "stored": sum(stream.held for stream in streams),
             "early": sum(stream.early for stream in streams),

@@ -38,6 +38,7 @@ class Viewed(msgspec.Struct, frozen=True):
     subgroups: tuple[Subgroup, ...] = ()  # of a merged view
     merged: Merged = {}  # of a merged view: the marks with which every member begins
     gaps: tuple[Gap, ...] = ()  # messages that the member announces as missing
+    history: str = ""  # where a majority decides: of the first view of the chain
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -102,6 +103,7 @@ class Stand(msgspec.Struct, frozen=True):
     unsent: int  # payloads that its application could not send yet
     stateless: bool = False  # whether the member waits for its initial state
     born: int = 0  # start of its process
+    told: bool = False  # whether it learned that it reaches too few members of its view
 
 
 class Situation(msgspec.Struct, frozen=True):
@@ -126,6 +128,7 @@ class Around(msgspec.Struct):
     trip: int = 2 * MILLISECOND  # longest time from one application's turn to another's
     lost_at: int | None = None  # time of the last loss of a single frame that is no disturbance
     merges: bool = False  # whether sides that a fault separated merge again
+    majority: bool = False  # whether a majority of each view decides the next one
     calm_from: int = 0  # the effects of all disturbances are over by this time
 
     def calm_since(self, then: int) -> bool:
@@ -179,6 +182,12 @@ class Check:
 
     def written(self, member: Address, records: Sequence[Written]) -> None:
         """`member` has written these records into its journal: no crash loses them any more."""
+
+    def accepts(self, member: Address, fields: dict[str, Any]) -> None:
+        """`member` recorded a step of a view change."""
+
+    def blocked(self, member: Address, is_blocked: bool) -> None:
+        """`member` learned that it is blocked, because it reaches too few members of its view, or that it is not."""
 
     def journal_lost(self, member: Address) -> None:
         """`member` learned that its journal cannot be written."""

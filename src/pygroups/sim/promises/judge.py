@@ -17,6 +17,7 @@ from pygroups.core.view import ViewId
 from .alone import Alone
 from .broken import Witness
 from .causal import FOLLOWS_FROM, Causal
+from .chain import Chain
 from .changes import Changes
 from .duties import Leaves, Repairs, Windows
 from .exclusions import SlowExclusion
@@ -37,11 +38,12 @@ from .window import WindowBound
 
 PROFILES: Final = ("fifo", "total", "unicast")
 MERGING: Final = ("fifo", "total")  # those of them whose stacks have MERGE2
-WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver", "suspect"})  # records for checks
+WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver", "suspect", "flush"})  # records for checks
 
 
-def checks_of(profile: str, *, merges: bool | None = None) -> list[Check]:
-    """The checks of the promises of `profile`.  `merges`: whether views are merged; None: as the profile has it."""
+def checks_of(profile: str, *, merges: bool | None = None, majority: bool = False) -> list[Check]:
+    """The checks of the promises of `profile`.  `merges`: whether views are merged; None: as the profile has it.
+    `majority`: whether a majority of each view decides the next one."""
     if profile not in PROFILES:
         raise UsageError(f"the simulator has no checks for profile {profile!r}; there are: {', '.join(PROFILES)}")
     if profile == "unicast":
@@ -50,6 +52,7 @@ def checks_of(profile: str, *, merges: bool | None = None) -> list[Check]:
     order: list[Check] = [Order(), Causal(messages)] if profile == "total" else []
     merges = profile in MERGING if merges is None else merges
     merging: list[Check] = [Merging(messages)] if merges else []
+    chain: list[Check] = [Chain()] if majority else []
     return [
         Views(),
         TransitionalSet(),
@@ -58,6 +61,7 @@ def checks_of(profile: str, *, merges: bool | None = None) -> list[Check]:
         States(messages),  # before messages, which takes over the digest of a view
         messages,
         *merging,
+        *chain,
         *order,
         Stability(messages),
         Quiet(messages),
@@ -115,6 +119,8 @@ class Judge:
         self._looked = _hearers(checks, "looked")
         self._healed = _hearers(checks, "healed")
         self._settled = _hearers(checks, "settled")
+        self._accepts = _hearers(checks, "accepts")
+        self._blocked = _hearers(checks, "blocked")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
         self.senders: dict[Address, None] = {}
         self.alone = any(isinstance(check, Alone) for check in checks)  # without a group unicasts are the messages
@@ -164,6 +170,7 @@ class Judge:
             event.subgroups,
             event.digest,
             event.gaps,
+            event.view.history,
         )
         self._views[member] = view.id
         for check in self._viewed:
@@ -197,6 +204,9 @@ class Judge:
                 kind, view, fields = record
                 if kind == "suspect":
                     self.suspected(member, fields["peer"], fields["reason"])
+                elif kind == "flush":
+                    for accepts in self._accepts:
+                        accepts(member, fields)
                 elif kind != "purge":
                     self.on_connection(member, kind == "unicast_send", fields)
                 elif view is not None:
@@ -227,6 +237,11 @@ class Judge:
         """`member` learned that its journal cannot be written, and that some records are lost."""
         for check in self._journal_lost:
             check(member)
+
+    def blocked(self, member: Address, is_blocked: bool) -> None:
+        """`member` learned that it reaches too few members of its view, or that it reaches enough again."""
+        for check in self._blocked:
+            check(member, is_blocked)
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
         """`member` learned that its messages to `to` with these numbers were not acknowledged."""

@@ -13,6 +13,7 @@ from pygroups.core.detection import detection
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import ViewId
 
+from .chain import is_majority
 from .facts import MEMBERS, Check, Link, Situation, Stand
 from .messages import Messages
 
@@ -70,6 +71,8 @@ class Progress(Check):
                 ahead = [one for one in situation.stands if _went_on(one, side, situation.cut)]
                 if ahead:
                     yield from self._left_behind(side, ahead, situation)
+                elif self.around.majority and not _is_able(side, situation.cut):
+                    yield from self._untold(side, situation)
                 else:
                     yield from self._hindered(side, part, stands)
             yield from self._waiting(part, situation.cut)
@@ -93,9 +96,18 @@ class Progress(Check):
                 if all(_reaches(stand, [*side, *other], cut) for stand in [*side, *other]):
                     yield APART, side[0].member, other[0].member, 0
 
+    def _untold(self, side: list[Stand], situation: Situation) -> Iterator[Problem]:
+        """Members that are cut off from too many members of their view, and do not know it."""
+        for stand in side:
+            there = [one.member for one in situation.stands if one.runs and _hears(stand, one, situation.cut)]
+            if not is_majority(stand.members, there) and not stand.told and not stand.leaving:
+                yield UNTOLD, stand.member, None, 0
+
     def _waiting(self, part: list[Stand], cut: frozenset[Link]) -> Iterator[Problem]:
         """Joiners that reach all members of their part of the network."""
         inside = [stand for stand in part if stand.view is not None]
+        if self.around.majority and not _is_able(inside, cut):
+            return
         for stand in part:
             if stand.view is None and inside and not stand.leaving and _reaches(stand, inside, cut):
                 yield WAITS, stand.member, None, 0
@@ -136,6 +148,7 @@ UNREACHED = "the view still has a member that cannot be reached"
 NOT_IN = "the member is in a view that another member of this view has not installed"
 BEHIND = "the member is in an earlier view than the others, although it reaches them all"
 WAITS = "the process waits to join, although it reaches all members"
+UNTOLD = "the member reaches too few members of its view, and did not learn that it is blocked"
 BLOCKED = "the member is blocked for a view change that does not end"
 STATELESS = "the member waits for a state that does not arrive"
 LEAVES = "the member asked to leave and is still in its view"
@@ -163,6 +176,19 @@ def linked(one: Stand, other: Stand, cut: frozenset[Link]) -> bool:
     """Whether frames pass between the two hosts in both directions."""
     a, b = one.member.name, other.member.name
     return (a, b) not in cut and (b, a) not in cut
+
+
+def _is_able(side: list[Stand], cut: frozenset[Link]) -> bool:
+    """Whether these members are in one view, are a majority of it, and all reach each other: they must go on."""
+    one_view = len({stand.view for stand in side}) == 1
+    here = [stand.member for stand in side]
+    return one_view and is_majority(side[0].members, here) and all(_reaches(stand, side, cut) for stand in side)
+
+
+def _hears(one: Stand, other: Stand, cut: frozenset[Link]) -> bool:
+    """Whether frames pass between the two hosts in at least one direction."""
+    a, b = one.member.name, other.member.name
+    return one is other or (a, b) not in cut or (b, a) not in cut
 
 
 def _reaches(one: Stand, others: Iterable[Stand], cut: frozenset[Link]) -> bool:

@@ -1,7 +1,7 @@
 """Promises at the end, when no fault is active: view-accuracy, self-delivery, liveness, buffers-drain.
 
 Sides that made separate views merge in a stack with MERGE2, and stay apart in another one.  Each side, namely the
-members with the same last view, is judged separately.
+members with the same last view, is judged separately.  Where a majority decides each view, there is only one side.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Quiet(Check):
         inside = [rest for rest in rests if rest.member in self.last]
         for rest in inside:
             self._same_view(rest, inside)
-        if self.around.merges:
+        if self.around.merges or self.around.majority:
             self._one_view(inside)
         for rest in inside:
             self._heard_all(rest, rest)
@@ -82,7 +82,7 @@ class Quiet(Check):
                     self.broken("liveness", detail, member=rest.member, other=member, view=view.id)
 
     def _one_view(self, rests: list[Rest]) -> None:
-        """Sides that a fault separated have merged."""
+        """Sides that a fault separated have merged, or there was only one."""
         for rest in rests[1:]:
             first, view = self.last[rests[0].member], self.last[rest.member]
             if view.id != first.id:

@@ -100,7 +100,9 @@ class ScenarioGroup(Verbs):
         journal: bool,
     ) -> None:
         self._recorder = Recorder()
-        promised = checks_of(profile.name, merges=Merge2 in profile.layers) if profile.name in PROFILES else []
+        majority = any("PRIMARY" in layer.gives for layer in profile.layers)
+        merges = Merge2 in profile.layers
+        promised = checks_of(profile.name, merges=merges, majority=majority) if profile.name in PROFILES else []
         self._listener = _Listener(self)
         judge = Judge([*promised, *checks, self._recorder])
         world = ScenarioWorld(schedule, profile, judge, journals=journal, story=self._listener)

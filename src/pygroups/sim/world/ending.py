@@ -15,6 +15,7 @@ from pygroups.core.limits import MILLISECOND, SECOND
 from ..promises.broken import Broken
 from ..schedules.schedule import stream
 from .member import SimulatedMember
+from .process_faults import begin_anew_if_lost
 from .world import World
 
 POLL: Final = 100 * MILLISECOND  # time between two checks whether the group has settled
@@ -46,6 +47,8 @@ def _settle(world: World, deadline: int) -> None:
     calm_since: int | None = None
     while calm_since is None or agenda.now < max(calm_since, planned) + CALM_FOR:
         agenda.run_until(agenda.now + POLL)
+        if world.judge.around.majority:
+            begin_anew_if_lost(world)
         try:
             world.judge.settled(world.rests())
         except Broken:

@@ -12,7 +12,19 @@ from typing import Any, Final, Protocol
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Ended, Found
-from pygroups.core.events import Block, ConnectionClosed, Consumed, Event, Excluded, Join, Leave, NewView, Undelivered
+from pygroups.core.events import (
+    Block,
+    Blocked,
+    ConnectionClosed,
+    Consumed,
+    Event,
+    Excluded,
+    Join,
+    Leave,
+    NewView,
+    Unblocked,
+    Undelivered,
+)
 from pygroups.core.layer import NEVER, Env, Record
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run
@@ -85,6 +97,7 @@ class SimulatedMember(ProcessLoop):
         self.leaving = False
         self.why_ended = ""  # the detail of its end, if its stack ended it
         self.blocked = False
+        self.told = False  # that it reaches too few members of its view
         self.armed: list[Armed] = []
         self.watched = stack.codec if isinstance(stack.codec, Watched) else None
         self.unread = 0  # number of `read_nothing` calls that are not undone yet
@@ -273,6 +286,9 @@ class SimulatedMember(ProcessLoop):
             self.judge.viewed(self.address, event)
         elif isinstance(event, Block):
             self.blocked = True
+        elif isinstance(event, Blocked | Unblocked):
+            self.told = isinstance(event, Blocked)
+            self.judge.blocked(self.address, self.told)
         elif isinstance(event, Excluded):
             self.ended, self.why_ended = event.reason, event.detail
             self.judge.stopped(self.address, event.reason, self.top.unknown())

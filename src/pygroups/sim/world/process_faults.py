@@ -7,6 +7,7 @@ from typing import Final
 
 from pygroups.core.limits import MILLISECOND, SECOND
 
+from ..promises.chain import Chain, is_majority
 from ..schedules.steps import (
     DiskFull,
     Gather,
@@ -98,8 +99,11 @@ def leave(world: World, leave: Leave) -> None:
 
 
 def gather(world: World, _: Gather) -> None:
-    """Restart each process in a view that is not on the largest side, unless sides merge by themselves."""
-    if world.judge.around.merges:
+    """Restart each process in a view that is not on the largest side, unless sides merge by themselves, or a majority
+    decides each view.  A group that lost its majority begins anew."""
+    if world.judge.around.majority:
+        begin_anew_if_lost(world)
+    if world.judge.around.merges or world.judge.around.majority:
         return
     largest = world.largest_side()
     for member in [one for one in world.running.values() if one.view is not None and one not in largest]:
@@ -107,6 +111,20 @@ def gather(world: World, _: Gather) -> None:
         world.tell(member.address.name, "fault: restarted to join the largest side")
         world.crash(member)
         world.agenda.after(RESTART, world.start, member.address.name)
+
+
+def begin_anew_if_lost(world: World) -> None:
+    """Restart the members of each group of which a majority has ended: no view can follow."""
+    chains = [check for check in world.judge.checks if isinstance(check, Chain)]
+    members = [member for member in world.running.values() if member.view is not None and chains]
+    here = [member.address for member in members]
+    held = {member.view.id for member in members if member.view is not None}
+    for member in members:
+        if member.view is not None and not is_majority(chains[0].last_of(member.view.id, held), here):
+            world.count("majority lost")
+            world.tell(member.address.name, "fault: restarted, because a majority of the group has ended")
+            world.crash(member)
+            world.agenda.after(RESTART, world.start, member.address.name)
 
 
 def send(world: World, send: Send) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Excluded, NewView, Suspect, Undelivered, Unsuspect
+from pygroups.core.events import Block, Blocked, Event, Excluded, NewView, Suspect, Unblocked, Undelivered, Unsuspect
 from pygroups.core.state_events import StateArrived
 from pygroups.core.trace import Crossing
 
@@ -75,6 +75,10 @@ def event_text(event: Event, name: Callable[[Address], str] = str) -> str | None
         return f"no longer suspects {name(event.member)}"
     if isinstance(event, Block):
         return "is blocked for a view change"
+    if isinstance(event, Blocked):
+        return f"is blocked: {event.reason}"
+    if isinstance(event, Unblocked):
+        return "reaches a majority again"
     if isinstance(event, Excluded):
         return f"is no longer in the group: {event.reason}" + (f" ({event.detail})" if event.detail else "")
     if isinstance(event, Undelivered):

@@ -54,6 +54,7 @@ class Watch:
                 sum(order.count for order in member.app.orders),
                 member.state.waits,
                 member.born,
+                member.told,
             )
             for member in world.running.values()
         ]

@@ -124,7 +124,7 @@ class World(VirtualWorld[SimulatedMember]):
         env.contact, env.run_records = name, self.judges_journals  # otherwise unused: the judge gets events
         chance = stream(seed, "process", address.name, address.incarnation)
         member = SimulatedMember(self, address, env, self.build(env), habits, chance)
-        self.judge.around.merges = env.merges
+        self.judge.around.merges, self.judge.around.majority = env.merges, env.majority
         member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
         self.begins(member, beside=beside)
         if self.journals:

@@ -1,0 +1,86 @@
+"""Agreement: the answers that a view change needs.  It is handed in, because two kinds of groups need different ones.
+
+`EVERYBODY`: all members that were asked answer Collect, and all members that go on accept.  Two sides of a split may
+both go on.
+
+`MAJORITY`: a view is decided when more than half of the view before have accepted it, or half of them with its first
+member.  Members that leave count, joiners do not.  No two views follow one view, and the majority needs nobody else: a
+member that goes on and crashes before it accepts holds nothing up.  Because a view may be decided without an answer of
+each member, a later leader takes over the proposal that was accepted under the highest ballot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.view import AgreedView, Ballot
+
+from . import decide
+from .heads import CollectAck, Proposal
+
+
+class Agreement(NamedTuple):
+    """The answers that an attempt needs, and its proposal where an earlier one binds it."""
+
+    by_majority: bool
+    may_go_on: Callable[[AgreedView, Container[Address]], bool]
+    # whether an attempt may stop the view: the view, and the members that are there
+    must_answer: Callable[[AgreedView, tuple[Address, ...], Container[Address]], bool]
+    # whether enough members of the view answered Collect: the view, those that were asked, those that answered
+    decides: Callable[[AgreedView, Proposal, Container[Address]], bool]
+    # whether the proposal is decided: the view that it ends, the proposal, those that accepted
+    taken_over: Callable[[AgreedView, Ballot, Mapping[Address, CollectAck]], Proposal | None]
+    # the accepted proposal that an attempt must repeat: the view, its ballot, the answers; None: it makes its own
+
+
+def _all_asked(view: AgreedView, asked: tuple[Address, ...], answered: Container[Address]) -> bool:
+    return all(member in answered for member in asked)
+
+
+def _all_who_go_on(view: AgreedView, proposal: Proposal, accepted: Container[Address]) -> bool:
+    return all(member in accepted for member in proposal.going_on)
+
+
+EVERYBODY: Final = Agreement(
+    by_majority=False,
+    may_go_on=lambda view, here: True,
+    must_answer=_all_asked,
+    decides=_all_who_go_on,
+    taken_over=lambda view, ballot, answers: None,
+)
+
+
+def _all_asked_and_most(view: AgreedView, asked: tuple[Address, ...], answered: Container[Address]) -> bool:
+    return _all_asked(view, asked, answered) and decide.is_majority(view, answered)
+
+
+def _most_of_the_view(view: AgreedView, proposal: Proposal, accepted: Container[Address]) -> bool:
+    return decide.is_majority(view, accepted)
+
+
+def _accepted_last(view: AgreedView, ballot: Ballot, answers: Mapping[Address, CollectAck]) -> Proposal | None:
+    """The proposal that was accepted under the highest ballot, under the new `ballot`.  Its members, joiners and cut
+    stay, even if some of the members have crashed: it may have been decided.  A member that accepted it holds the
+    cut."""
+    reported = {member: answer.accepted for member, answer in answers.items() if answer.accepted is not None}
+    if not reported:
+        return None
+    last = max(reported.values(), key=lambda proposal: proposal.ballot)
+    candidates = (member for member in (ballot.leader, *view.members) if member in reported)
+    holder = next(member for member in candidates if reported[member].ballot == last.ballot)
+    (side,) = last.sides
+    side = msgspec.structs.replace(side, holders=dict.fromkeys(side.cut, holder))
+    return msgspec.structs.replace(last, ballot=ballot, sides=(side,))
+
+
+MAJORITY: Final = Agreement(
+    by_majority=True,
+    may_go_on=decide.is_majority,
+    must_answer=_all_asked_and_most,
+    decides=_most_of_the_view,
+    taken_over=_accepted_last,
+)

@@ -1,0 +1,201 @@
+"""GMS with a primary component: a majority of each view decides the next one, so views are one chain.
+
+A member that cannot reach enough of its view is blocked: it stops as if it were bound to an attempt, tells the
+application (`Blocked`), and waits.  When enough members are heard again, the next view change takes it along
+(`Unblocked`), or it learns that the others went on without it (`Excluded`).
+
+A majority may decide a view without the answer of each member.  A member that is named in the view and has not accepted
+it fetches its missing runs first.  A member that has no place in the view stays until enough members of the view have
+the installation: it may be the only one that knows it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from pygroups.core.address import Address
+from pygroups.core.driver_events import Contacts, Find, Found
+from pygroups.core.events import (
+    Blocked,
+    Event,
+    Fetched,
+    FetchTo,
+    HeartbeatOf,
+    NewView,
+    Positions,
+    Stop,
+    Unblocked,
+    Unsuspect,
+)
+from pygroups.core.layer import Env
+
+from .agreement import MAJORITY, Agreement
+from .heads import Excluded, InstallAck, Proposal, Side, Stuck
+from .joining import ASK_MAX
+from .layer import Gms
+from .membership import Phase
+
+COMPLAINTS: Final = 2  # of a bound member in vain, before it counts as blocked
+
+
+class PrimaryGms(Gms):
+    """GMS in which views are one chain; see the module."""
+
+    __slots__ = ("ahead", "blocked", "givers", "look_at", "looks", "others")
+
+    gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP", "PRIMARY"})
+    agreement: ClassVar[Agreement] = MAJORITY
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        env.majority = True
+        self.blocked = False  # and the application knows it
+        self.ahead: dict[Address, None] = {}  # members of this view that are heard in a later one
+        self.look_at, self.looks = (
+            0,
+            0,
+        )  # when a blocked member looks for members outside its view, and how often it did
+        self.others: dict[Address, None] = {}  # those that it asked
+        self.givers: dict[Address, None] = {}  # the members that gave the decided view whose runs are fetched
+
+    # -- a minority
+
+    def _work(self) -> None:
+        self._block_if_few()
+        super()._work()
+        self._block_if_few()
+        if self.blocked and self.phase is Phase.MEMBER:
+            self.wake_at(self.look_at)
+
+    def _block_if_few(self) -> None:
+        """Stop this member, and tell the application, if it cannot reach enough of its view."""
+        if self.phase is not Phase.MEMBER or self.blocked:
+            return
+        members, bound = self.current.members, self.binding.ballot is not None
+        missing = [m for m in members if m != self.env.me and m in self.suspicions]
+        missing += [m for m in self.ahead if not bound and m not in missing]
+        in_vain = bound and self.answering.complaints >= COMPLAINTS
+        in_vain |= self.leading.change.is_unheard()
+        if self.agreement.may_go_on(self.current, [m for m in members if m not in missing]) and not in_vain:
+            return
+        self.blocked = True
+        self.env.count("blocked")
+        if not bound:
+            self._stop_alone()
+        self.looks, self.look_at = 0, self.env.now + self.env.config.flush_timeout
+        names = ", ".join(str(member) for member in missing) or "a leader of the view change"
+        self.above.append(Blocked(f"a majority of the {len(members)} members of the view is needed; missing: {names}"))
+
+    def _stop_alone(self) -> None:
+        """Bind this member to a ballot of its own.  It hands nothing up any more, and never resumes its view."""
+        ballot = self.next_ballot()
+        self.heard_of(ballot)
+        self.binding.ballot, self.binding.proposal = ballot, None
+        self.answering.heard_leader()
+        self.above.append(Stop(ballot))
+
+    def timer(self) -> None:
+        if self.blocked and self.env.now >= self.look_at:
+            self._look_for_others()
+        super().timer()
+
+    def _look_for_others(self) -> None:
+        """Find members of the group that are in no view with this one: all that this member knows may have ended."""
+        config = self.env.config
+        self.below.append(Find())
+        self.look_at = self.env.now + min(config.flush_timeout << min(self.looks, 10), config.patience_max)
+        self.looks += 1
+
+    def _ask_others(self, found: Found) -> None:
+        """Ask some of them.  A member of a later view tells this one that the others went on without it."""
+        binding, contacts = self.binding, {m: c for m, c in found.members.items() if not self.knows(m)}
+        if not self.blocked or binding.ballot is None or not contacts:
+            return
+        members = sorted(contacts)
+        self.env.rng.shuffle(members)
+        self.others = dict.fromkeys(members[:ASK_MAX])
+        self.below.append(Contacts({member: contacts[member] for member in self.others}))
+        for member in self.others:
+            self.tell(member, Stuck(binding.ballot, self.current.id))
+
+    def on_excluded(self, src: Address, head: Excluded) -> None:
+        if self.blocked and src in self.others and head.view == self.current.id:
+            detail = f"{src} is in a later view without this member"
+            self.left("left" if self.leaving else "excluded", detail)
+        else:
+            super().on_excluded(src, head)
+
+    def up_event(self, event: Event) -> None:
+        if isinstance(event, Found):
+            self._ask_others(event)
+        if isinstance(event, Unsuspect) and self.phase is Phase.MEMBER:
+            self.answering.heard_again()
+            self.leading.change.heard_again()
+        elif isinstance(event, HeartbeatOf) and self.knows(event.member) and event.view > self.current.id:
+            self.ahead[event.member] = None
+        super().up_event(event)
+
+    # -- a view that was decided without this member's answer
+
+    def decided_without_an_answer(self, src: Address, proposal: Proposal) -> None:
+        """Fetch up to the cut, whatever this member is bound to, and then install the view."""
+        binding, last = self.binding, self.binding.last
+        if last is not None and last.view.id == proposal.view.id:  # under another ballot; the cut is the same
+            self._take([src], proposal)
+            return
+        self.givers[src] = None
+        if binding.decided is not None:
+            return  # on the way to it
+        self.env.count("decided without an answer")
+        side = proposal.side_of(self.current.id)
+        assert side is not None
+        fetches = binding.proposal is not None and binding.proposal.ballot == proposal.ballot == binding.ballot
+        binding.decided = proposal
+        if binding.ballot is None:
+            binding.ballot = proposal.ballot
+        self.leading.change.attempt = None
+        if not fetches:
+            self.above += [Stop(proposal.ballot), FetchTo(proposal.ballot, side.cut, side.holders)]
+
+    def down_event(self, event: Event) -> None:
+        decided = self.binding.decided
+        if isinstance(event, Fetched) and decided is not None and self.env.me in decided.view.members:
+            if event.ballot == decided.ballot:
+                self._take(list(self.givers), decided)
+            self._work()
+        else:
+            super().down_event(event)
+
+    def _take(self, givers: list[Address], proposal: Proposal) -> None:
+        self.install(proposal, None)
+        for member in givers:
+            self.tell(member, InstallAck(proposal.view.id))
+
+    def enter(self, event: NewView) -> None:
+        if self.blocked:
+            self.blocked = False
+            self.above.append(Unblocked())
+        self.ahead, self.givers, self.others = {}, {}, {}
+        super().enter(event)
+
+    # -- a view without this member
+
+    def excluded_by(self, src: Address, proposal: Proposal, side: Side) -> None:
+        """Stay until enough members of the view have the installation."""
+        if self.binding.decided is None:
+            self.env.count("left out and waits")
+            self.leading.decided_without_me(proposal)
+
+    def follows_another_view(self, src: Address, proposal: Proposal) -> None:
+        """A member that got its first view late may have been left out of the next one, and be named as a joiner of a
+        view after that."""
+        me, view = self.env.me, proposal.view
+        if self.knows(src) and view.id > self.current.id and me in view.members and me not in proposal.going_on:
+            detail = f"the others went on without this member, and admit it as a joiner of the view {view.id}"
+            self.left("left" if self.leaving else "excluded", detail)
+        else:
+            super().follows_another_view(src, proposal)
+
+    def left(self, reason: str, detail: str, cut: Positions | None = None, policy: str = "") -> None:
+        """A blocked member hands up nothing of its view."""
+        super().left(reason, detail, {} if self.blocked else cut, policy)

@@ -1,0 +1,109 @@
+"""Promise where a majority of each view decides the next one: primary-chain.
+
+Views form one sequence.  More than half of each view, or half of it with its first member, accepted the next view under
+one ballot.  A member that learned that it is blocked (`Blocked`) delivers nothing until `Unblocked`.
+
+A group that loses the majority for good begins anew with a view of one member, and with another sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from pygroups.core.address import Address
+from pygroups.core.view import ViewId
+
+from .facts import Check, Delivery, Rest, Viewed
+
+Vote = tuple[ViewId, int, str]  # a view, and the ballot under which it was accepted
+
+
+class Chain(Check):
+    """Views are one chain, and a majority accepts each link."""
+
+    promises = ("primary-chain",)
+
+    def __init__(self) -> None:
+        self.members: dict[ViewId, tuple[Address, ...]] = {}
+        self.next: dict[ViewId, Viewed] = {}  # per view, the first known successor
+        self.before: dict[ViewId, ViewId] = {}  # per view, the view that it follows
+        self.histories: dict[ViewId, str] = {}
+        self.births: dict[str, Viewed] = {}  # per history, its first view
+        self.acceptors: dict[Vote, dict[Address, None]] = {}
+        self.blocked_ones: dict[Address, None] = {}
+        self.passed = 0  # number of views, and of deliveries that were compared with a block
+
+    def facts(self) -> dict[str, int]:
+        return {"primary-chain": self.passed}
+
+    def viewed(self, view: Viewed) -> None:
+        self.passed += 1
+        self.members.setdefault(view.id, view.members)
+        old = view.came_from
+        self._history(view)
+        if not view.primary:
+            self.broken("primary-chain", "the view is not primary", member=view.member, view=view.id)
+        if old is None:
+            return
+        first = self.next.setdefault(old, view)
+        if first.id != view.id:
+            detail = f"two views follow {old}: this one and {first.id}"
+            self.broken("primary-chain", detail, member=view.member, other=first.member, view=view.id)
+        before = self.before.setdefault(view.id, old)
+        if before != old:
+            detail = f"the view follows two views: {before} and {old}"
+            self.broken("primary-chain", detail, member=view.member, view=view.id)
+
+    def _history(self, view: Viewed) -> None:
+        """One history id for each chain."""
+        known = self.histories.setdefault(view.id, view.history)
+        if known != view.history:
+            detail = f"the view has two history ids: {known} and {view.history}"
+            self.broken("primary-chain", detail, member=view.member, view=view.id)
+        if view.came_from is not None and view.history != self.histories[view.came_from]:
+            self.broken("primary-chain", "the view begins another history", member=view.member, view=view.id)
+        if view.came_from is None and view.members == (view.member,):
+            first = self.births.setdefault(view.history, view)
+            if first.id != view.id or not view.history:
+                detail = f"the history {view.history!r} has two beginnings: this view and {first.id}"
+                self.broken("primary-chain", detail, member=view.member, other=first.member, view=view.id)
+
+    def accepts(self, member: Address, fields: dict[str, Any]) -> None:
+        if fields["stage"] == "accepted":
+            next = ViewId(fields["next_number"], fields["next_creator"])
+            vote = (next, fields["ballot_number"], str(fields["ballot_leader"]))
+            self.acceptors.setdefault(vote, {})[member] = None
+
+    def blocked(self, member: Address, is_blocked: bool) -> None:
+        if is_blocked:
+            self.blocked_ones[member] = None
+        else:
+            self.blocked_ones.pop(member, None)
+
+    def delivered(self, delivery: Delivery) -> None:
+        if delivery.member in self.blocked_ones:
+            message = (delivery.origin, delivery.first)
+            detail = "the member delivers the message after it learned that it is blocked"
+            self.broken("primary-chain", detail, member=delivery.member, message=message, view=delivery.view)
+
+    def settled(self, rests: list[Rest]) -> None:
+        for id, old in self.before.items():
+            votes = [some for (view, *_), some in self.acceptors.items() if view == id]
+            if not any(is_majority(self.members[old], some) for some in votes):
+                detail = f"no majority of {old} accepted the view under one ballot"
+                self.broken("primary-chain", detail, view=id)
+
+    def last_of(self, view: ViewId, held: Container[ViewId]) -> tuple[Address, ...]:
+        """The members of the last view in the chain from `view` on that is among `held`.  Only they can go on."""
+        last = view
+        while view in self.next:
+            view = self.next[view].id
+            last = view if view in held else last
+        return self.members[last]
+
+
+def is_majority(members: tuple[Address, ...], some: Container[Address]) -> bool:
+    """Whether `some` contains more than half of `members`, or half of them with the first."""
+    twice = 2 * sum(member in some for member in members)
+    return twice > len(members) or (twice == len(members) and members[0] in some)

@@ -1,0 +1,241 @@
+"""The primary component: views are one chain, a minority is blocked and is told so.
+
+The ids are those of the scenarios in docs/layers/gms.md.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pygroups.core.events import Blocked, Event, Unblocked
+from pygroups.core.view import HISTORY_DIGITS
+from pygroups.sim import scenario
+from pygroups.sim.scenarios.apps import Acting, Actor
+from pygroups.sim.scenarios.group import ScenarioGroup
+from tests.majority import majority
+from tests.scenarios.common import BOTH, QUICK
+
+SOON = 5.0  # seconds until a majority has gone on
+
+
+class Told(Actor):
+    """Records whether its member was told that it is blocked."""
+
+    def __init__(self, acting: Acting) -> None:
+        self.news: list[str] = []
+
+    def on_event(self, event: Event) -> None:
+        if isinstance(event, Blocked | Unblocked):
+            self.news.append(type(event).__name__)
+
+
+def group_of(names: str, profile: str = "total", seed: int = 0) -> ScenarioGroup:
+    return scenario(names, profile=majority(profile), application=Told, seed=seed, **QUICK)
+
+
+def told(group: ScenarioGroup, name: str) -> list[str]:
+    actor = group.actors[name]
+    assert isinstance(actor, Told)
+    return actor.news
+
+
+def goes_on(group: ScenarioGroup, names: str, within: float = SOON) -> None:
+    """Exactly these members are in one view."""
+    view = tuple(names.split())
+    group.until(lambda: all(group[name].view == view for name in view), within)
+
+
+def stays_blocked(group: ScenarioGroup, name: str, seconds: float = 30.0) -> None:
+    """The member was told, and neither installs a view nor delivers anything for a long time."""
+    group.until(lambda: told(group, name) == ["Blocked"], SOON)
+    views, history = len(group[name].views), list(group[name].history)
+    group[name].sends(["waits"])
+    group.after(seconds)
+    assert len(group[name].views) == views
+    assert group[name].history == history
+    assert told(group, name) == ["Blocked"]
+
+
+@BOTH
+def test_prim_02_three_of_four_leave_at_once(profile: str) -> None:
+    with group_of("A B C D", profile) as group:
+        for name in "ABC":
+            group[name].sends(5)
+            group.leave(name)
+        goes_on(group, "D")
+        group["D"].sends(3)
+        group.settles()
+        assert group["D"].delivered_from("D") == [1, 2, 3]
+        assert told(group, "D") == []
+
+
+def test_of_two_members_the_first_goes_on() -> None:
+    """The second one dies: the first is half of the view, with its first member, and goes on.  The first one dies: the
+    second is blocked, however long it waits."""
+    with group_of("A B") as group:
+        group.crash("B")
+        goes_on(group, "A")
+        group["A"].sends(3)
+        group.settles()
+    with group_of("A B") as group:
+        group.crash("A")
+        stays_blocked(group, "B", 600.0)
+
+
+@BOTH
+def test_a_minority_is_blocked_and_excluded(profile: str) -> None:
+    """The majority goes on.  Both members of the minority are told that they are blocked, and after the heal that they
+    are excluded."""
+    with group_of("A B C D E", profile) as group:
+        for member in group.members:
+            member.sends(20, every=0.1)
+        group.cut("D E", "A B C")
+        stays_blocked(group, "E")
+        stays_blocked(group, "D", 1.0)
+        goes_on(group, "A B C")
+        group["A"].sends(3)
+        group.mend("D E", "A B C")
+        group.until(lambda: sorted(group.world.running) == ["A", "B", "C"], SOON)
+        assert group["D"].ended == group["E"].ended == "excluded"
+        group.start("D E")
+        goes_on(group, "A B C D E")
+        group.settles()
+        facts = group.judge.facts
+        assert facts["state-cut"], "both came back with a state"
+
+
+@BOTH
+def test_a_tie_is_decided_by_the_first_member(profile: str) -> None:
+    with group_of("A B C D", profile) as group:
+        group.cut("A D", "B C")
+        goes_on(group, "A D")
+        stays_blocked(group, "B")
+        stays_blocked(group, "C", 1.0)
+        group.mend("A D", "B C")
+        group.until(lambda: sorted(group.world.running) == ["A", "D"], SOON)
+        group.settles()
+
+
+def test_nobody_has_a_majority() -> None:
+    """Three sides of five members: all are blocked, for as long as that lasts.  Two sides that reach each other again
+    go on, in their order."""
+    with group_of("A B C D E") as group:
+        for one, others in (("A B", "C D E"), ("C D", "E")):
+            group.cut(one, others)
+        for name in "ABCDE":
+            stays_blocked(group, name, 20.0)
+        group.mend("C D", "E")
+        goes_on(group, "C D E")
+        assert told(group, "C") == ["Blocked", "Unblocked"]
+        assert group["C"].delivered_from("C") == [1], "what waited was sent in the next view"
+        group.mend("A B", "C D E")
+        group.until(lambda: sorted(group.world.running) == ["C", "D", "E"], SOON)
+        group.settles()
+
+
+def test_a_member_that_hears_and_is_not_heard_is_told() -> None:
+    """No frame of C reaches the others: they go on, and C sees that by their heartbeats."""
+    with group_of("A B C") as group:
+        group.cut("C", way="out")
+        goes_on(group, "A B")
+        stays_blocked(group, "C")
+        group.mend("C", way="out")
+        group.until(lambda: sorted(group.world.running) == ["A", "B"], SOON)
+
+
+@BOTH
+@pytest.mark.parametrize("count", [3, 4, 5])
+def test_prim_06_the_leader_dies_when_it_has_decided(count: int, profile: str) -> None:
+    """One member leaves.  The leader's installation reaches one member, or none but itself, and the leader dies: all
+    end in that view or in one after it."""
+    names = "ABCDE"[:count]
+    for leaves in ("some", "nothing", "all"):
+        for seed in range(6):
+            with group_of(" ".join(names), profile, seed) as group:
+                for member in group.members:
+                    member.sends(10, every=0.02)
+                group.crash("A", "Install", leaves=leaves)
+                group.leave(names[-1])
+                group.until(lambda: "A" not in group.world.running, SOON)
+                if count > 3:
+                    group.until(lambda: all(group[name].view == tuple(names[1:-1]) for name in names[1:-1]), 10)
+
+
+@BOTH
+def test_prim_06_a_decided_view_is_taken_over(profile: str) -> None:
+    """The view without E is installed by B alone, which is then cut off, and the leader A dies.  C, D and E are a
+    majority of the old view and cannot know that it was decided: they end in that view, and go on when B is back."""
+    with group_of("A B C D E", profile) as group:
+        group.drop("Install", src="A", dest="C D E")
+        group.drop("Stuck", "Heartbeat", dest="B")
+        installs = group.watch("InstallAck", src="B")
+        group.leave("E")
+        group.until(lambda: bool(installs.hits), SOON, step=0.0001)
+        group.crash("A")
+        group.isolate("B")
+        group.after(30)
+        assert group["C"].view == group["D"].view == group["B"].view == tuple("ABCD")
+        group.world.rules.clear()
+        group.mend("B")
+        goes_on(group, "B C D", 20)
+        group.settles()
+
+
+@pytest.mark.parametrize("moment", ["Collect", "Propose", "CollectAck", "Accept", "InstallAck"])
+def test_a_member_dies_at_each_step(moment: str) -> None:
+    """The others go on, with the view that was accepted or with one after it."""
+    victim = "A" if moment in ("Collect", "Propose") else "B"
+    for seed in range(6):
+        with group_of("A B C D E", seed=seed) as group:
+            for member in group.members:
+                member.sends(10, every=0.02)
+            group.crash(victim, moment, leaves="some")
+            group.leave("E")
+            group.until(lambda: victim not in group.world.running, SOON)
+            group.until(lambda: len(group["C"].view) == 3, 10)
+
+
+def test_who_is_named_and_has_not_accepted_fetches_first() -> None:
+    """The proposal does not reach C: the others decide without it.  C fetches what it lacks, also from members that
+    have installed the view, and goes along."""
+    with group_of("A B C D") as group:
+        group.drop("nakack.Data", dest="C", count=3)
+        group.drop("HighestSeq", dest="C")
+        group.drop("Propose", dest="C")
+        group["B"].sends(3)
+        group.leave("D")
+        goes_on(group, "A B C")
+        assert group["C"].counters["decided without an answer"] == 1
+        assert group["C"].delivered_from("B") == [1, 2, 3]
+        group.settles()
+
+
+def test_views_carry_the_id_of_their_history() -> None:
+    """The founder draws it, each later view has it, and so have the journals.  A group that begins anew has another."""
+    profile = majority("total")
+    with scenario("A B C", profile=profile, journal=True, **QUICK) as group:
+        group.crash("A")
+        goes_on(group, "B C")
+        (history,) = {view.history for member in group.members if (view := member.member.view) is not None}
+        assert len(history) == HISTORY_DIGITS
+        assert [group[name].journal.count(history.encode()) for name in "BC"] == [3, 2], "once for each view"
+        group.crash("B")
+        group.crash("C")
+        group.start("A B")
+        group.until(lambda: len(group["A"].view) == len(group["B"].view) == 2, SOON)
+        view = group["A"].member.view
+        assert view is not None
+        assert view.history not in ("", history)
+
+
+def test_joiners_do_not_outvote_the_members() -> None:
+    """Four processes join a group of one at once: the first view with joiners has at most as many as go on."""
+    with scenario("A B C D E", profile=majority("total"), formed=False, **QUICK) as group:
+        group.start("A")
+        group.until(lambda: group["A"].view == ("A",), SOON)
+        group.start("B C D E")
+        group.until(lambda: len(group["A"].view) == 5, SOON)
+        sizes = [len(view) for view in group["A"].views]
+        assert all(after <= 2 * before for before, after in pairwise(sizes)), sizes

@@ -1,0 +1,171 @@
+"""Where a majority decides each view: the checks of the chain see what they should, and drawn schedules keep it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pygroups.core.address import Address
+from pygroups.core.limits import SECOND
+from pygroups.core.view import ViewId
+from pygroups.sim.promises.broken import Broken
+from pygroups.sim.promises.chain import Chain, is_majority
+from pygroups.sim.promises.facts import Around, Delivery, Situation, Stand, Viewed
+from pygroups.sim.promises.messages import Messages
+from pygroups.sim.promises.progress import UNTOLD, Progress
+from tests.majority import drawn
+
+A, B, C, D, E = (Address(name, "0" * 16) for name in "ABCDE")
+FIRST, NEXT, OTHER = ViewId(1, A), ViewId(2, A), ViewId(2, B)
+
+
+def installs(
+    chain: Chain, member: Address, id: ViewId, members: str, came_from: ViewId | None = FIRST, history: str = "h"
+) -> None:
+    known = {one.name: one for one in (A, B, C, D, E)}
+    own = tuple(known[name] for name in members)
+    chain.viewed(Viewed(member, id, own, came_from, came_from, own, None, history=history))
+
+
+def accepts(chain: Chain, members: tuple[Address, ...], id: ViewId, number: int = 2) -> None:
+    fields: dict[str, Any] = {"stage": "accepted", "next_number": id.number, "next_creator": id.leader}
+    for member in members:
+        chain.accepts(member, {**fields, "ballot_number": number, "ballot_leader": A})
+
+
+def begun(members: str = "ABC") -> Chain:
+    chain = Chain()
+    installs(chain, A, FIRST, members, None)
+    return chain
+
+
+def test_a_chain_holds() -> None:
+    chain = begun()
+    installs(chain, A, NEXT, "AB")
+    installs(chain, B, NEXT, "AB")
+    accepts(chain, (A, C), NEXT)
+    chain.settled([])
+    assert chain.facts() == {"primary-chain": 3}
+
+
+def test_two_views_after_one_are_found() -> None:
+    chain = begun()
+    installs(chain, A, NEXT, "AB")
+    with pytest.raises(Broken, match="two views follow"):
+        installs(chain, B, OTHER, "BC")
+
+
+def test_a_view_after_two_is_found() -> None:
+    chain = begun()
+    installs(chain, D, OTHER, "DE", None)
+    installs(chain, A, NEXT, "AD")
+    with pytest.raises(Broken, match="follows two views"):
+        installs(chain, D, NEXT, "AD", OTHER)
+
+
+def test_a_history_begins_once_and_stays() -> None:
+    chain = begun("A")
+    with pytest.raises(Broken, match="two beginnings"):
+        installs(chain, B, OTHER, "B", None)
+    chain = begun("A")
+    installs(chain, B, OTHER, "B", None, "another")
+    with pytest.raises(Broken, match="begins another history"):
+        installs(chain, A, NEXT, "AB", FIRST, "another")
+    with pytest.raises(Broken, match="two history ids"):
+        installs(chain, C, OTHER, "BC", None, "h")
+
+
+@pytest.mark.parametrize(
+    ("members", "acceptors", "enough"),
+    [
+        ("ABC", (A,), False),
+        ("ABC", (B, C), True),
+        ("ABCD", (A, D), True),
+        ("ABCD", (B, C), False),
+        ("ABC", (A, D, E), False),  # joiners do not vote
+    ],
+)
+def test_a_majority_of_the_view_before_accepts(members: str, acceptors: tuple[Address, ...], enough: bool) -> None:
+    chain = begun(members)
+    installs(chain, A, NEXT, "A")
+    accepts(chain, acceptors, NEXT)
+    if enough:
+        chain.settled([])
+    else:
+        with pytest.raises(Broken, match="no majority"):
+            chain.settled([])
+
+
+def test_acceptors_under_two_ballots_are_no_majority() -> None:
+    chain = begun()
+    installs(chain, A, NEXT, "AB")
+    accepts(chain, (A,), NEXT, 2)
+    accepts(chain, (B,), NEXT, 3)
+    with pytest.raises(Broken, match="under one ballot"):
+        chain.settled([])
+
+
+def test_a_delivery_of_a_blocked_member_is_found() -> None:
+    chain = begun()
+    delivery = Delivery(C, FIRST, 0, A, 1, 1, b"")
+    chain.blocked(C, True)
+    chain.delivered(Delivery(A, FIRST, 0, A, 1, 1, b""))
+    with pytest.raises(Broken, match="blocked"):
+        chain.delivered(delivery)
+    chain.blocked(C, False)
+    chain.delivered(delivery)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_minority_that_does_not_know_it_is_found(told: bool) -> None:
+    check = Progress(Messages())
+    check.around = Around(majority=True)
+    view = (A, B, C)
+    stands = [Stand(one, True, True, FIRST, view, False, False, 1, 0, told=told and one is C) for one in view]
+    cut = frozenset((one, other) for one in "AB" for other in "C") | {("C", "A"), ("C", "B")}
+    for now in (0, 10, 20):
+        situation = Situation(now * SECOND, 0, 10 * SECOND, cut, tuple(stands))
+        problems = [problem for problem in check._problems(situation) if problem[0] == UNTOLD]
+        assert problems == ([] if told else [(UNTOLD, C, None, 0)])
+
+
+def test_the_first_member_decides_a_tie() -> None:
+    assert is_majority((A, B), (A,))
+    assert not is_majority((A, B), (B,))
+    assert is_majority((A, B, C), (B, C))
+
+
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+@pytest.mark.parametrize("first", [0, 8])
+def test_drawn_schedules_keep_every_promise(first: int, profile: str) -> None:
+    for seed in range(first, first + 8):
+        outcome = drawn(seed, profile)
+        assert outcome.witness is None, f"seed {seed}: {outcome.witness}\n{outcome.trace}"
+
+
+@pytest.mark.parametrize(
+    ("profile", "seed"),
+    [
+        ("total", 71),  # an answer for the view before was acknowledged, and no further one was sent
+        ("total", 260),  # all members that a blocked one knows had ended: nobody told it that the others went on
+        ("total", 491),  # a member that got its first view late was admitted again, and could not follow
+        ("fifo", 27),  # the leader that decided without an answer of its own did not count the acknowledgements
+        ("total", 422),  # a member that fetched to a decided view acknowledged it only to the first that gave it
+    ],
+)
+def test_found_schedules_keep_every_promise(profile: str, seed: int) -> None:
+    outcome = drawn(seed, profile)
+    assert outcome.witness is None, f"{outcome.witness}\n{outcome.trace}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_many_drawn_schedules_keep_every_promise(profile: str) -> None:
+    """Among them are members that are blocked, that are decided on without their answer, and that wait to leave."""
+    counts = dict.fromkeys(("blocked", "decided without an answer", "left out and waits"), 0)
+    for seed in range(16, 300):
+        outcome = drawn(seed, profile)
+        assert outcome.witness is None, f"seed {seed}: {outcome.witness}\n{outcome.trace}"
+        counts = {what: count + outcome.counts.get(what, 0) for what, count in counts.items()}
+    assert all(count >= 20 for count in counts.values()), counts
