@@ -1,6 +1,8 @@
 """Programs that send while they read, and a program that only sends, over real sockets.
 
-`python -m tests.channel.answering --seconds 60` plays each for so long; `make answering` calls it.
+`python -m tests.channel.answering --seconds 60` plays each for so long, and appends each result to
+bench/results/answering.jsonl; `make answering` calls it.  A part that has passed on the same commit is not played
+again.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pygroups import Channel, Message, View, WouldDeadlock
 from pygroups.core.limits import Config
@@ -131,19 +133,36 @@ async def only_send(group: Group, seconds: float) -> tuple[int, int, float]:
 
 
 async def main(seconds: float) -> None:
-    for times in (1, 2):
+    from bench.common import Result, passed
+
+    for part in (1, 2, "only sends"):
+        if passed("answering", part=part, each_s=seconds):
+            print(f"{part}: passed before on this commit", flush=True)
+            continue
+        result = Result("answering")
         with tempfile.TemporaryDirectory() as folder:
             async with group_in(Path(folder)) as group:
-                programs = await answer(group, times, seconds)
-                told = sum(program.deadlocks for program in programs)
-                sent = sum(program.sent for program in programs)
-                print(f"{times} answers a message: {sent:,} messages, none lost, {told} of {len(NAMES)} WouldDeadlock")
-                assert (told > 0) is (times > 1)
-    with tempfile.TemporaryDirectory() as folder:
-        async with group_in(Path(folder)) as group:
-            sent, most, longest = await only_send(group, seconds)
-            print(f"a member that only sends: {sent:,} sent unread, at most {most:,} bytes unread, ", end="")
-            print(f"a join and a leave in {longest:.2f} s at most")
+                told, measured = await (
+                    _answered(group, part, seconds) if isinstance(part, int) else _only_sent(group, seconds)
+                )
+        result.write(part=part, each_s=seconds, faults=[], **measured, told=False)
+        print(told, flush=True)
+
+
+async def _answered(group: Group, times: int, seconds: float) -> tuple[str, dict[str, Any]]:
+    programs = await answer(group, times, seconds)
+    deadlocks = sum(program.deadlocks for program in programs)
+    sent = sum(program.sent for program in programs)
+    assert (deadlocks > 0) is (times > 1)
+    told = f"{times} answers a message: {sent:,} messages, none lost, {deadlocks} of {len(NAMES)} WouldDeadlock"
+    return told, {"sent": sent, "deadlocks": deadlocks}
+
+
+async def _only_sent(group: Group, seconds: float) -> tuple[str, dict[str, Any]]:
+    sent, most, longest = await only_send(group, seconds)
+    told = f"a member that only sends: {sent:,} sent unread, at most {most:,} bytes unread, "
+    told += f"a join and a leave in {longest:.2f} s at most"
+    return told, {"sent": sent, "unread_bytes": most, "join_and_leave_s": round(longest, 2)}
 
 
 if __name__ == "__main__":

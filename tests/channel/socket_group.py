@@ -73,11 +73,11 @@ async def group_in(folder: Path) -> AsyncIterator[Group]:
         yield Group(stack, folder / "groups")
 
 
-def in_a_group(folder: Path, story: Callable[[Group], Awaitable[None]]) -> None:
+def in_a_group(folder: Path, story: Callable[[Group], Awaitable[None]], seconds: float = 60) -> None:
     """Run `story` in an event loop of its own."""
 
     async def main() -> None:
-        async with asyncio.timeout(60), group_in(folder) as group:
+        async with asyncio.timeout(seconds), group_in(folder) as group:
             await story(group)
 
     asyncio.run(main())

@@ -12,15 +12,22 @@ from pygroups import Config, Refused, UsageError
 from tests.channel.socket_group import Group, in_a_group, until
 
 LIMIT = 64 << 20
+UDP_RUN = 1_400 - 280  # of the default datagram
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
 @pytest.mark.parametrize("profile", ["total", "fifo"])
-def test_payloads_up_to_the_limit_arrive_intact(tmp_path: Path, profile: str) -> None:
-    payloads = [os.urandom(size) for size in (0, 1, 64 << 10, (64 << 10) + 1, LIMIT)]
+def test_payloads_up_to_the_limit_arrive_intact(tmp_path: Path, profile: str, transport: str) -> None:
+    """To all and to one: nothing, one byte, a full run and one byte more (over UDP it fits a datagram), the limit."""
+    runs = {"tcp": 64 << 10, "udp": UDP_RUN}[transport]
+    payloads = [os.urandom(size) for size in (0, 1, runs, runs + 1, LIMIT)]
 
     async def story(group: Group) -> None:
-        first, second = await group.read("A", profile=profile), await group.read("B", profile=profile)
+        first = await group.read("A", profile=profile, transport=transport)
+        second = await group.read("B", profile=profile, transport=transport)
+        assert second.channel._session.options.limits.run_bytes == runs  # type: ignore[union-attr]
         await until(lambda: len(first.channel.view.members) == 2)
         for payload in payloads:
             await second.channel.send(payload, until="stable")
@@ -29,11 +36,12 @@ def test_payloads_up_to_the_limit_arrive_intact(tmp_path: Path, profile: str) ->
             await second.channel.send(bytes(LIMIT + 1))
         for payload in payloads:
             await second.channel.send(payload, to=first.channel.address)
-        await until(lambda: len(first.payloads) == 2 * len(payloads))
+        while len(first.payloads) < 2 * len(payloads):
+            await asyncio.sleep(0.01)
         assert first.payloads[len(payloads) :] == payloads
         await until(lambda: not any(first.channel.stats()["gauges"].values()))
 
-    in_a_group(tmp_path, story)
+    in_a_group(tmp_path, story, seconds=500)
 
 
 @pytest.mark.slow

@@ -52,7 +52,8 @@ class MemoryPlatform:
     def address(self, options: Options) -> Address:
         if options.group is None:
             raise NotBuilt(
-                "pygroups.testing runs members of groups only: test a process without a group over real sockets, at 127.0.0.1:0"
+                "pygroups.testing runs members of groups only: test a process without a group over real sockets, "
+                "with bind='127.0.0.1:0'"
             )
         name = options.name or PROCESS.get() or self._another_name()
         birth = self._births[name] = self._births.get(name, 0) + 1
