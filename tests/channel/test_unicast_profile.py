@@ -269,7 +269,7 @@ def test_pygroups_testing_refuses_it() -> None:
         async with channel("A"):
             raise AssertionError("it is not built")
 
-    with pytest.raises(NotBuilt, match="no processes without a group"):
+    with pytest.raises(NotBuilt, match="runs members of groups only"):
         in_memory(program)
 
 
