@@ -23,7 +23,7 @@ from typing import IO, Final, NamedTuple
 HOME: Final = Path(__file__).resolve().parents[1]
 COMPUTE: Final = {
     "audit": ("pipeline", "mutants", "house"),
-    "simulation": ("sim", "scenarios", "layers", "core", "wire", "journal"),
+    "simulation": ("sim", "scenarios", "layers", "core", "wire", "journal", "exhaustive"),
 }
 """The folders of the parts that compute. Every other folder, new ones too, is of the part that waits."""
 SLOWEST: Final = ("--durations=25", "--durations-min=5")

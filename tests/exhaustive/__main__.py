@@ -13,11 +13,12 @@ from typing import Final
 
 import msgspec
 
-from .cases import CASES, NAMED
+from .cases import LARGE, NAMED, SMALL
 from .explore import Result, Search
 
 PROFILES: Final = ("total", "fifo")
 ENOUGH: Final = 100_000  # distinct states of a long count
+WORTH: Final = 5.0  # the fewest seconds for a case
 HUNT: Final = 300.0  # the most seconds for one planted bug
 
 
@@ -43,7 +44,7 @@ def main() -> int:
 
 
 def long_count(minutes: float, profiles: tuple[str, ...]) -> int:
-    """Find the planted bugs, then search all cases; time that one leaves goes to the others."""
+    """Find the planted bugs, then search all cases.  The large ones share the time that the small ones leave."""
     from . import planted, results  # they import the mutants and the benchmarks
 
     for name in planted.KNOWN:
@@ -54,10 +55,14 @@ def long_count(minutes: float, profiles: tuple[str, ...]) -> int:
             _tell(f"the planted bug {name} was not found")
             return 1
     began, all_found = time.monotonic(), []
-    searches = [(case, profile) for case in CASES for profile in profiles]
+    searches = [(case, profile) for cases in (SMALL, LARGE) for case in cases for profile in profiles]
     for done, (case, profile) in enumerate(searches):
         left = began + 60 * minutes - time.monotonic()
-        found = Search(case, profile).run(seconds=left / (len(searches) - done), tell=_tell)
+        seconds = left / (4 if case in SMALL else len(searches) - done)
+        if seconds < WORTH:
+            _tell(f"{case.name}, {profile}: not searched, because too little time is left")
+            continue
+        found = Search(case, profile).run(seconds=seconds, tell=_tell)
         results.append(found)
         all_found.append(found)
         _show(found)

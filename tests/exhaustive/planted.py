@@ -15,7 +15,12 @@ from tests.mutants.gate import HOME, copy_source, mutants, plant
 
 from .explore import Result
 
-KNOWN: Final = {"M38": ("A sends", "total"), "M11": ("C joins", "total")}
+KNOWN: Final = {
+    "M38": ("A sends", "total"),
+    "M11": ("C joins", "total"),
+    "M26": ("B sends", "total"),
+    "M9": ("B leaves", "total"),
+}
 """Planted bugs of tests/mutants, each with a case and a profile that show it."""
 
 
