@@ -6,11 +6,10 @@ from collections import Counter
 
 import pytest
 
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
 from pygroups.sim.promises import progress
 from pygroups.sim.schedules.catalog import (
-    COMES_WITH,
     DISTURBING,
     FAULTS,
     GRAVE,
@@ -53,6 +52,8 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
         "pair": {"Cut", "Gather"},
         "tear": {"Cut", "Clog", "Gather"},
         "ahead": {"Clog", "Leave", "Gather"},
+        "merge": {"Cut", "Gather"},
+        "merge-leader": {"Crash", "Pause", "Cut", "Gather"},
         "flap": {"Flap"},
         "clog": {"Clog", "Gather"},
         "break": {"Break"},
@@ -177,7 +178,3 @@ def test_the_table_of_faults() -> None:
     assert checked_faults("crash, late") == ("crash", "late")
     with pytest.raises(UsageError, match="there is no fault 'rain'; there are: crash, restart, isolate"):
         checked_faults("rain")
-    for name, protocol in COMES_WITH.items():
-        assert name not in FAULTS
-        with pytest.raises(NotBuilt, match=f"the fault '{name}' comes with {protocol}, which is not built yet"):
-            checked_faults(f"crash,{name}")

@@ -16,8 +16,9 @@ import pytest
 
 from pygroups.sim.batches.runner import play
 from pygroups.sim.schedules.schedule import from_json
+from pygroups.sim.world.stacks import builder_of
 from tests.mutants import gate
-from tests.sim.guards import FOUND, HOLDS, patch_of, with_its_bug
+from tests.sim.guards import FOUND, HOLDS, patch_of, stacks_of, with_its_bug
 
 FILES: Final = sorted(FOUND.glob("*.json"))
 OPEN: dict[str, str] = {}  # by name, and why it still does
@@ -31,8 +32,10 @@ OPEN: dict[str, str] = {}  # by name, and why it still does
     ],
 )
 def test_it_does_not_happen_again(file: Path) -> None:
-    outcome = play(from_json(file.read_bytes()))
-    assert outcome.witness is None, f"{outcome.witness}\n{outcome.trace}"
+    schedule = from_json(file.read_bytes())
+    for stack in stacks_of(schedule.profile):
+        outcome = play(schedule, build=builder_of(stack))
+        assert outcome.witness is None, f"{outcome.witness}\n{outcome.trace}"
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from ..schedules import tearing
+from ..schedules import parting, tearing
 from ..schedules.catalog import FAULTS
 
 SEEDS_MIN: Final = 300  # number of schedules from which a zero among REQUIRED fails the command
@@ -29,6 +29,8 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "tear": tuple(f"clog at {step}" for step in tearing.STEPS),
     "ahead": ("clog at Install",),
     "leave": ("leaves",),
+    "merge": ("cut both", "isolation"),
+    "merge-leader": tuple(f"{fault} at {step}" for step in parting.LEADS for fault in ("crash", "pause", "cut")),
     "flap": ("flapping",),
     "break": ("connection lost",),
     "join": ("starts",),
@@ -101,6 +103,22 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
         "Elsewhere sent": "sent Elsewhere",
         "exclusion announced": "sent Excluded",
     },
+    "Merge2": {
+        "other view asked for": "sent FindReq",
+        "other view found": "sent FindRsp",
+        "found process reported to the leader": "sent Found",
+        "merge begun": "merges begun",
+        "merge asked for": "sent MergeReq",
+        "merge answered": "sent MergeRsp",
+        "merge cancelled": "merges cancelled",
+        "Collect of a merge sent": "sent MergeCollect",
+        "Collect of a merge refused": "sent CollectRefused",
+        "Propose of a merge sent": "sent MergePropose",
+        "merge tried again": "merge tried again",
+        "merge failed": "merge failed",
+        "merged view sent": "sent MergeInstall",
+        "merged view installed": "merged views",
+    },
     "Fragmentation": {
         "payload sent in pieces": "payloads sent in pieces",
         "pieces sent again from the first one": "payloads sent again from their first piece",
@@ -157,6 +175,15 @@ def _counter(name: str) -> Callable[[Mapping[str, int]], int]:
     return lambda counts: counts.get(name, 0)
 
 
+def _failed_merges(counts: Mapping[str, int]) -> int:
+    return counts.get("merges cancelled", 0) + counts.get("merge failed", 0)
+
+
+def _of_leaders(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(name, 0) for name in SHOWN_BY["merge-leader"])
+
+
+PARTING: Final = ("merge", "merge-leader", "isolate", "halves")  # faults after which sides merge
 STOPPING: Final = (
     "crash",
     "restart",
@@ -178,6 +205,9 @@ REQUIRED: Final = (
     Required("crashes of a coordinator", _counter("crash of a coordinator"), ("crash",), "Gms"),
     Required("isolations of a coordinator", _counter("isolation of a coordinator"), ("isolate",), "Gms"),
     Required("restarted flushes", _counter("flush restarted"), STOPPING, "Gms"),
+    Required("merges", _counter("merges"), PARTING, "Merge2"),
+    Required("merges without a merged view", _failed_merges, ("merge-leader",), "Merge2"),
+    Required("faults of a leader of a merge", _of_leaders, ("merge-leader",), "Merge2"),
     Required("retransmissions", retransmissions, LOSING),
     Required("drops", _counter("drops"), FAULTS),
 )

@@ -144,7 +144,8 @@ def closing(summary: Summary) -> str:
         lines.append(_list("stages never reached", summary.never_hit))
         lines.append(_list("faults that never happened", summary.never_happened))
         if totals.schedules < SEEDS_MIN and summary.zeros:
-            lines.append(f"  no {_either(summary.zeros)}: with {SEEDS_MIN} schedules or more, the command would fail")
+            said = f"no {_either(summary.zeros)}: with {SEEDS_MIN} schedules or more, the command would fail"
+            lines.append(textwrap.fill(said, WIDTH, initial_indent="  ", subsequent_indent="    "))
     return "\n".join(line for line in lines if line)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
 
 SENTENCES: Final[Mapping[str, str]] = {
     "crash": "a process crashes, at any moment or at a labeled point of a protocol",
@@ -19,6 +19,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "pair": "a single link is cut, both ways or one way",
     "tear": "two view changes overlap, and each loses contact to some members at a step",
     "ahead": "other members install a view, and send in it, before its coordinator does",
+    "merge": "the network parts for so long that each side makes a view and sends, then all sides merge",
+    "merge-leader": "the leader of a merge crashes, stops or is cut off at a step of it, also in two merges at once",
     "flap": "a link, or all links of a process, fail and recover several times",
     "clog": "all frames of a link or a process are held, then arrive in a burst",
     "break": "a connection is lost, with the frames in transit",
@@ -67,12 +69,6 @@ def is_swarm(faults: Sequence[str]) -> bool:
     return set(WHOLE_JOURNALS) <= set(faults)
 
 
-# Faults of protocols that are not built yet.
-COMES_WITH: Final[Mapping[str, str]] = {
-    "merge": "merging",
-    "merge-leader": "merging",  # the leader of a merge crashes at each of its steps, also in several merges at once
-}
-
 # The weight of each fault, where it can be drawn.  Nine in ten schedules have a grave fault.
 GRAVE: Final[Mapping[str, int]] = {"crash": 8, "isolate": 9, "pause": 6, "restart": 2}
 STEPS: Final[Mapping[str, int]] = {
@@ -83,6 +79,8 @@ STEPS: Final[Mapping[str, int]] = {
     "pair": 1,
     "tear": 8,
     "ahead": 2,
+    "merge": 3,
+    "merge-leader": 4,
     "flap": 1,
     "clog": 2,
     "break": 2,
@@ -114,6 +112,8 @@ DISTURBING: Final = (
         "pair",
         "tear",
         "ahead",
+        "merge",
+        "merge-leader",
         "flap",
         "clog",
         "slow",
@@ -141,7 +141,7 @@ def possible(faults: Sequence[str], *, grouped: bool) -> tuple[str, ...]:
 def checked_faults(text: str) -> tuple[str, ...]:
     """The faults of a comma-separated list.  `swarm` means all faults, of which each seed draws a part.
 
-    Raises UsageError for an unknown name, and NotBuilt for a fault of a protocol that is not built yet.
+    Raises UsageError for an unknown name.
     """
     if text == "swarm":
         return FAULTS
@@ -151,8 +151,6 @@ def checked_faults(text: str) -> tuple[str, ...]:
             "--faults has no name of a fault; leave out --faults for all faults, or write names, separated by commas"
         )
     for name in names:
-        if name in COMES_WITH:
-            raise NotBuilt(f"the fault {name!r} comes with {COMES_WITH[name]}, which is not built yet")
         if name not in FAULTS:
             raise UsageError(f"there is no fault {name!r}; there are: {', '.join(FAULTS)}")
     return names

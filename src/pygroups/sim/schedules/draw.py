@@ -61,12 +61,12 @@ def draw(seed: int, wish: Wish) -> Schedule:
     weather = _weather(stream(seed, "weather"), faults)
     lasts = _duration(rng, wish, patience, weather)
     plan = FaultPlan(
-        stream(seed, "faults"), names, lasts, patience, faults, labels_of(profile_named(wish.profile).heads())
+        stream(seed, "faults"), names, lasts, Config(**config), faults, labels_of(profile_named(wish.profile).heads())
     )
     over = _fill(plan, wish)
     if expels:
         over = max(over, expelling.add(slow, plan, config))
-    heal_at = max(FORMATION + lasts, over)
+    heal_at = max(FORMATION + lasts, over, plan.ends)
     last = "leave" in faults and stream(seed, "last change").random() < LAST_CHANGE
     if last:
         last_change(plan, heal_at)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final, NamedTuple
 
-from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.detection import detection
+from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.sim.promises.facts import MEMBERS
 
 from .steps import (
     COORDINATOR,
@@ -80,16 +82,24 @@ class FaultPlan:
     profile's members send."""
 
     def __init__(
-        self, rng: Random, names: Sequence[str], lasts: int, patience: int, may: Sequence[str], labels: Sequence[str]
+        self,
+        rng: Random,
+        names: Sequence[str],
+        lasts: int,
+        config: Config,
+        may: Sequence[str],
+        labels: Sequence[str],
     ) -> None:
         self.rng = rng
         self.names = names
         self.lasts = lasts
-        self.patience = patience
+        self.patience = detection(config, MEMBERS)
+        self.interval = config.merge_interval
         self.may = may
         self.stages = [stage for stage in STAGES if stage.label in labels]
         self.gone = 0  # number of names that are not started again
         self.actions: list[Action] = []
+        self.ends = 0  # the faults may not heal before this time
 
     def add_gathers(self) -> None:
         """After half of the faults that can split the group, gather its sides, so that later faults hit a whole

@@ -7,7 +7,7 @@ from typing import Final
 
 from pygroups.core.limits import MILLISECOND, SECOND
 
-from . import lasting, surroundings
+from . import lasting, parting, surroundings
 from .fault_plan import FaultPlan
 from .steps import (
     COORDINATOR,
@@ -183,6 +183,8 @@ _DRAWN: Final[dict[str, Callable[[FaultPlan, int], None]]] = {
     "pair": _pair,
     "tear": tear,
     "ahead": ahead,
+    "merge": parting.merge,
+    "merge-leader": parting.merge_leader,
     "flap": _flap,
     "clog": _clog,
     "replay": _replay,

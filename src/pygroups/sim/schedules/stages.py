@@ -11,8 +11,8 @@ from pygroups.core.address import Address
 from pygroups.core.layer import Layer
 from pygroups.core.run import Run
 from pygroups.core.stack import Codec
-from pygroups.layers.gms.heads import Install
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers._merge_heads import MergeReq
+from pygroups.layers.gms.heads import Collect, Install, Propose
 from pygroups.layers.profiles import PROFILES
 
 
@@ -20,17 +20,32 @@ class Digest:
     """The label of an Install that goes to a joiner and contains the position at which each origin starts."""
 
 
+class MergeCollect:
+    """The label of a Collect for a merge."""
+
+
+class MergePropose:
+    """The label of a Propose for a merge."""
+
+
+class MergeInstall:
+    """The label of an Install of a merged view."""
+
+
+OF_MERGES: Final[dict[type, type]] = {Collect: MergeCollect, Propose: MergePropose, Install: MergeInstall}
+
+
 def _labels() -> dict[type, str]:
     """Each head with its label: its name, with the name of its layer in front where several layers have a head of
     that name."""
     built: list[type[Layer]] = [layer for profile in PROFILES.values() for layer in profile.layers]
-    layers: dict[type[Layer], None] = dict.fromkeys([*built, Merge2])
+    layers = dict.fromkeys(built)
     heads = [(layer.__name__, head) for layer in layers for head in layer.heads]
     names = [head.__name__ for _, head in heads]
     labels = {
         head: head.__name__ if names.count(head.__name__) == 1 else f"{layer}.{head.__name__}" for layer, head in heads
     }
-    return {**labels, Digest: Digest.__name__}
+    return {**labels, **{kind: kind.__name__ for kind in (Digest, *OF_MERGES.values())}}
 
 
 LABELS: Final = _labels()
@@ -40,7 +55,20 @@ KINDS: Final = {label: kind for kind, label in LABELS.items()}
 def labels_of(heads: Iterable[type]) -> tuple[str, ...]:
     """The labels of the messages that members send whose layers have these heads."""
     labels = [LABELS[head] for head in heads]
-    return (*labels, LABELS[Digest]) if LABELS[Install] in labels else tuple(labels)
+    labels += [LABELS[Digest]] if LABELS[Install] in labels else []
+    labels += [LABELS[kind] for kind in OF_MERGES.values()] if LABELS[MergeReq] in labels else []
+    return tuple(labels)
+
+
+def kind_of(head: object) -> type:
+    """The type of the head, or the label of its own that it has with this content."""
+    kind = type(head)
+    if isinstance(head, Install) and head.starts is not None:
+        return Digest
+    merges = (isinstance(head, Propose | Install) and head.proposal.merges) or (
+        isinstance(head, Collect) and head.merge is not None
+    )
+    return OF_MERGES[kind] if merges else kind
 
 
 class Watched:
@@ -59,10 +87,9 @@ class Watched:
         for run in runs:
             heads = run.heads
             if heads:
-                head = heads[0]
-                kind = type(head)
-                if kind is Install and isinstance(head, Install) and head.starts is not None:
-                    kind = Digest
+                kind = type(heads[0])
+                if kind in OF_MERGES:
+                    kind = kind_of(heads[0])
                 sent[kind] = sent.get(kind, 0) + 1
         return self._encode(me, dest, runs)
 
