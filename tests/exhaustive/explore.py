@@ -82,8 +82,6 @@ class Search:
                     tell(f"{self._so_far()}, {took:.0f} s")
         except Broken as broken:
             violation = self._violation(broken.witness.promise, str(broken), at)
-        except Exception as error:  # noqa: BLE001 (whatever a layer raises breaks a promise)
-            violation = self._violation("no-exception", repr(error), at)
         complete = not self.frontier and violation is None
         counts = (len(self.seen), self.moves, self.ends, len(self.world.lives.steps))
         took = round(time.monotonic() - began, 1)

@@ -11,6 +11,7 @@ import io
 import pickle
 import zlib
 from hashlib import blake2b
+from types import FunctionType
 from typing import Any, ClassVar, Final, NamedTuple
 
 from pygroups.core.address import Address
@@ -19,6 +20,7 @@ from pygroups.core.events import Event
 from pygroups.core.layer import NEVER
 from pygroups.layers.failure import Failure
 from pygroups.layers.merge2 import Merge2
+from pygroups.sim.promises.broken import Broken
 
 from .process import CODECS, CONFIG, STEADY, Process, Turn, Unnumbered
 from .state import digest_of
@@ -32,8 +34,15 @@ def _shared(name: str) -> object:
     return _BY_NAME[name]
 
 
+_FUNCTIONS: Final[dict[int, FunctionType]] = {}
+
+
+def _function(number: int) -> FunctionType:
+    return _FUNCTIONS[number]
+
+
 class _Pickler(pickle.Pickler):
-    """Objects that never change are not copied."""
+    """Objects that never change are not copied.  Copies stay in this program, so that functions need no name."""
 
     dispatch_table: ClassVar = {
         **copyreg.dispatch_table,
@@ -41,6 +50,12 @@ class _Pickler(pickle.Pickler):
         type(STEADY): lambda _: (_shared, ("random",)),
         Unnumbered: lambda codec: (_shared, (codec.profile,)),
     }
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is FunctionType and "<lambda>" in obj.__qualname__:
+            _FUNCTIONS[id(obj)] = obj
+            return _function, (id(obj),)
+        return NotImplemented
 
 
 def packed(process: Process) -> bytes:
@@ -152,13 +167,10 @@ class Lives:
 
     def _step(self, life: Life, what: int, now: int, action: str) -> Step:
         process = unpacked(life.data)
-        if what == -1:
-            turns = process.act(action, now)
-        elif what == -2:
-            turns = process.turns(now, [])
-        else:
-            src, item = self.items[what]
-            turns = process.event(item, now) if src < 0 else process.frame(self.addresses[src], item, now)
+        try:
+            turns = self._turns(process, what, now, action)
+        except Exception as error:
+            raise Broken("no-exception", repr(error), member=process.me) from error
         told = tuple(one for turn in turns for one in (*turn.told, *turn.events))
         seen = tuple(one for turn in turns[:-1] for one in (*turn.told, *turn.events))
         told_crashed = (*seen, *(turns[-1].told if turns else ()))
@@ -166,6 +178,14 @@ class Lives:
         number = self.dead(history) if process.ended else self._number(process, history, life, told)
         crashed = self.dead(_chained(life.history, told_crashed))
         return self._left(process, turns, number, crashed, told, told_crashed)
+
+    def _turns(self, process: Process, what: int, now: int, action: str) -> list[Turn]:
+        if what == -1:
+            return process.act(action, now)
+        if what == -2:
+            return process.turns(now, [])
+        src, item = self.items[what]
+        return process.event(item, now) if src < 0 else process.frame(self.addresses[src], item, now)
 
     def _left(
         self, process: Process, turns: list[Turn], life: int, crashed: int, told: Told, told_crashed: Told

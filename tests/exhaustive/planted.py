@@ -16,17 +16,17 @@ from tests.mutants.gate import HOME, copy_source, mutants, plant
 from .explore import Result
 
 KNOWN: Final = {
-    "M38": ("A sends", "total"),
-    "M11": ("C joins", "total"),
-    "M26": ("B sends", "total"),
-    "M9": ("B leaves", "total"),
+    "M38": ("A sends", "total", "virtual-synchrony"),
+    "M11": ("C joins", "total", "view-accuracy"),
+    "M26": ("B sends", "total", "stability-safety"),
+    "M9": ("B leaves", "total", "leave-in-time"),
 }
-"""Planted bugs of tests/mutants, each with a case and a profile that show it."""
+"""Planted bugs of tests/mutants, each with a case and a profile that show it, and the promise that it breaks."""
 
 
 def hunt(name: str, seconds: float, most: int | None = None) -> Result:
     """Search the case of the planted bug `name`, in a copy of the source that has the bug."""
-    case, profile = KNOWN[name]
+    case, profile, _ = KNOWN[name]
     (bug,) = mutants(name)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"

@@ -69,6 +69,7 @@ def test_a_copy_has_the_state_of_its_original_and_goes_its_own_way() -> None:
     before = digest_of(process)
     assert digest_of(twin) == before
     assert twin.env.config is CONFIG and twin.stack.codec is CODECS["total"] and twin.env.rng is STEADY
+    assert digest_of(unpacked(packed(twin))) == before
     twin.stack.layers[1].wake += 1
     assert digest_of(twin) != before and digest_of(process) == before
 
@@ -90,6 +91,15 @@ def test_the_canonical_form_contains_the_parts_of_a_layer_and_leaves_out_counter
     assert digest_of(process) == before
     gms.leading.admission.joiners[Address("B", "1" * 16)] = "B"  # type: ignore[attr-defined]
     assert digest_of(process) != before
+
+
+def test_a_layer_that_raises_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(process: Process, action: str, now: int) -> None:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr(Process, "act", fails)
+    found = Search(NAMED["A sends"], "total").run()
+    assert found.violation is not None and found.violation.promise == "no-exception"
 
 
 def test_deliveries_to_two_processes_commute() -> None:
