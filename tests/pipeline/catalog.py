@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.pipeline import compared as c
+from tests.pipeline import merges as m
 from tests.pipeline import pairs
 from tests.pipeline import planted as p
 from tests.pipeline import stories as s
@@ -15,7 +16,7 @@ from tests.pipeline.planted import Planted, variants
 
 def all_planted() -> list[Planted]:
     """Every planted history and the promises it breaks; nothing outside that list may fire."""
-    return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *_unicasts(), *_compared()]
+    return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *_merges(), *_unicasts(), *_compared()]
 
 
 def save_planted(root: Path, *, whole: bool) -> Path:
@@ -96,17 +97,11 @@ def _members() -> list[Planted]:
             for at in "AC"
         ),
         *_disturbed(),
-        _one("merged", s.merged),
-        _one("merged-and-quiet", lambda g: s.merged(g, more=False)),
-        *(_one(f"merged-and-given-{at}", lambda g, at=at: s.merged_and_given(g, at)) for at in "AC"),
-        _one("merged-in-uniform", lambda g: s.merged(g, profile="uniform"), "fifo"),
         *(
             _one(f"gap-over-the-dead-{profile}", lambda g, profile=profile: s.gap_over_the_dead(g, profile), "fifo")
             for profile in ("fifo", "total", "uniform")
         ),
         *(_one(f"knocked-{at}", lambda g, at=at: s.knocked(g, at), "total-order") for at in "AC"),
-        _one("merged-without-gap", lambda g: s.merged(g, forgets="C"), "fifo"),
-        _one("reunited-without-fault", lambda g: s.merged(g, apart=False), "view-accuracy"),
         _one("slow-to-heal", lambda g: s.slow_to_heal(g, 500), "liveness"),
         _one("quick-to-heal", lambda g: s.slow_to_heal(g, 5000)),
     ]
@@ -180,6 +175,60 @@ def _given() -> list[Planted]:
             for wrong in ("claim", "digest", "bytes")
         ),
         *(_one(f"state-claims-less-{at}", lambda g, at=at: s.claims_less(g, at), "state-cut") for at in "AC"),
+    ]
+
+
+def _merges() -> list[Planted]:
+    """Views that merge, and the gaps with which a merged view begins."""
+    agreement: dict[str, Callable[[str], History]] = {
+        "listed-otherwise-A": lambda g: m.survived(g, m.subgroups_of("CD", "AB", at="A")),
+        "listed-otherwise-C": lambda g: m.survived(g, m.subgroups_of("CD", "AB", at="C")),
+        "left-out-A": lambda g: m.survived(g, m.subgroups_of("B", "CD")),
+        "left-out-D": lambda g: m.survived(g, m.subgroups_of("AB", "C")),
+        "left-out-dead": lambda g: m.died_in_a_merge(g, m.subgroups_of("AB", "C")),
+        "twice-A": lambda g: m.survived(g, m.subgroups_of("AB", "ACD")),
+        "one-subgroup": lambda g: m.survived(g, m.subgroups_of("ABCD")),
+        "empty-subgroup": lambda g: m.survived(g, m.subgroups_of("AB", "CD", "")),
+        "one-view-twice": lambda g: m.survived(g, m.subgroups_of("A", "B", "CD")),
+        "of-two-views": lambda g: m.survived(g, m.subgroups_of("ABC", "D")),
+        "unsorted": lambda g: m.survived(g, order="CDAB"),
+        "divided-A": lambda g: m.divided(g, "A", healed=True),
+        "divided-D": lambda g: m.divided(g, "D", healed=True),
+    }
+    announced: dict[str, Callable[[str], History]] = {
+        **{f"unannounced-{at}": lambda g, at=at: m.survived(g, m.gap_over_the_dead(at)) for at in "AB"},
+        **{f"short-{at}": lambda g, at=at: m.survived(g, m.gap_over_the_dead(at, (1, 3))) for at in "AB"},
+        **{f"twice-{at}": lambda g, at=at: m.survived(g, m.gap_over_the_dead(at, (1, 5), (1, 5))) for at in "AB"},
+        **{
+            f"beyond-{at}": lambda g, at=at, first=first: m.survived(g, m.gap_over_the_dead(at, (first, 7)), unheard=2)
+            for at, first in (("A", 1), ("C", 6))
+        },
+        **{f"had-{at}": lambda g, at=at: m.survived(g, m.gap_over_the_dead(at, (1, 5))) for at in "CD"},
+        **{
+            f"named-nobody-{at}": lambda g, at=at: m.survived(g, m.gap_over_the_dead(at, (1, 5), side=m.NO_SUBGROUP))
+            for at in "AB"
+        },
+        **{f"unlike-{at}": lambda g, at=at: m.survived(g, m.marks_of_the_dead(0, at)) for at in "CD"},
+        "unheard": lambda g: m.survived(g, m.marks_of_the_dead(7), unheard=2),
+        "below": lambda g: m.survived(g, m.marks_of_the_dead(3)),
+        "unnamed": lambda g: m.survived(g, m.marks_of_the_dead(0, gaps=False)),
+        **{f"late-{at}": lambda g, at=at: m.late_gap(g, at) for at in "AB"},
+    }
+    return [
+        _one("merged", m.merged),
+        _one("merged-and-quiet", lambda g: m.merged(g, more=False)),
+        *(_one(f"merged-and-given-{at}", lambda g, at=at: m.merged_and_given(g, at)) for at in "AC"),
+        _one("merged-in-uniform", lambda g: m.merged(g, profile="uniform"), "fifo"),
+        _one("merged-without-gap", lambda g: m.merged(g, forgets="C"), "fifo merge-announced"),
+        _one("reunited-without-fault", lambda g: m.merged(g, apart=False), "view-accuracy"),
+        _one("merged-survivors", m.survived),
+        _one("merged-newcomer", m.newcomers_merged),
+        _one("merged-newcomer-begun-anew", lambda g: m.newcomers_merged(g, "E")),
+        _one("merged-without-the-dead", m.died_in_a_merge),
+        _one("merged-without-journals", m.merged_without_journals),
+        *(_one(f"merged-in-a-fault-{at}", lambda g, at=at: m.divided(g, at, healed=False)) for at in "AD"),
+        *(_one(f"merge-{name}", make, "merge-agreement") for name, make in agreement.items()),
+        *(_one(f"gap-{name}", make, "merge-announced") for name, make in announced.items()),
     ]
 
 

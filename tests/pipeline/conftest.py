@@ -12,7 +12,7 @@ from pygroups.pipeline.audit import audit
 from pygroups.pipeline.ingest import ingest
 from pygroups.pipeline.verdict import AuditResult
 from tests.pipeline.catalog import save_planted
-from tests.pipeline.drawn import FULL_DISKS, FULL_DISKS_FIRST, play_drawn
+from tests.pipeline.drawn import FULL_DISKS, FULL_DISKS_FIRST, play_drawn, play_unicast
 from tests.pipeline.faulty import save_faulty
 from tests.pipeline.spark_session import spark
 
@@ -43,6 +43,12 @@ def drawn(drawn_root: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
+def drawn_unicast(drawn_root: Path) -> dict[str, Any]:
+    """What the simulator says of the drawn schedules without a group; their journals are in `drawn_root` too."""
+    return play_unicast(drawn_root)
+
+
+@pytest.fixture(scope="session")
 def faulty_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The journals of more drawn schedules, each with one fault planted at a place that was drawn too."""
     return save_faulty(tmp_path_factory.mktemp("faulty"))
@@ -50,7 +56,12 @@ def faulty_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def whole_table(
-    planted_whole: Path, drawn_root: Path, drawn: object, faulty_root: Path, tmp_path_factory: pytest.TempPathFactory
+    planted_whole: Path,
+    drawn_root: Path,
+    drawn: object,
+    drawn_unicast: object,
+    faulty_root: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """The table of all histories in which no journal has a hole: planted, drawn, and drawn with a fault."""
     table = tmp_path_factory.mktemp("whole")

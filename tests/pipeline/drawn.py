@@ -15,6 +15,7 @@ SCHEDULES: Final = 100  # of each profile
 FULL_DISKS: Final = 12  # schedules of each profile with full disks, from the seed
 FULL_DISKS_FIRST: Final = 100_000
 PROFILES: Final = ("fifo", "total")
+UNICAST_FIRST: Final = 200_000  # the first seed of the schedules without a group
 
 
 def play_drawn(
@@ -27,6 +28,11 @@ def play_drawn(
     return [
         _played(root, profile, first + number * schedules, schedules, faults) for number, profile in enumerate(PROFILES)
     ]
+
+
+def play_unicast(root: Path) -> dict[str, Any]:
+    """The same of the profile `unicast`, whose processes are no group."""
+    return _played(root, "unicast", UNICAST_FIRST, SCHEDULES, WHOLE_JOURNALS)
 
 
 def _played(root: Path, profile: str, first: int, schedules: int, faults: Sequence[str]) -> dict[str, Any]:

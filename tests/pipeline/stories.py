@@ -324,52 +324,6 @@ def knocked(group: str, at: str) -> History:
     return closed(history)
 
 
-def merged(group: str, forgets: str = "", apart: bool = True, profile: str = "total", more: bool = True) -> History:
-    """AB and CD are two views and become one; what the other side had is announced as gaps, but not at `forgets`.
-
-    Without `more` nobody sends afterwards: of the other side everybody has heard by the gaps alone.
-    """
-    history = History(group, profile)
-    if not apart:
-        history.view("ABCD")
-    history.view("AB")
-    history.multicast("AB", count=2)
-    ab = list(history.alive)
-    history.view("CD")
-    history.multicast("CD", count=3)
-    cd = list(history.alive)
-    subgroups = [[life.address for life in side] for side in (ab, cd)]
-    history.view("ABCD", subgroups=subgroups)
-    for mine, theirs in ((ab, cd), (cd, ab)):
-        for life in mine:
-            for origin in theirs:
-                if life.name != forgets:
-                    life.log(
-                        "gap",
-                        origin=origin.name,
-                        origin_incarnation=origin.incarnation,
-                        first=1,
-                        count=origin.next_number - 1,
-                    )
-                    life.marks[origin.address] = origin.next_number - 1
-    if more:
-        history.multicast("ABCD")
-    history.settle()
-    return history
-
-
-def merged_and_given(group: str, giver: str) -> History:
-    """After a merge a newcomer is given a state, which covers the gaps that its giver was told."""
-    history = merged(group, more=False)
-    newcomer = history.start("E")
-    history.view(giver + others(history, giver) + "E")
-    digest = dict(newcomer.marks)
-    history[giver].log("state_get", bytes=10, checksum=77, position=0, peer=newcomer.address, digest=digest)
-    newcomer.log("state_set", bytes=10, checksum=77, position=0, peer=history[giver].address, digest=digest)
-    history.settle()
-    return history
-
-
 def gap_over_own(group: str, at: str) -> History:
     history = closed(opened(group))
     life = history[at]

@@ -55,7 +55,7 @@ def test_json_tables_and_exit_code_of_a_broken_promise(
     assert code == 1
     told = json.loads(answer.out)
     assert list(told) == ["promises", "unjudged", "groups", "files", "rows", "quarantined", "work"]
-    assert told["unjudged"] == ["causal", "merge-agreement", "merge-announced"]
+    assert told["unjudged"] == ["causal"]
     assert (told["files"], told["quarantined"]) == (9, 1)
     assert answer.err.startswith(f"warning: {damaged} at byte ") and answer.err.count("\n") == 1
     promises = {promise["name"]: promise for promise in told["promises"]}
@@ -89,7 +89,7 @@ def test_a_clean_history_ends_with_0_and_a_table(
     assert answer.err == ""
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["total-order", "held", "33,703", "0"] in lines
-    assert "not judged, because no rule is built yet: causal, merge-agreement, merge-announced\n" in answer.out
+    assert "not judged, because no rule is built yet: causal\n" in answer.out
     assert re.search(r"\n1 group, 5 files, 131 records; [\d.]+ s, [\d.]+ CPU s\n$", answer.out)
 
 

@@ -13,7 +13,7 @@ import pytest
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.verdict import AuditResult, Verdict
 from tests.pipeline.catalog import all_planted
-from tests.pipeline.drawn import FULL_DISKS, FULL_DISKS_FIRST, PROFILES, SCHEDULES
+from tests.pipeline.drawn import FULL_DISKS, FULL_DISKS_FIRST, PROFILES, SCHEDULES, UNICAST_FIRST
 from tests.pipeline.planted import Planted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -52,6 +52,20 @@ def test_drawn_schedules_break_nothing(drawn: list[dict[str, Any]], judged_whole
     assert broken == {}
     held = {verdict.promise for verdict in found if verdict.verdict == "held"}
     assert held == {rule.promise for rule in RULES}, "each rule had something to judge"
+
+
+def test_drawn_schedules_without_a_group_break_nothing(
+    drawn_unicast: dict[str, Any], judged_whole: AuditResult
+) -> None:
+    assert (drawn_unicast["profile"], drawn_unicast["failure"]) == ("unicast", None)
+    groups = {f"seed-{UNICAST_FIRST + seed}" for seed in range(SCHEDULES)}
+    found = [verdict for verdict in judged_whole.verdicts if verdict.group in groups]
+    assert {verdict.group for verdict in found} == groups
+    assert {(v.promise, v.group): v.violations[:2] for v in found if v.broken} == {}
+    held = {verdict.promise for verdict in found if verdict.verdict == "held"}
+    assert held == {"run-identity", "integrity", "unicast-fifo", "unicast-once", "unicast-reported"}
+    reasons = {verdict.reason for verdict in found if verdict.promise == "liveness"}
+    assert reasons == {"journals of the profile unicast have no views; unicast-reported judges what arrives"}
 
 
 def test_a_loss_by_a_full_disk_accuses_nobody(judged_with_holes: AuditResult) -> None:
@@ -112,6 +126,25 @@ def test_what_has_no_place_in_an_order_breaks_the_order_and_is_not_taken_for_mis
     assert verdicts["unplaced-C-living"]["gap-free-prefix"].skips == {
         "delivered without a place in the order of its view": 1
     }
+
+
+def test_who_a_fault_may_have_kept_from_a_merged_view_is_skipped(verdicts: dict[str, dict[str, Verdict]]) -> None:
+    why = "a fault may have kept a member from a merged view that it accepted"
+    for at in "AD":
+        agreement = verdicts[f"merged-in-a-fault-{at}"]["merge-agreement"]
+        assert (agreement.verdict, agreement.judged, agreement.skips) == ("held", 7, {why: 1})
+    (witness,) = verdicts["merge-divided-D"]["merge-agreement"].violations
+    assert (witness.view, witness.member, witness.other) == ("4:A@410", "D@440", "C@430")
+    assert "which came from view 3:C@430 too" in witness.detail
+
+
+def test_gaps_over_what_only_a_missing_journal_can_show_are_skipped(verdicts: dict[str, dict[str, Verdict]]) -> None:
+    announced = verdicts["merged-without-journals"]["merge-announced"]
+    why = "a journal that may show who delivered is missing or ends early"
+    assert (announced.verdict, announced.judged, announced.skips) == ("not judged", 0, {why: 2})
+    (witness,) = verdicts["gap-short-A"]["merge-announced"].violations
+    assert (witness.member, witness.origin, witness.first) == ("A@410", "E@450", 1)
+    assert witness.detail.startswith("announces 1 to 3 with 3 messages, and lacks 1 to 5")
 
 
 def test_a_loss_that_a_missing_journal_may_explain_is_skipped(verdicts: dict[str, dict[str, Verdict]]) -> None:

@@ -12,7 +12,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Gap, Marks, NewView
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
-from pygroups.core.view import AgreedView, Merged, Subgroup, ViewId
+from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.promises.changes import Changes
 from pygroups.sim.promises.facts import Check, Rest
@@ -46,9 +46,6 @@ class Telling:
         self.reported: dict[Address, list[int]] = {}
         self.unicasts: dict[tuple[Address, Address], dict[int, int]] = {}
         self.quiet: dict[Address, dict[str, int]] = {}  # the gauges of those that reached quiet
-        self.at: dict[Address, ViewId] = {}  # the view of each member
-        self.marks: dict[Address, Marks] = {}  # what each has delivered
-        self.merges: dict[ViewId, tuple[tuple[Subgroup, ...], Merged]] = {}
         judge.around.clock = lambda: self.now
 
     def tell(self) -> None:
@@ -84,25 +81,37 @@ class Telling:
             True,
             marks_of(fields["digest"]) if "digest" in fields else None,
         )
-        if "subgroups" in fields:
-            self.merge(event, record)
-        self.at[member] = id
+        self.add_merge(record, event)
         self.judge.viewed(member, event)
 
-    def merge(self, event: NewView, record: Record) -> None:
-        """A journal has the gaps of a merged view behind it, and not the marks with which its members begin."""
-        if event.view.id not in self.merges:
-            sides = [tuple(map(parsed, names)) for names in record.fields["subgroups"]]
-            digest: Merged = {}
-            for index, side in enumerate(sides):
-                for origin, mark in [mark for member in side for mark in self.marks.get(member, {}).items()]:
-                    if mark > digest.get(origin, (1, 0))[0]:
-                        digest[origin] = (mark, index)
-            self.merges[event.view.id] = tuple(Subgroup(self.at[side[0]], side) for side in sides), digest
-        event.subgroups, event.digest = self.merges[event.view.id]
-        own = [later for later in self.history.story if later.life is record.life and later.view == record.view]
-        gaps = [later.fields for later in own if later.kind == "gap"]
-        event.gaps = tuple(Gap(origin_of(gap), gap["first"], gap["count"], ()) for gap in gaps)
+    def add_merge(self, record: Record, event: NewView) -> None:
+        """The sides of a merged view, its marks, and the gaps that its member announces: a judge hears them with it."""
+        assert record.view is not None
+        listed = record.fields.get("subgroups") or []
+        sides = [Subgroup(self.left_by(side, record.view[0]), tuple(map(parsed, side)), {}) for side in listed]
+        event.subgroups, gaps = tuple(sides), []
+        for step in self.history.story:
+            fields = step.fields
+            if step.life is not record.life:
+                continue
+            if step.kind == "merge" and fields["stage"] == "installed" and proposed(step) == event.view.id:
+                event.digest = {origin: (mark, 0) for origin, mark in marks_of(fields["digest"]).items()}
+            if listed and step.kind == "gap" and step.view == record.view:
+                have = tuple(map(parsed, fields["members"]))
+                gaps.append(Gap(origin_of(fields), fields["first"], fields["count"], have))
+        event.gaps = tuple(gaps)
+
+    def left_by(self, side: list[str], number: int) -> ViewId:
+        """The view of the first member of a side before the view of this number; one that never was without any."""
+        views = [step.view for step in self.history.story if step.kind == "view" and step.life.address in side[:1]]
+        earlier = [view for view in views if view is not None and view[0] < number]
+        return view_of(earlier[-1]) if earlier else ViewId(0, Address("nobody", "0"))
+
+    def on_merge(self, record: Record, member: Address) -> None:
+        assert record.view is not None
+        merged = proposed(record)
+        fields = record.fields | {"next_number": merged.number, "next_creator": merged.leader}
+        self.judge.recorded(member, [("merge", view_of(record.view), fields)])
 
     def on_state_set(self, record: Record, member: Address) -> None:
         assert record.view is not None
@@ -118,7 +127,6 @@ class Telling:
         self.numbers[member] = first + record.fields["count"]
 
     def on_deliver(self, record: Record, member: Address) -> None:
-        self.marks.setdefault(member, {})[origin_of(record.fields)] = record.fields["first"] + record.fields["count"]
         self.judge.delivered(member, self.delivered(record, None, record.fields["position"]))
 
     def on_purge(self, record: Record, member: Address) -> None:
@@ -208,6 +216,11 @@ def parsed(text: str) -> Address:
 
 def view_of(view: tuple[int, str]) -> ViewId:
     return ViewId(view[0], parsed(view[1]))
+
+
+def proposed(record: Record) -> ViewId:
+    """The view that a step of a merge is about."""
+    return ViewId(record.fields["next_number"], parsed(record.fields["next_creator"]))
 
 
 def marks_of(digest: dict[str, int]) -> Marks:

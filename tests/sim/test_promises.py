@@ -174,10 +174,15 @@ class History:
         if match := re.search(r"of ([^;]+); ([^;]*)", told):
             event.subgroups = tuple(map(subgroup, match[1].split(" and ")))
             event.digest = {ALL[word[0]]: tuple(map(int, word[2:].split("/"))) for word in match[2].split()}
-        event.gaps = tuple(Gap(ALL[of], int(low), int(high) - int(low) + 1, ()) for of, low, high in GAPS(told))
+        event.gaps = tuple(self.gap(event, ALL[of], int(low), int(high)) for of, low, high in GAPS(told))
         self.judge.viewed(ALL[one], event)
         if whom[-1] == one:
             self.views.update(dict.fromkeys(whom, id))
+
+    def gap(self, event: NewView, origin: Address, first: int, last: int) -> Gap:
+        _, side = event.digest.get(origin, (0, len(event.subgroups)))
+        subgroup = event.subgroups[side].members if side < len(event.subgroups) else ()
+        return Gap(origin, first, last - first + 1, subgroup)
 
     def is_primary(self, one: str, id: ViewId, members: str, before: str | None) -> bool:
         """As others who install this view have it, or as it follows from the view before."""
@@ -380,7 +385,13 @@ PLANTED = [
     ("merge-announced", APART + f"view 3 ABC: A B ({SIDES})"),
     ("merge-announced", APART + "view 3 ABC: A B (told of 2A AB and 2C C; A:3/0 C:5/1; lacks C1-4)"),
     ("merge-announced", APART + "view 3 ABC: A B (told of 2A AB and 2C C; A:3/0 C:2/7; lacks C1-1)"),
-    ("merge-announced", APART + "view 3 AB: A B (told that it lacks C1-1)"),
+    ("merge-announced", APART + "view 3 ABC: A B (told of 2A AB and 2C C; A:3/0; lacks C1-1)"),
+    ("merge-announced", APART + "view 3 ABC: A B (told of 2A AB and 2C C; A:3/0 C:2/1; lacks A1-2 lacks C1-1)"),
+    (
+        "merge-announced",
+        APART + f"view 3 ABC: A B ({SIDES}; lacks C1-1)\nview 3 ABC: C (told of 2A AB and 2C C; A:3/0)",
+    ),
+    ("fifo", APART + "view 3 AB: A B (told that it lacks C1-1)"),
     ("fifo", APART + f"view 3 ABC: A B ({SIDES}; lacks C2-2)"),
     ("window-bound", SMALL_APART + "view 3 ABC: A B (told of 2A AB and 2C C; A:4/0)\nsend A"),
     ("self-inclusion", "view 1 AB: A B C"),
@@ -407,6 +418,7 @@ PLANTED = [
     ("fifo", START + "A2: B"),
     ("fifo", START + "A1: A B C\nview 2 AC: A C\nA2: A\nsend A\nA3: C"),
     ("fifo", "view 1 AB: A B\nsend A\nA1: A B\nview 2 ABC: A B\nview 2 ABC: C (alone) (as A:2)\nsend A\nsend A\nA3: C"),
+    ("fifo", START + "A1: A B C\nA2: A B C\nview 2 ABC: A B C (told that it lacks B1-1)"),
     ("total-order", START + "A1: A B\nB1: A C\nA1: C"),
     ("total-order", START + "A1: A\nB1: A\nB1: B\nA1: B"),
     ("gap-free-prefix", START + "A1: A B\nB1: A B C\nview 2 AC: A C"),
@@ -419,6 +431,7 @@ PLANTED = [
     ("agreement", START + "A1: A B C\nA2: A B C\ncrash B\nview 2 AC: A C\nB1: A\nquiet A C"),
     ("multicast-reported", START + "A1: A B C\nA2: B\nstop A knowing 3 to 9"),
     ("self-delivery", START + "A1: A B C\nA2: A B C\nquiet A B C"),
+    ("self-delivery", START + "A1: A B C\nview 2 ABC: A B C (told that it lacks A2-2)"),
     ("liveness", START + "A1: A B C\nA2: A B C\nB1: A B\nquiet A B C"),
     ("liveness", "view 1 AB: A B\nquiet A B C"),
     ("liveness", "view 1 AB: A B\nquiet A B B leaving"),

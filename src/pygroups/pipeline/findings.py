@@ -21,6 +21,7 @@ ORDERED: Final = frozenset({"total", "total1999", "uniform"})
 GROUPS: Final = VIRTUAL_SYNCHRONY | {"gossip"}
 ALL: Final = GROUPS | {"unicast"}
 UNIFORM: Final = frozenset({"uniform", "uniform-fifo"})
+MERGED: Final = VIRTUAL_SYNCHRONY - UNIFORM  # profiles whose views merge
 
 NAMED: Final = ("view", "member", "other", "origin", "also")  # keys that a name replaces at the end; `also` is a view
 PLACED: Final = ("first", "position")
@@ -53,6 +54,7 @@ class Rule:
     - profiles: the profiles that make the promise; the rows of others do not count
     - unit: the kind of its facts: messages at a member, views at a member, or unicast messages
     - no_occasion: the reason when a history has no fact at all
+    - elsewhere: by profile, another reason, because its journals never have a fact for this rule
     - counts: its counts, one per table
     - exact: the exact step, `findings` from tables that hold suspicious groups and the rule's profiles only
     - columns: the columns that it adds to shared tables, as SQL text by table and name: to `views` and `lives`
@@ -69,6 +71,7 @@ class Rule:
     exact: TableOf
     columns: Mapping[SharedTable, Mapping[str, str]] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
 def findings(

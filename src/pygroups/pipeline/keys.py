@@ -3,8 +3,16 @@
 `ingest` writes the same keys (`ingest/keys.py`) and a table of names, in which two names under one key are seen.
 """
 
+from typing import Final
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+VIEW_ID: Final = (
+    "named_struct('number', view_number, 'name', split(view_creator, '@', 2)[0],"
+    " 'life', split(view_creator, '@', 2)[1])"
+)
+"""SQL text for the id of a view: ids compare as (number, creator's name, creator's incarnation)."""
 
 
 def life_sql(address: str) -> str:

@@ -184,23 +184,25 @@ def _of_rule(
     lost = counted.lost[group][rule.unit]
     if lost:
         tallies[0].skipped[BEHIND_DAMAGE] += lost
+    why = next((why for name, why in rule.elsewhere.items() if counted.profiles[group] == {name}), rule.no_occasion)
     return [
-        _verdict(rule, group, None if key is None else histories[key], tally)
+        _verdict(rule.promise, group, None if key is None else histories[key], tally, why)
         for key, tally in zip(names, tallies, strict=True)
     ]
 
 
-def _verdict(rule: Rule, group: str, history: str | None, tally: Tally) -> Verdict:
+def _verdict(promise: str, group: str, history: str | None, tally: Tally, no_fact: str) -> Verdict:
+    """`no_fact`: the reason if there was nothing to judge."""
     skipped = sum(tally.skipped.values())
     nothing = tally.judged == 0 and tally.broken == 0
     reason = "; ".join(skip_reasons(tally.skipped))
     return Verdict(
-        promise=rule.promise,
+        promise=promise,
         group=group,
         verdict="broken" if tally.broken else "not judged" if nothing else "held",
         judged=tally.judged,
         skipped=skipped,
-        reason=reason or (rule.no_occasion if nothing else ""),
+        reason=reason or (no_fact if nothing else ""),
         violations=tally.violations,
         history=history,
         excused=nothing and not skipped,

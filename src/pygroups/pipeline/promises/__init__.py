@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
-from pygroups.pipeline.findings import ORDERED, UNIFORM, VIRTUAL_SYNCHRONY, Rule
+from pygroups.pipeline.findings import ORDERED, UNIFORM, Rule
 from pygroups.pipeline.promises import (
     agreement,
     buffers_drain,
@@ -12,6 +12,8 @@ from pygroups.pipeline.promises import (
     initial_view,
     integrity,
     liveness,
+    merge_agreement,
+    merge_announced,
     multicast_reported,
     no_duplication,
     run_identity,
@@ -54,6 +56,8 @@ RULES: Final[tuple[Rule, ...]] = (
     unicast_fifo.RULE,
     unicast_once.RULE,
     unicast_reported.RULE,
+    merge_agreement.RULE,
+    merge_announced.RULE,
     state_cut.RULE,
     liveness.RULE,
 )
@@ -63,8 +67,6 @@ WITHOUT_RULE: Final[dict[str, frozenset[str]]] = {
     "causal": ORDERED,
     "total-order-global": frozenset({"uniform"}),
     "uniform-agreement": UNIFORM,
-    "merge-agreement": VIRTUAL_SYNCHRONY - UNIFORM,
-    "merge-announced": VIRTUAL_SYNCHRONY - UNIFORM,
     "gap-announced": frozenset({"gossip"}),
     "epsilon": frozenset({"gossip"}),
 }

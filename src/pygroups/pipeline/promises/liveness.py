@@ -96,4 +96,5 @@ RULE = Rule(
     exact=exact,
     columns={"lives": {"blocks": f"collect_list(if(kind in ('block', 'unblock'), {_TOLD}, null))"}},
     needs=frozenset({"heal"}),
+    elsewhere={"unicast": "journals of the profile unicast have no views; unicast-reported judges what arrives"},
 )

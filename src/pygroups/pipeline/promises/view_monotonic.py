@@ -4,12 +4,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, words
+from pygroups.pipeline.keys import VIEW_ID
 from pygroups.pipeline.tables import Tables
 
-# Ids compare as (number, creator's name, creator's incarnation).
-_PARTS = "'number', view_number, 'name', split(view_creator, '@', 2)[0], 'life', split(view_creator, '@', 2)[1]"
-_ID = f"named_struct({_PARTS})"
-_FALLS = f"{_ID} <= id_before"
+_FALLS = f"{VIEW_ID} <= id_before"
 
 
 def exact(tables: Tables) -> DataFrame:
@@ -30,5 +28,5 @@ RULE = Rule(
     "no view was installed",
     counts=(Count("views", judged="1", suspect=_FALLS),),
     exact=exact,
-    columns={"views": {"id_before": f"lag({_ID}) over (partition by life order by index)"}},
+    columns={"views": {"id_before": f"lag({VIEW_ID}) over (partition by life order by index)"}},
 )

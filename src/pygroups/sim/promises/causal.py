@@ -17,7 +17,7 @@ from .facts import Check, Delivery, Viewed
 from .messages import Messages
 from .states import forgotten
 
-FOLLOWS_FROM: Final = ("total-order", "gap-free-prefix", "virtual-synchrony", "fifo", "initial-view")
+FOLLOWS_FROM: Final = ("total-order", "gap-free-prefix", "virtual-synchrony", "fifo", "initial-view", "merge-announced")
 
 
 class Causal(Check):

@@ -214,6 +214,9 @@ class Check:
     def disturbed(self) -> None:
         """From now on a running process may look dead: it is paused or cut off, or frames are lost."""
 
+    def merge_accepted(self, member: Address, view: ViewId, merged: ViewId) -> None:
+        """`member` accepted the merged view `merged`, in `view`."""
+
     def asked_out(self, member: Address, other: Address, if_silent: bool) -> None:
         """`member` asked the group to exclude `other` by policy: because `other` does not read its messages, or, with
         `if_silent`, if `other` leaves Ready unanswered."""

@@ -38,7 +38,7 @@ from .window import WindowBound
 
 PROFILES: Final = ("fifo", "total", "unicast")
 MERGING: Final = ("fifo", "total")  # those of them whose stacks have MERGE2
-WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver", "suspect", "flush"})  # records for checks
+WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver", "suspect", "flush", "merge"})  # for checks
 
 
 def checks_of(profile: str, *, merges: bool | None = None, majority: bool = False) -> list[Check]:
@@ -110,6 +110,7 @@ class Judge:
         self._leaving = _hearers(checks, "leaving")
         self._disturbed = _hearers(checks, "disturbed")
         self._asked_out = _hearers(checks, "asked_out")
+        self._merge_accepted = _hearers(checks, "merge_accepted")
         self._ended = _hearers(checks, "ended")
         self._state_given = _hearers(checks, "state_given")
         self._state_set = _hearers(checks, "state_set")
@@ -207,11 +208,19 @@ class Judge:
                 elif kind == "flush":
                     for accepts in self._accepts:
                         accepts(member, fields)
+                elif kind == "merge":
+                    self.merge_step(member, view, fields)
                 elif kind != "purge":
                     self.on_connection(member, kind == "unicast_send", fields)
                 elif view is not None:
                     for check in self._purged:
                         check(member, view, fields["digest"])
+
+    def merge_step(self, member: Address, view: ViewId | None, fields: dict[str, Any]) -> None:
+        """`member` recorded a step of a merge, in `view`."""
+        if fields["stage"] == "accepted" and view is not None:
+            for check in self._merge_accepted:
+                check(member, view, ViewId(fields["next_number"], fields["next_creator"]))
 
     def on_connection(self, member: Address, sent: bool, fields: dict[str, Any]) -> None:
         """`member` sent or delivered unicasts on a connection."""

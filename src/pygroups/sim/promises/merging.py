@@ -9,10 +9,16 @@ from pygroups.core.view import ViewId
 from .facts import Check, Delivery, Viewed
 from .messages import Messages
 
+Move = tuple[Address, ViewId]
+
 
 class Merging(Check):
     """The subgroups of a merged view are the groups of its members by their earlier views.  Every member announces
-    exactly the messages that it lacks and that members of another subgroup may have, so all begin with equal marks."""
+    exactly the messages that it lacks and that members of another subgroup may have, so all begin with equal marks.
+
+    Members that come from one view and accept a merged view install it all or none.  A fault may divide them, so this
+    is judged of those that accept it after all faults have healed.
+    """
 
     promises = ("merge-agreement", "merge-announced")
 
@@ -21,6 +27,10 @@ class Merging(Check):
         self.merged: dict[ViewId, Viewed] = {}  # the first member's observation of each merged view
         self.delivered_below: Marks = {}  # per origin, the number after the last message that any member delivered
         self.lists: dict[ViewId, tuple[Address, ...]] = {}
+        self.calm = False
+        self.agreed: dict[Move, dict[ViewId, None]] = {}  # of a member in a view: merged views it accepted in calm
+        self.next: dict[Move, ViewId] = {}  # of a member in a view: the view that it installed after it
+        self.taken: dict[tuple[ViewId, ViewId], Address] = {}  # who came first from a view to a merged one
         self.judged = 0
         self.announced = 0
 
@@ -32,19 +42,57 @@ class Merging(Check):
         if high > self.delivered_below.get(delivery.origin, 1):
             self.delivered_below[delivery.origin] = high
 
+    def disturbed(self) -> None:
+        self.calm = False
+        self.agreed.clear()
+
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        if unknown is None:
+            self.disturbed()
+
+    def healed(self, deadline: int) -> None:
+        self.calm = True
+
+    def merge_accepted(self, member: Address, view: ViewId, merged: ViewId) -> None:
+        if self.calm:
+            self.agreed.setdefault((member, view), {})[merged] = None
+            self._together(view, merged)
+
     def viewed(self, view: Viewed) -> None:
         self.lists.setdefault(view.id, view.members)
+        if view.came_from is not None:
+            self.next.setdefault((view.member, view.came_from), view.id)
+            if view.subgroups:
+                self.taken.setdefault((view.came_from, view.id), view.member)
+            merges = [view.id, *self.agreed.get((view.member, view.came_from), ())]
+            for merged in dict.fromkeys(merges):
+                self._together(view.came_from, merged)
         if not view.subgroups:
-            if view.gaps:
-                self.broken("merge-announced", "a gap without a merge", member=view.member, view=view.id)
             return
         self.judged += 1
         first = self.merged.setdefault(view.id, view)
         if first.subgroups != view.subgroups:
             detail = "two members list different subgroups"
             self.broken("merge-agreement", detail, member=view.member, other=first.member, view=view.id)
+        if {one: mark for one, (mark, _) in first.merged.items()} != {
+            one: mark for one, (mark, _) in view.merged.items()
+        }:
+            detail = "two members begin with different marks"
+            self.broken("merge-announced", detail, member=view.member, other=first.member, view=view.id)
         self._check_subgroups(view)
         self._check_marks(view)
+
+    def _together(self, view: ViewId, merged: ViewId) -> None:
+        """Those that accepted the merged view in `view`, and installed another one, are at fault if any from `view`
+        installed the merged one."""
+        taker = self.taken.get((view, merged))
+        if taker is None:
+            return
+        for member, came_from in [move for move, merges in self.agreed.items() if merged in merges]:
+            if came_from == view and self.next.get((member, view), merged) != merged:
+                del self.agreed[member, view][merged]
+                detail = "it accepted the merged view and did not install it next, and another from the same view did"
+                self.broken("merge-agreement", detail, member=member, other=taker, view=merged)
 
     def _check_subgroups(self, view: Viewed) -> None:
         earlier = [side.view for side in view.subgroups]
@@ -53,6 +101,8 @@ class Merging(Check):
         problem = None
         if len(earlier) < 2 or len(dict.fromkeys(earlier)) < len(earlier):
             problem = "its subgroups do not come from two or more different views"
+        elif not all(side.members for side in view.subgroups):
+            problem = "a subgroup has no member"
         elif sorted(listed) != sorted(view.members):
             problem = "its subgroups are no partition of its members"
         elif view.members != tuple(sorted(view.members)):
@@ -71,7 +121,7 @@ class Merging(Check):
     def _check_marks(self, view: Viewed) -> None:
         """Messages has taken the gaps over before."""
         marks = self.messages.next.get(view.member, {})
-        for origin, (mark, side) in view.merged.items():
+        for origin, (mark, _) in view.merged.items():
             self.announced += 1
             message = (origin, marks.get(origin, 1))
             if marks.get(origin, 1) != mark:
@@ -80,6 +130,12 @@ class Merging(Check):
             if mark > self.delivered_below.get(origin, 1):
                 detail = "the merge skips messages that no member delivered"
                 self.broken("merge-announced", detail, member=view.member, message=message, view=view.id)
-            if side >= len(view.subgroups):
-                detail = "it names a subgroup that is none"
-                self.broken("merge-announced", detail, member=view.member, message=message, view=view.id)
+        for gap in view.gaps:
+            problem = None
+            if gap.origin not in view.merged:
+                problem = "it announces messages of an origin that the merge does not name"
+            elif gap.subgroup not in [side.members for side in view.subgroups]:
+                problem = "it names a subgroup that is none of this view"
+            if problem is not None:
+                message = (gap.origin, gap.first)
+                self.broken("merge-announced", problem, member=view.member, message=message, view=view.id)

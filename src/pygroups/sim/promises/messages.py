@@ -61,12 +61,19 @@ class Messages(Check):
             self._announced(view, gap)
 
     def _announced(self, view: Viewed, gap: Gap) -> None:
-        """The member announces messages that it never delivers: they begin right after those that it has."""
+        """The member announces messages that it never delivers: they begin right after those that it has, and only a
+        merge leaves out messages."""
         marks = self.next.setdefault(view.member, {})
         expected = marks.get(gap.origin, 1)
+        message = (gap.origin, gap.first)
+        if not view.subgroups:
+            for promise in ("self-delivery", "fifo") if gap.origin == view.member else ("fifo",):
+                detail = "it announces a gap in a view that is no merge"
+                self.broken(promise, detail, member=view.member, message=message, view=view.id)
         if gap.first != expected or gap.count < 1:
             detail = f"it announces {gap.count} messages from {gap.first} on as missing, and {expected} is the next one"
-            self.broken("fifo", detail, member=view.member, message=(gap.origin, gap.first), view=view.id)
+            promise = "fifo" if gap.first > expected else "merge-announced"
+            self.broken(promise, detail, member=view.member, message=message, view=view.id)
         marks[gap.origin] = max(expected, gap.next)
 
     def delivered(self, delivery: Delivery) -> None:
