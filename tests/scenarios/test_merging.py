@@ -109,7 +109,7 @@ def test_mrg_13_found_by_a_member_that_does_not_coordinate() -> None:
         merged(group)
 
 
-@pytest.mark.parametrize("moment", ["FindReq", "MergeReq", "Collect", "Propose", "Install"])
+@pytest.mark.parametrize("moment", ["FindReq", "MergeReq", "MergeCollect", "MergePropose", "MergeInstall"])
 @BOTH
 def test_mrg_03_the_leader_dies_at_each_step(moment: str, profile: str) -> None:
     """The leader of the merge crashes when it sends a message; another one leads the next merge."""
