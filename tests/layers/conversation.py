@@ -74,6 +74,7 @@ SELDOM = (
     "gaps",
     "accepted",
     "history",
+    "vouched",
 )
 BELOW_GMS = {"Merge2", "Unicast2", "VerifySuspect", "Failure", "Discovery"}
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}

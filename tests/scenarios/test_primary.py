@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from pygroups.core.events import Blocked, Event, Unblocked
+from pygroups.core.events import Blocked, Event, Unblocked, Vouched
 from pygroups.core.view import HISTORY_DIGITS
 from pygroups.sim import scenario
 from pygroups.sim.scenarios.apps import Acting, Actor
@@ -228,6 +228,76 @@ def test_views_carry_the_id_of_their_history() -> None:
         view = group["A"].member.view
         assert view is not None
         assert view.history not in ("", history)
+
+
+def test_an_operator_vouches_for_members_that_are_gone() -> None:
+    """Three of five die.  D and E are blocked until E learns from an operator that one of the dead is gone for good:
+    both go on, under a new history id, and the dead come back as new members."""
+    with group_of("A B C D E") as group:
+        gone, before = group.address("B"), group["D"].member.view
+        for name in "ABC":
+            group.crash(name)
+        stays_blocked(group, "D", 60.0)
+        stays_blocked(group, "E", 1.0)
+        group["E"].asks(Vouched(gone))
+        goes_on(group, "D E")
+        after = group["D"].member.view
+        assert before is not None
+        assert after is not None
+        assert after.history not in ("", before.history)
+        assert told(group, "D") == told(group, "E") == ["Blocked", "Unblocked"]
+        group.settles()
+        group.start("A B C")
+        group.until(lambda: len(group["D"].view) == 5, SOON)
+        group.settles()
+        view = group["A"].member.view
+        assert view is not None
+        assert view.history == after.history
+
+
+def test_an_accepted_proposal_goes_into_the_new_history() -> None:
+    """D and E have accepted a view with F when A, B and C die.  An operator vouches for B: the view is taken over, and
+    it begins the new history."""
+    with group_of("A B C D E") as group:
+        group.drop("Accept", dest="A")
+        gone, asked = group.address("B"), group.watch("Propose", dest="E")
+        group.start("F")
+        group.until(lambda: bool(asked.hits), SOON, step=0.0001)
+        group.after(0.01)
+        for name in "ABC":
+            group.crash(name)
+        stays_blocked(group, "D", 10.0)
+        group["E"].asks(Vouched(gone))
+        goes_on(group, "D E F", 20)
+        assert tuple("ABCDEF") in group["D"].views
+        group.settles()
+
+
+def test_an_operator_vouches_for_too_few() -> None:
+    """Four of five die: one of them is not enough, and two are."""
+    with group_of("A B C D E") as group:
+        gone = [group.address(name) for name in "CD"]
+        for name in "ABCD":
+            group.crash(name)
+        stays_blocked(group, "E")
+        group["E"].asks(Vouched(gone[0]))
+        group.after(60)
+        assert told(group, "E") == ["Blocked"]
+        group["E"].asks(Vouched(gone[1]))
+        goes_on(group, "E")
+
+
+def test_a_member_that_is_not_needed_begins_no_history() -> None:
+    """One of three dies, and an operator vouches for it: the others are a majority, and their history goes on."""
+    with group_of("A B C") as group:
+        before, gone = group["B"].member.view, group.address("A")
+        group.crash("A")
+        group["C"].asks(Vouched(gone))
+        goes_on(group, "B C")
+        after = group["B"].member.view
+        assert before is not None
+        assert after is not None
+        assert after.history == before.history
 
 
 def test_joiners_do_not_outvote_the_members() -> None:

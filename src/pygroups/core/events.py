@@ -230,6 +230,12 @@ class Unblocked(Event):
     """Up, gms to the application: a majority is reached again.  The next view follows at once."""
 
 
+class Vouched(Event):
+    """Down, application to gms: an operator vouches that the process of `member` has ended for good."""
+
+    member: Address
+
+
 class AllInstalled(Event):
     """Up, gms to the streams: all members have `view`, and none of them fetches runs of the view before any more."""
 

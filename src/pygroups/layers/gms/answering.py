@@ -69,6 +69,7 @@ class Answering:
             self.env.count("bound" if binding.ballot is None else "bound again")
             binding.ballot, binding.merge, binding.proposal = head.ballot, head.merge, None
         self.heard_leader()
+        self.membership.take_vouched(head.vouched)
         self.membership.above.append(Stop(head.ballot))
         return is_news
 
@@ -107,7 +108,8 @@ class Answering:
             self.env.count("leaver bound")
         marks = event.marks if self.binding.merge is not None else {}
         standing, primary = membership.standing, membership.primary
-        ack = CollectAck(event.ballot, event.held, membership.leaving, standing, primary, marks, self.binding.last)
+        accepted, vouched = self.binding.last, tuple(membership.vouched)
+        ack = CollectAck(event.ballot, event.held, membership.leaving, standing, primary, marks, accepted, vouched)
         membership.tell(event.ballot.leader, ack)
 
     def on_propose(self, src: Address, head: Propose) -> None:
@@ -189,7 +191,7 @@ class Answering:
         if self.env.now >= self.heard_at + self._patience():
             self.heard_at = self.env.now
             self.complaints += 1
-            membership.tell_others(self._heard(), Stuck(ballot, membership.current.id))
+            membership.tell_others(self._heard(), Stuck(ballot, membership.current.id, tuple(membership.vouched)))
         membership.wake_at(self.heard_at + self._patience())
 
     def _heard(self) -> tuple[Address, ...]:
@@ -199,10 +201,11 @@ class Answering:
         silent = membership.suspicions.known if membership.agreement.by_majority else ()
         return tuple(member for member in membership.current.members if member not in silent)
 
-    def heard_again(self) -> None:
-        """A member is heard again: ask it soon."""
+    def heard_again(self, *, at_once: bool = False) -> None:
+        """A member is heard again, or an operator vouches for one: ask the others soon."""
         if self.binding.ballot is not None:
             self.complaints = 0
+            self.heard_at = 0 if at_once else self.heard_at
             self.membership.wake_at(self.heard_at + self._patience())
 
     def _patience(self) -> int:

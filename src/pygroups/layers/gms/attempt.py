@@ -7,13 +7,15 @@ view_change.py begins attempts, passes inputs to them, and carries out their dee
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import msgspec
+
 from pygroups.core.address import Address
-from pygroups.core.view import AgreedView, Ballot
+from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from . import decide
 from .agreement import EVERYBODY, Agreement
@@ -108,6 +110,7 @@ class Attempt:
         joiners: Mapping[Address, str],
         now: int,
         agreement: Agreement = EVERYBODY,
+        vouched: Collection[Address] = (),
     ) -> None:
         self.view = view
         self.ballot = ballot  # of its Ready, later of its Collect
@@ -115,6 +118,7 @@ class Attempt:
         self.since = now  # when the stage began, or an answer came in it
         self.joiners = dict(joiners)  # and where each listens
         self.agreement = agreement
+        self.vouched = vouched  # members that count as accepting: an operator says that they have ended for good
         self.asked: tuple[Address, ...] = ()  # the members that were sent Collect
         self.answers: dict[Address, CollectAck] = {}
         self.proposal: Proposal | None = None
@@ -149,6 +153,7 @@ class Attempt:
         self.since = now
         self.proposal = self.agreement.taken_over(self.view, self.ballot, self.answers)
         if self.proposal is not None:
+            self.proposal = self._in_its_history(self.proposal)
             return self.proposal
         asked_to = {member for member, answer in self.answers.items() if answer.leaving}
         leaving = {m: None for m in self.asked if m in leavers or m in expelled or m in asked_to}
@@ -161,13 +166,31 @@ class Attempt:
         cut, holders = decide.cut(held, self.view.members, me)
         self.proposal = Proposal(
             self.ballot,
-            decide.next_view(self.view, self.ballot, go_on, self.joiners),
+            decide.next_view(self.view, self.ballot, go_on, self.joiners, self._history()),
             (Side(self.view.id, go_on, cut, holders),),
-            decide.stays_primary(self.view, primary, self.asked),
+            decide.stays_primary(self.view, primary, self._with_vouched(self.asked)),
             {member: self.answers[member].standing for member in go_on if member in self.answers},
             {member: why for member, why in expelled.items() if member in self.view.members and member not in go_on},
         )
         return self.proposal
+
+    def _with_vouched(self, members: Iterable[Address]) -> tuple[Address, ...]:
+        return tuple(dict.fromkeys([*members, *self.vouched]))
+
+    def _history(self) -> str | None:
+        """None: the same history goes on.  Without the members that an operator vouches for, what they alone knew is
+        lost: if the others are not enough, a new history begins."""
+        if self.agreement.may_go_on(self.view, self.answers):
+            return None
+        return decide.next_history(self.view, self.ballot)
+
+    def _in_its_history(self, taken: Proposal) -> Proposal:
+        """A proposal that is taken over stays the same view, unless a new history begins."""
+        history = self._history()
+        if history is None:
+            return taken
+        view = msgspec.structs.replace(taken.view, id=ViewId.of(self.ballot), history=history)
+        return msgspec.structs.replace(taken, view=view)
 
     # -- answers
 
@@ -176,7 +199,7 @@ class Attempt:
         if self.stage is not Stage.COLLECT or head.ballot != self.ballot or src not in self.asked:
             return None
         self.answers[src], self.since = head, now
-        enough = self.agreement.must_answer(self.view, self.asked, self.answers)
+        enough = self.agreement.must_answer(self.view, self.asked, self._with_vouched(self.answers))
         return self.take(Input.ALL_HELD if enough else Input.HELD)
 
     def on_accept(self, src: Address, head: Accept, now: int) -> Deed | None:
@@ -184,7 +207,9 @@ class Attempt:
         if self.stage is not Stage.PROPOSE or self.proposal is None or head.ballot != self.ballot:
             return None
         self.accepted[src], self.since = None, now
-        decided = self.agreement.decides(self.view, self.proposal, self.accepted)
+        anew = self.proposal.view.history != self.view.history
+        accepted = self._with_vouched(self.accepted) if anew else self.accepted
+        decided = self.agreement.decides(self.view, self.proposal, accepted)
         return self.take(Input.AGREED if decided else Input.ACCEPT)
 
     def on_fetches(self, src: Address, head: Fetches, now: int) -> Deed | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from hashlib import blake2b
 
 from pygroups.core.address import Address
 from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
-from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, ViewId
 
 from .heads import Proposal, Side
 
@@ -67,11 +68,24 @@ def cut(
     return ends, holders
 
 
-def next_view(old: AgreedView, ballot: Ballot, go_on: Sequence[Address], joiners: Mapping[Address, str]) -> AgreedView:
-    """The members that go on, in their old order, then the joiners by address.  The id is made of the ballot."""
+def next_history(old: AgreedView, ballot: Ballot) -> str:
+    """The id of a history that begins after `old` under `ballot`: no other ballot gives the same."""
+    return blake2b(f"{old.history} {ballot}".encode(), digest_size=HISTORY_DIGITS // 2).hexdigest()
+
+
+def next_view(
+    old: AgreedView,
+    ballot: Ballot,
+    go_on: Sequence[Address],
+    joiners: Mapping[Address, str],
+    history: str | None = None,
+) -> AgreedView:
+    """The members that go on, in their old order, then the joiners by address.  The id is made of the ballot.
+    `history`: None: that of the old view."""
     joining = sorted(joiners)
     contacts = [old.contact(member) for member in go_on] + [joiners[member] for member in joining]
-    return AgreedView(ViewId.of(ballot), (*go_on, *joining), tuple(contacts), old.history)
+    members, history = (*go_on, *joining), old.history if history is None else history
+    return AgreedView(ViewId.of(ballot), members, tuple(contacts), history)
 
 
 def makes_sense(proposal: Proposal, side: Side, old: AgreedView, me: Address, held: Mapping[Address, int]) -> bool:

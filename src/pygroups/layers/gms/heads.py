@@ -70,6 +70,7 @@ class Collect(msgspec.Struct, array_like=True, tag=35):
     ballot: Ballot
     view: ViewId  # of the receiver
     merge: MergeId | None = None  # the leader may be in another view: several views are to be merged
+    vouched: Members = ()  # of the view: an operator vouches that their processes have ended for good
 
 
 class CollectAck(msgspec.Struct, array_like=True, tag=36):
@@ -82,6 +83,7 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
     primary: bool = True  # the hint of the sender's view
     marks: OriginMarks = {}  # of a merge: per origin, the number after the last message that the sender holds
     accepted: Proposal | None = None  # where a majority decides: the last that the sender accepted in this view
+    vouched: Members = ()
 
 
 class CollectRefused(msgspec.Struct, array_like=True, tag=50):
@@ -175,6 +177,7 @@ class Stuck(msgspec.Struct, array_like=True, tag=43):
 
     ballot: Ballot  # to which the sender is bound
     view: ViewId
+    vouched: Members = ()
 
 
 class Elsewhere(msgspec.Struct, array_like=True, tag=44):

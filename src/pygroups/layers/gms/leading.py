@@ -162,6 +162,7 @@ class Leading:
     def on_stuck(self, head: Stuck) -> None:
         """A member is bound, and asks for an attempt."""
         self.membership.heard_of(head.ballot)
+        self.membership.take_vouched(head.vouched)
         self.change.wanted = True
 
     # -- a new view

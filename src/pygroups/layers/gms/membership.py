@@ -100,6 +100,7 @@ class Membership(Layer):
         "standing",
         "suspicions",
         "view",
+        "vouched",
     )
 
     def __init__(self, env: Env) -> None:
@@ -115,6 +116,7 @@ class Membership(Layer):
         self.suspicions = Suspicions()
         self.expelled: dict[Address, str] = {}  # members of this view that are to be excluded by policy, and why
         self.doubted: dict[Address, str] = {}  # the same for members that are excluded only if they are silent
+        self.vouched: dict[Address, None] = {}  # members of this view: an operator says that they have ended for good
         self.inbox: list[tuple[Address, object]] = []  # messages to itself, and messages that waited for a view
         self.later: dict[tuple[Address, type], object] = {}  # of a view that is decided and not installed here yet
 
@@ -153,7 +155,11 @@ class Membership(Layer):
     def reaches_enough(self) -> bool:
         """Whether a view change may succeed, as far as silence tells: the members that are heard are enough for it."""
         silent = self.suspicions.known
-        return self.agreement.may_go_on(self.current, [m for m in self.current.members if m not in silent])
+        here = [m for m in self.current.members if m not in silent or m in self.vouched]
+        return self.agreement.may_go_on(self.current, here)
+
+    def take_vouched(self, members: Iterable[Address]) -> None:
+        """Members for which an operator vouches.  Only where a majority decides: see primary.py."""
 
     # -- speaking, and leaving
 

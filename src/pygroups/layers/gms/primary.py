@@ -11,6 +11,7 @@ the installation: it may be the only one that knows it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from pygroups.core.address import Address
@@ -26,6 +27,7 @@ from pygroups.core.events import (
     Stop,
     Unblocked,
     Unsuspect,
+    Vouched,
 )
 from pygroups.core.layer import Env
 
@@ -94,8 +96,19 @@ class PrimaryGms(Gms):
         self.answering.heard_leader()
         self.above.append(Stop(ballot))
 
+    def take_vouched(self, members: Iterable[Address]) -> None:
+        """An operator vouches that these members have ended for good: they count as accepting what is proposed."""
+        new = [member for member in members if self.knows(member) and member not in (self.env.me, *self.vouched)]
+        for member in new:
+            self.env.count("vouched")
+            self.vouched[member] = None
+            self.suspicions.elsewhere(member)  # whatever is heard of it
+        if new:
+            self.answering.heard_again(at_once=True)
+            self.leading.change.heard_again()
+
     def timer(self) -> None:
-        if self.blocked and self.env.now >= self.look_at:
+        if self.phase is Phase.MEMBER and self.blocked and self.env.now >= self.look_at:
             self._look_for_others()
         super().timer()
 
@@ -163,6 +176,9 @@ class PrimaryGms(Gms):
             if event.ballot == decided.ballot:
                 self._take(list(self.givers), decided)
             self._work()
+        elif isinstance(event, Vouched):
+            self.take_vouched([event.member] if self.phase is Phase.MEMBER else [])
+            self._work()
         else:
             super().down_event(event)
 
@@ -176,6 +192,7 @@ class PrimaryGms(Gms):
             self.blocked = False
             self.above.append(Unblocked())
         self.ahead, self.givers, self.others = {}, {}, {}
+        self.vouched = {member: None for member in self.vouched if member in event.view.members}
         super().enter(event)
 
     # -- a view without this member

@@ -78,7 +78,8 @@ class ViewChange:
         joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
         ballot = membership.next_ballot()
         self.roll = RollCall(self.asker, ballot, membership.current.members, joiners)
-        self.attempt = Attempt(membership.current, ballot, joiners, self.env.now, membership.agreement)
+        agreement, vouched = membership.agreement, membership.vouched
+        self.attempt = Attempt(membership.current, ballot, joiners, self.env.now, agreement, vouched)
         self.go_on(leads=True)
 
     def begin_merge(self, wanted: MergeWanted, number: int = 1) -> None:
@@ -134,7 +135,8 @@ class ViewChange:
                 del attempt.joiners[joiner]
                 self.admission.left_unanswered(joiner)
         self.verification.leave_out_pairs()
-        here = [member for member in attempt.view.members if member not in self.membership.suspicions]
+        suspicions, vouched = self.membership.suspicions, self.membership.vouched
+        here = [member for member in attempt.view.members if member not in suspicions or member in vouched]
         if not self._is_wanted(attempt, self.roll):
             self._do(attempt.take(Input.CALM))
         else:
@@ -162,6 +164,7 @@ class ViewChange:
     def on_collect_ack(self, src: Address, head: CollectAck) -> None:
         """See the attempt."""
         if self.attempt is not None:
+            self.membership.take_vouched(head.vouched)
             self._do(self.attempt.on_collect_ack(src, head, self.env.now))
 
     def on_accept(self, src: Address, head: Accept) -> Proposal | None:
@@ -233,7 +236,7 @@ class ViewChange:
         attempt.collects(membership.next_ballot(), here, self.env.now)
         membership.heard_of(attempt.ballot)
         for member in attempt.asked:
-            membership.tell(member, Collect(attempt.ballot, view.id))
+            membership.tell(member, Collect(attempt.ballot, view.id, None, tuple(membership.vouched)))
         membership.wake_at(attempt.since + self.patience(attempt.asked))
 
     def _propose(self, attempt: Attempt) -> None:

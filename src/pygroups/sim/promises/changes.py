@@ -32,6 +32,9 @@ class Changes(Check):
     def asked_out(self, member: Address, other: Address, if_silent: bool) -> None:
         self.leavers[other] = None  # it takes part in the same way
 
+    def vouched(self, member: Address) -> None:
+        self.leavers[member] = None  # it counts as taking part
+
     def viewed(self, view: Viewed) -> None:
         before = self.last.get(view.member)
         self.last[view.member] = view

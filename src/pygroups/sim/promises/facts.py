@@ -189,6 +189,9 @@ class Check:
     def blocked(self, member: Address, is_blocked: bool) -> None:
         """`member` learned that it is blocked, because it reaches too few members of its view, or that it is not."""
 
+    def vouched(self, member: Address) -> None:
+        """An operator vouches that the process of `member` has ended for good."""
+
     def journal_lost(self, member: Address) -> None:
         """`member` learned that its journal cannot be written."""
 

@@ -122,6 +122,7 @@ class Judge:
         self._settled = _hearers(checks, "settled")
         self._accepts = _hearers(checks, "accepts")
         self._blocked = _hearers(checks, "blocked")
+        self._vouched = _hearers(checks, "vouched")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
         self.senders: dict[Address, None] = {}
         self.alone = any(isinstance(check, Alone) for check in checks)  # without a group unicasts are the messages
@@ -251,6 +252,11 @@ class Judge:
         """`member` learned that it reaches too few members of its view, or that it reaches enough again."""
         for check in self._blocked:
             check(member, is_blocked)
+
+    def vouched(self, member: Address) -> None:
+        """An operator vouches that the process of `member` has ended for good."""
+        for check in self._vouched:
+            check(member)
 
     def undelivered(self, member: Address, to: Address, numbers: range) -> None:
         """`member` learned that its messages to `to` with these numbers were not acknowledged."""

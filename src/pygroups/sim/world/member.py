@@ -24,6 +24,7 @@ from pygroups.core.events import (
     NewView,
     Unblocked,
     Undelivered,
+    Vouched,
 )
 from pygroups.core.layer import NEVER, Env, Record
 from pygroups.core.limits import MILLISECOND
@@ -311,6 +312,8 @@ class SimulatedMember(ProcessLoop):
         """Queue a request of the application for the stack, for the next turn."""
         if isinstance(event, Consumed):
             self.judge.consumed(self.address, event.marks)
+        elif isinstance(event, Vouched):
+            self.judge.vouched(event.member)
         self.arrive(lambda: self.stack.asked(event, self.clock()))
 
     def join(self) -> None:
