@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -59,19 +60,19 @@ def run(now: Part, later: Sequence[Part]) -> list[Ended]:
     """All at the same time; the output of `now` comes at once, that of each of `later` when all have ended."""
     names = " and ".join(part.name for part in later)
     print(f"===== {now.name} (at the same time {names}, whose output follows)", flush=True)
-    outputs = [tempfile.TemporaryFile() for _ in later]
-    try:
-        # An interrupt goes to all processes too: leaving the pool waits until pytest has told what it has.
-        with ThreadPoolExecutor(1 + len(later)) as pool:
-            ended = [pool.submit(_ended, part, output) for part, output in zip(later, outputs, strict=True)]
-            return [_ended(now, None), *(part.result() for part in ended)]
-    finally:
-        for part, output in zip(later, outputs, strict=True):
-            print(f"===== {part.name}", flush=True)
-            output.seek(0)
-            shutil.copyfileobj(output, sys.stdout.buffer)
-            sys.stdout.flush()
-            output.close()
+    with ExitStack() as files:
+        outputs = [files.enter_context(tempfile.TemporaryFile()) for _ in later]
+        try:
+            # An interrupt goes to all processes too: leaving the pool waits until pytest has told what it has.
+            with ThreadPoolExecutor(len(later)) as pool:
+                ended = [pool.submit(_ended, part, output) for part, output in zip(later, outputs, strict=True)]
+                return [_ended(now, None), *(part.result() for part in ended)]
+        finally:
+            for part, output in zip(later, outputs, strict=True):
+                print(f"===== {part.name}", flush=True)
+                output.seek(0)
+                shutil.copyfileobj(output, sys.stdout.buffer)
+                sys.stdout.flush()
 
 
 def _ended(part: Part, output: IO[bytes] | None) -> Ended:
