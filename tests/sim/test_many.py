@@ -22,6 +22,8 @@ RARE = {
     "state lost with all its holders",
     "state from a second provider",
     "Elsewhere sent",
+    "Collect of a merge refused",
+    "merge tried again",
 }
 """Stages that so few schedules may miss."""
 
