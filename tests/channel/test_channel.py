@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +30,7 @@ from pygroups import (
     View,
 )
 from pygroups.core import events as core
+from pygroups.drivers.entries import founders_lock
 from tests.channel.socket_group import Group, Reader, group_in, in_a_group, until
 
 
@@ -220,12 +222,13 @@ def test_a_join_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
         holder = group.channel("A")
         await holder.__aenter__()
         holder._session.directory.announce(False)  # type: ignore[union-attr]
-        lock = holder._session.directory._may_found()  # type: ignore[union-attr]
-        assert lock  # somebody else founds, and takes its time
+        lock = founders_lock(holder._session.directory.folder)  # type: ignore[union-attr]
+        assert lock is not None  # somebody else founds, and takes its time
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1), group.channel("B"):
                 pass
         assert not any(entry.name.startswith("B") for entry in (group.folder / "g").iterdir())
+        os.close(lock)
         await holder.leave()
 
     in_a_group(tmp_path, story)

@@ -32,7 +32,7 @@ class Worker:
         config = Limits(**limits) if limits else Config(**settings) if settings else None
         self.log = os.open(wishes.pop("log"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
         self.channel = Channel(**wishes, config=config)
-        self.last: dict[str, int] = {}  # of each sender, the last number
+        self.last: dict[str, int] = {}  # of each sender, the last number that was delivered or is in a gap
         self.accepted = 0
         self.reads = asyncio.Event()
         self.reads.set()
@@ -79,6 +79,7 @@ class Worker:
                     say("slow", member=str(event.member), seconds=event.seconds)
                 elif isinstance(event, Gap):
                     lines.append(f"G {event.sender} {event.first} {event.count}")
+                    self.last[str(event.sender)] = event.first + event.count - 1  # the others have these
                 elif isinstance(event, Suspected):
                     say("suspected", member=str(event.member))
                 else:

@@ -14,8 +14,9 @@ from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.recorded import open_table
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.verdicts import count
+from tests.pipeline.merges import merged
 from tests.pipeline.spark_session import spark
-from tests.pipeline.stories import gap_over_own, left_with_half, left_without_report, merged
+from tests.pipeline.stories import gap_over_own, left_with_half, left_without_report
 
 __all__ = ["spark"]
 

@@ -206,7 +206,7 @@ class Directory(NoQuestions):
             self.warn.warning(
                 "foreign",
                 "there is a second group with the name %s in %s, with the members %s, which are not in this member's "
-                "view: end the processes of one of the two groups and start them again",
+                "view; the two groups merge when all their members can reach each other",
                 self.group,
                 self.folder,
                 names,
