@@ -18,12 +18,14 @@ from pygroups.pipeline.ingest import Table, layout
 HERE: Final = Path(__file__).parent
 VIRTUAL_SYNCHRONY: Final = ("fifo", "total", "total1999", "uniform", "uniform-fifo")
 ORDERED: Final = ("total", "total1999", "uniform")
+MERGED: Final = ("fifo", "total", "total1999")
 GROUPS: Final = (*VIRTUAL_SYNCHRONY, "gossip")  # what has views; a pair that only sends to each other has none
 PROFILES: Final = {
     **dict.fromkeys(
         ("self-inclusion", "view-monotonic", "view-agreement", "initial-view", "view-accuracy", "liveness"), GROUPS
     ),
     **dict.fromkeys(("total-order", "gap-free-prefix"), ORDERED),
+    **dict.fromkeys(("merge-agreement", "merge-announced"), MERGED),
     **dict.fromkeys(
         (
             *("transitional-set", "self-delivery", "multicast-reported", "same-view-delivery", "virtual-synchrony"),
