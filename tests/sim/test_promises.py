@@ -348,6 +348,9 @@ GOOD = {
     "after 30000 ms\nstate none B 1A",
     "one begins with none before another joiner has the view": "view 1 AB: A\nview 1 AB: B (alone) (as )\ncrash A\n"
     "view 2 BC: B\nstate none B 2B",
+    "another joiner went to another group, and begins with none there": "view 1 AB: A\nview 1 AB: B (alone) (as )\n"
+    "view 2D CD: C (alone)\ncrash A\nview 2 BCE: B\nview 2 BCE: E (alone) (as )\nstate none B 2B\n"
+    "state none E 2B",
     "a leaver is told what it cannot know": START
     + "A1: A B C\nA2: A B C\nB1: A C\nview 2 AC: A C\nstop B knowing 1 to 1\n"
     "quiet A C",

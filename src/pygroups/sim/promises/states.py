@@ -27,6 +27,8 @@ class States(Check):
         self.refusing: dict[Address, None] = {}  # members that have a state and did not give it
         self.seen: dict[Address, None] = {}  # members that have had a view; others have no state yet
         self.members: dict[ViewId, tuple[Address, ...]] = {}
+        self.installed: dict[ViewId, dict[Address, None]] = {}  # of each view, the members that have installed it
+        self.joined: dict[ViewId, tuple[Address, ...]] = {}  # of each view, its joiners
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -35,6 +37,9 @@ class States(Check):
     def viewed(self, view: Viewed) -> None:
         self.seen[view.member] = None
         self.members[view.id] = view.members
+        self.installed.setdefault(view.id, {})[view.member] = None
+        if view.came_from is not None and not view.subgroups:  # members of another side have states
+            self.joined[view.id] = view.joined
         if view.digest is None:
             return
         if view.member not in self.stateless:
@@ -96,7 +101,8 @@ class States(Check):
         now = self.around.clock()
         in_vain = now - self.since.pop(member, now) >= self.around.config.state_timeout
         same = [other for other, began in self.none.items() if began == view]  # these members share one history
-        without = {**self.waits, **self.stateless, **dict.fromkeys(same)}
+        absent = [other for other in self.joined.get(view, ()) if other not in self.installed[view]]  # or elsewhere
+        without = {**self.waits, **self.stateless, **dict.fromkeys([*same, *absent])}
         for other in self.members.get(view, ()):
             if other in self.refusing or in_vain:
                 self.stateless[member] = None  # no member asks it for a state, because another has one
