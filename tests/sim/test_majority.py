@@ -160,12 +160,13 @@ def test_found_schedules_keep_every_promise(profile: str, seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # half a minute on two cores that have nothing else to do
 @pytest.mark.parametrize("profile", ["total", "fifo"])
 def test_many_drawn_schedules_keep_every_promise(profile: str) -> None:
     """Among them are members that are blocked, that are decided on without their answer, and that wait to leave."""
     counts = dict.fromkeys(("blocked", "decided without an answer", "left out and waits"), 0)
-    for seed in range(16, 300):
+    for seed in range(16, 166):
         outcome = drawn(seed, profile)
         assert outcome.witness is None, f"seed {seed}: {outcome.witness}\n{outcome.trace}"
         counts = {what: count + outcome.counts.get(what, 0) for what, count in counts.items()}
-    assert all(count >= 20 for count in counts.values()), counts
+    assert all(count >= 10 for count in counts.values()), counts
