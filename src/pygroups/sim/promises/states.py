@@ -25,7 +25,6 @@ class States(Check):
         self.stateless: dict[Address, None] = {}  # members without a state
         self.none: dict[Address, ViewId] = {}  # members that began a view with no state
         self.refusing: dict[Address, None] = {}  # members that have a state and did not give it
-        self.seen: dict[Address, None] = {}  # members that have had a view; others have no state yet
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.installed: dict[ViewId, dict[Address, None]] = {}  # of each view, the members that have installed it
         self.joined: dict[ViewId, tuple[Address, ...]] = {}  # of each view, its joiners
@@ -35,11 +34,10 @@ class States(Check):
         return {"state-cut": self.judged}
 
     def viewed(self, view: Viewed) -> None:
-        self.seen[view.member] = None
         self.members[view.id] = view.members
         self.installed.setdefault(view.id, {})[view.member] = None
-        if view.came_from is not None and not view.subgroups:  # members of another side have states
-            self.joined[view.id] = view.joined
+        if not view.subgroups:  # members of another side have states
+            self.joined.setdefault(view.id, view.joined)
         if view.digest is None:
             return
         if view.member not in self.stateless:
@@ -106,7 +104,7 @@ class States(Check):
         for other in self.members.get(view, ()):
             if other in self.refusing or in_vain:
                 self.stateless[member] = None  # no member asks it for a state, because another has one
-            elif other in self.seen and other not in without:
+            elif other not in without:
                 detail = "the member begins with no state, although another member has one"
                 self.broken("state-cut", detail, member=member, other=other, view=view)
 
