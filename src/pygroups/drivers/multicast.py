@@ -72,8 +72,7 @@ class Multicast:
     def close(self) -> None:
         """Leave the address."""
         for sock in self.sockets:
-            if hasattr(self.home, "loop"):
-                self.home.loop.remove_reader(sock)
+            self.home.loop.remove_reader(sock)
             sock.close()
         self.sockets = []
 

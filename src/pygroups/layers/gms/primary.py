@@ -53,10 +53,8 @@ class PrimaryGms(Gms):
         env.majority = True
         self.blocked = False  # and the application knows it
         self.ahead: dict[Address, None] = {}  # members of this view that are heard in a later one
-        self.look_at, self.looks = (
-            0,
-            0,
-        )  # when a blocked member looks for members outside its view, and how often it did
+        self.look_at = 0  # when a blocked member looks for members outside its view
+        self.looks = 0  # how often it did
         self.others: dict[Address, None] = {}  # those that it asked
         self.givers: dict[Address, None] = {}  # the members that gave the decided view whose runs are fetched
 
