@@ -2,8 +2,8 @@
 
 from .channel import Channel
 from .config import Config
+from .demands import Payload, Until
 from .happenings import Gap, Happening, JournalLost, Left, MergeView, Message, Slow, Suspected, Undelivered, View
-from .outbox import Payload, Until
 from .states import State
 
 __all__ = [

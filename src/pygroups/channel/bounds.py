@@ -30,7 +30,7 @@ from pygroups.drivers.seldom import KINDS_MAX
 from pygroups.drivers.tcp import QUESTIONS_MAX
 from pygroups.drivers.udp import SEARCHES_MAX
 from pygroups.drivers.udp_sockets import DATAGRAM_READ
-from pygroups.layers.fragmentation import OUTSIDERS_MAX
+from pygroups.layers._pieces_in import OUTSIDERS_MAX
 from pygroups.layers.gms.answer_times import ASKED_MAX
 from pygroups.layers.gms.elsewhere import FORMER_MAX, PAST_MAX
 

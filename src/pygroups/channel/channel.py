@@ -13,9 +13,10 @@ from pygroups.core.limits import ENTRY_BYTES
 from pygroups.drivers.member import Member
 from pygroups.journal.schema import MARKS
 
+from .demands import Payload, Until
 from .happenings import Happening, Left, View
 from .options import Options, with_parameters_of
-from .outbox import Outbox, Payload, Top, Until
+from .outbox import Outbox, Top
 from .session import Session
 from .statistics import statistics
 

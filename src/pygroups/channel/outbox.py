@@ -8,21 +8,20 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.errors import ChannelClosed, NotSent, Timeout, Unknown, UnknownYet, UsageError, WouldBlock
+from pygroups.core.errors import ChannelClosed, NotSent, Timeout, UsageError, WouldBlock
 from pygroups.core.events import Event, StableWanted
 from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.top import Reached
 
+from .demands import Payload, Until, as_bytes, because, check_how, late, of_window, unknown
 from .line import Line
 from .missing import Missing
 from .receipts import NumberToOne, Receipts
 
-Payload = bytes | bytearray | memoryview
-Until = Literal["delivered", "stable"]
 Guard = Callable[["asyncio.Future[None]"], AbstractContextManager[None]]
 
 SHUT: Final = -1  # the credit of a channel that accepts no message without a wait
@@ -83,8 +82,8 @@ class Outbox:
 
     async def send(self, payload: Payload, to: Address | None, until: Until | None, timeout: float | None) -> int:
         """Accept `payload` when there is room, and wait for `until`.  Returns the number of the message."""
-        data = self.checked(payload)
-        _check_how(to, until, timeout)
+        data = as_bytes(payload, self.limit)
+        check_how(to, until, timeout)
         number = 0
         try:
             async with asyncio.timeout(timeout):
@@ -93,27 +92,27 @@ class Outbox:
                     await self._arrived(number, until)
         except TimeoutError:
             if number:
-                raise _late(number, until, timeout) from None
+                raise late(number, until, timeout) from None
             raise Timeout(f"the message was not sent: the window had no room for it within {timeout} s") from None
         return number
 
     def send_nowait(self, payload: Payload, to: Address | None) -> int:
         """Accept `payload`, or raise WouldBlock."""
-        data = self.checked(payload)
+        data = as_bytes(payload, self.limit)
         self._check_open(to)
         if not self._take(len(data) + ENTRY_BYTES, to):
-            raise WouldBlock(f"the message was not sent: the window {_of(to)}is full")
+            raise WouldBlock(f"the message was not sent: the window {of_window(to)}is full")
         return self._accepted(data, to)
 
     async def send_many(self, payloads: Iterable[Payload], until: Until | None, timeout: float | None) -> list[int]:
         """Accept `payloads` in order.  Returns their numbers; NotSent.accepted has the number of those accepted."""
-        _check_how(None, until, timeout)
+        check_how(None, until, timeout)
         numbers: list[int] = []
         accepted = False
         try:
             async with asyncio.timeout(timeout) as limit:
                 for payload in payloads:
-                    data = self.checked(payload)
+                    data = as_bytes(payload, self.limit)
                     self._check_open(None)
                     if not self._take(len(data) + ENTRY_BYTES, None):
                         await self._room(len(data) + ENTRY_BYTES, None)
@@ -128,7 +127,7 @@ class Outbox:
             if not limit.expired():
                 raise  # an error of the application's own iterable
             if accepted:
-                raise _late(numbers[-1], until, timeout) from None
+                raise late(numbers[-1], until, timeout) from None
             sent = f"{len(numbers)} messages were sent, and the others were not"
             raise Timeout(f"{sent}: the window had no room for them within {timeout} s", len(numbers)) from None
         return numbers
@@ -137,7 +136,7 @@ class Outbox:
         """Wait until own multicast `number` is delivered or stable, or until one receiver has acknowledged it."""
         to = number.to if isinstance(number, NumberToOne) else None
         until = until or ("stable" if to is None else "delivered")
-        _check_how(to, until, timeout)
+        check_how(to, until, timeout)
         if to is None and not 0 < number < self.top.unknown().stop:
             last = self.top.unknown().stop - 1
             which = f"their numbers so far are 1 to {last}" if last else "there is none so far"
@@ -146,29 +145,18 @@ class Outbox:
             async with asyncio.timeout(timeout):
                 await self._arrived(number, until)
         except TimeoutError:
-            raise _late(number, until, timeout) from None
-
-    def checked(self, payload: Payload) -> bytes:
-        """`payload` as immutable bytes.  Raises UsageError for another type, and for a payload that is too large."""
-        if type(payload) is not bytes:
-            if not isinstance(payload, bytes | bytearray | memoryview):
-                kind = type(payload).__name__
-                raise UsageError(f"a payload is bytes, not {kind}: encode it first, for instance text.encode()")
-            payload = bytes(payload)
-        if len(payload) > self.limit:
-            raise UsageError(f"the payload has {len(payload):,} bytes; the limit is {self.limit:,}: send it in parts")
-        return payload
+            raise late(number, until, timeout) from None
 
     def checked_for_place(self, payload: Payload, until: Until | None, timeout: float | None) -> bytes:
-        """`payload` as checked() returns it, before the search for its receiver.  Raises the errors of send()."""
-        data = self.checked(payload)
+        """`payload` as as_bytes() returns it, before the search for its receiver.  Raises the errors of send()."""
+        data = as_bytes(payload, self.limit)
         if self.closed is not None:
             raise ChannelClosed(self.closed) from self.cause
         if self.grouped:
             raise UsageError("to='host:port' needs profile 'unicast': use one of channel.view.members")
         if until == "stable":
             raise UsageError("until='stable' needs a group: use until='delivered', which waits for the receiver")
-        _check_how(None, until, timeout)
+        check_how(None, until, timeout)
         return data
 
     # -- accepting
@@ -218,7 +206,7 @@ class Outbox:
         return NotSent(f"the message was not sent: nobody knows where {to} listens; write to='host:port'")
 
     def _too_late(self) -> Exception:
-        return _because(NotSent(f"the message was not sent: {self.closed}"), self.cause)
+        return because(NotSent(f"the message was not sent: {self.closed}"), self.cause)
 
     async def _room(self, size: int, to: Address | None) -> None:
         """Wait in line for `size` bytes of the window.  A sender that is canceled here has not sent its message."""
@@ -292,14 +280,14 @@ class Outbox:
             await self._arrival(number, until)
 
     def _without_receipt(self, why: str, number: int) -> Exception:
-        return _because(_unknown(why, number, "delivered"), self.cause)
+        return because(unknown(why, number, "delivered"), self.cause)
 
     async def _arrival(self, number: int, until: Until) -> None:
         self.missing.check(number)
         if number < getattr(self.reached, until):
             return
         if self.ended is not None:
-            raise _unknown(self.ended, number, until) from self.cause
+            raise unknown(self.ended, number, until) from self.cause
         if until == "stable":
             self.ask(StableWanted(number + 1))  # so that the members vote at once
         arrived = asyncio.get_running_loop().create_future()
@@ -355,33 +343,5 @@ class Outbox:
             while line:
                 number, arrived = line.popleft()
                 if not arrived.done():
-                    arrived.set_exception(_because(_unknown(why, number, until), self.cause))
+                    arrived.set_exception(because(unknown(why, number, until), self.cause))
         self.receipts.end(why)
-
-
-def _unknown(why: str, number: int, until: Until) -> Unknown:
-    return Unknown(f"{why} before message {number} was {until}; the message may still be delivered", number)
-
-
-def _late(number: int, until: Until | None, timeout: float | None) -> UnknownYet:
-    late = f"message {number} was not {until} within {timeout} s"
-    return UnknownYet(f"{late}; the message may still become {until}", number)
-
-
-def _of(to: Address | None) -> str:
-    return "" if to is None else f"of messages to {to} "
-
-
-def _because(error: Exception, cause: BaseException | None) -> Exception:
-    """`error` with `cause` as its cause, as `raise error from cause` would set it."""
-    error.__cause__ = cause
-    return error
-
-
-def _check_how(to: Address | None, until: Until | None, timeout: float | None) -> None:
-    if until not in (None, "delivered", "stable"):
-        raise UsageError(f"until={until!r} is not known: use 'delivered' or 'stable'")
-    if until == "stable" and to is not None:
-        raise UsageError("until='stable' means every member, and to= names one: use until='delivered' with to=")
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout >= 0):
-        raise UsageError(f"timeout={timeout!r} must be a number of seconds, or None to wait without limit")

@@ -9,7 +9,8 @@ from functools import partial
 from pygroups.core.address import Address
 from pygroups.core.errors import Timeout, WouldBlock
 
-from .outbox import Outbox, Payload, Until
+from .demands import Payload, Until
+from .outbox import Outbox
 
 
 class Places:

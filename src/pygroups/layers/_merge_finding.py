@@ -42,7 +42,7 @@ class Sighting(NamedTuple):
     at: int
 
 
-class Finding:
+class OtherViews:
     """The questions of one member, and the views that it learns of."""
 
     __slots__ = ("asked", "astray", "env", "first", "known", "layer", "number", "sightings", "suspects", "view")

@@ -78,9 +78,8 @@ class Discovery(Layer):
         elif isinstance(event, Gone) and not self.gone:
             self.gone = True
             self.wake = NEVER
-            self.below.append(
-                Announce(False)
-            )  # a process that was allowed to found, and did not, gives the permission back with it
+            # A process that was allowed to found, and did not, gives the permission back with this.
+            self.below.append(Announce(False))
 
     def _find(self, event: Find) -> None:
         if self.env.asks and not self.announced and self.began == NEVER:

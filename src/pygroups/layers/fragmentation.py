@@ -8,7 +8,7 @@ at every member, and the origin sends all of them again in the next view.  Note:
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.events import (
@@ -26,9 +26,8 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.run import Run, pack
 
-from ._pieces import Confirmations, GivenUp, Incoming, Outgoing, PiecesAsk, PiecesHere, PiecesMissed
-
-OUTSIDERS_MAX: Final = 16  # messages of origins outside the view that are collected at once
+from ._pieces import Confirmations, GivenUp, Outgoing, PiecesAsk, PiecesHere, PiecesMissed
+from ._pieces_in import Collecting
 
 
 class Fragmentation(Layer):
@@ -37,18 +36,16 @@ class Fragmentation(Layer):
     __slots__ = (
         "ahead",
         "blocked",
+        "collecting",
         "confirmations",
         "ended",
         "freed",
-        "incoming",
-        "largest",
         "leave",
         "outgoing",
         "receivers",
         "run_min",
         "size",
         "through",
-        "whole",
     )
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST"})
@@ -61,17 +58,15 @@ class Fragmentation(Layer):
         config = env.config
         self.size = config.run_bytes + 2 * ENTRY_BYTES  # of a piece, and of the largest run that is not cut
         self.run_min = config.run_bytes_min
-        self.largest = config.payload_max + 2 * ENTRY_BYTES
         self.ahead = max(2, config.window // self.size)  # pieces on their way that some receiver has not confirmed
         self.receivers: tuple[Address, ...] = ()  # the other members of the view
         self.blocked = True  # no view, or one that is about to end
         self.ended = False  # this member has left its group
         self.outgoing: dict[Address | None, Outgoing] = {}  # by destination; None: all members
-        self.incoming: dict[tuple[Address, bool], Incoming] = {}  # by origin, and whether it is to this member alone
+        self.collecting = Collecting(self, config.payload_max + 2 * ENTRY_BYTES, max(1, self.ahead // 4))
         self.freed: dict[Address, tuple[int, int]] = {}  # by receiver, the bytes freed by FLOW_CONTROL and here
         self.through: dict[Address, int] = {}  # by receiver in the view: the last large message handed down to it alone
         self.confirmations = Confirmations()  # without a group
-        self.whole: dict[Address, tuple[int, int]] = {}  # without a group, by origin: the last whole one, its pieces
         self.leave: Leave | None = None  # the application leaves: passed on when no piece to one member waits here
 
     # -- sending
@@ -148,71 +143,40 @@ class Fragmentation(Layer):
         if isinstance(head, PiecesHere):
             self.on_pieces_here(head, run.src)
         elif isinstance(head, GivenUp):
-            self.on_given_up(head, run.src)
+            self.collecting.on_given_up(head, run.src)
         elif isinstance(head, PiecesMissed):
             self.on_pieces_missed(head, run.src)
         elif isinstance(head, PiecesAsk):
-            self.on_pieces_ask(head, run.src)
+            self.collecting.on_pieces_ask(head, run.src)
         elif run.index and not run.heads:
             self._collect(run)
         else:
             self.above.append(run)
 
     def _collect(self, run: Run) -> None:
-        assert run.origin is not None
-        key = (run.origin, run.dest is not None and run.stream is None)
-        if run.index == 1:
-            self._make_room(run.origin)
-            self.incoming[key] = Incoming(run.first)
-        message = self.incoming.get(key)
-        if message is None or message.first != run.first or len(message.bodies) + 1 != run.index:
-            self.env.drop("piece out of place")
-            self.incoming.pop(key, None)
-            if run.count and not self.env.grouped:
-                self.tell(run.origin, PiecesMissed(run.first))  # acknowledged, and not delivered: report it
+        body = self.collecting.collect(run)
+        if body is None:
             return
-        message.bodies.append(run.body)
-        message.heard_at = self.env.now
-        message.size += len(run.body)
-        if message.size > self.largest:
-            self.env.drop("payload too large")
-            del self.incoming[key]
-        elif run.count:
-            del self.incoming[key]
-            self._whole(run, b"".join(message.bodies))
-            if not self.env.grouped and run.origin != self.env.me:
-                self._confirm_whole(run.origin, run.first, run.index)
-        elif run.origin != self.env.me and run.index % max(1, self.ahead // 4) == 0:
-            self.tell(run.origin, PiecesHere(run.first, run.index, key[1]))
+        self._whole(run, body)
+        if not self.env.grouped and run.origin is not None and run.origin != self.env.me:
+            self.collecting.confirm_whole(run.origin, run.first, run.index)
 
-    def on_given_up(self, given_up: GivenUp, origin: Address) -> None:
-        message = self.incoming.get((origin, True))
-        if message is not None and message.first == given_up.message:
-            del self.incoming[origin, True]
+    def _whole(self, last: Run, body: bytes) -> None:
+        """Hand up the message at the place of its last piece."""
+        self.above.append(
+            Run(last.src, last.dest, last.heads, last.origin, last.first, 0, 1, body, last.stream, last.seq)
+        )
+        box = self.outgoing.get(None)
+        if last.origin == self.env.me and last.dest is None and box is not None and box.run.first == last.first:
+            self._finished(None)
 
-    # -- without a group: answers and collected pieces can be lost with their connection
-
-    def _confirm_whole(self, origin: Address, first: int, pieces: int) -> None:
-        self.whole.pop(origin, None)
-        if len(self.whole) >= self.env.config.unicast_peers_max:
-            del self.whole[next(iter(self.whole))]
-        self.whole[origin] = first, pieces
-        self.tell(origin, PiecesHere(first, pieces, True))
+    # -- without a group: an acknowledged last piece does not prove that the message arrived whole
 
     def _settle(self, receiver: Address, message: int) -> None:
         """The fate of a large message is known: those behind it count as far as they are acknowledged."""
         below = self.confirmations.settle(receiver, message)
         if below is not None:
             self.above.append(DeliveredTo(receiver, below))
-
-    def on_pieces_ask(self, ask: PiecesAsk, origin: Address) -> None:
-        message, (last, pieces) = self.incoming.get((origin, True)), self.whole.get(origin, (0, 0))
-        if ask.message == last:
-            self.tell(origin, PiecesHere(last, pieces, True))
-        elif message is None or message.first != ask.message:
-            self.tell(origin, PiecesMissed(ask.message))
-        else:
-            self.tell(origin, PiecesHere(ask.message, len(message.bodies), True))
 
     def on_pieces_missed(self, missed: PiecesMissed, receiver: Address) -> None:
         box = self.outgoing.get(receiver)
@@ -246,41 +210,11 @@ class Fragmentation(Layer):
         if self.confirmations.asked_at:
             self.wake_at(min(self.confirmations.asked_at.values()) + self.env.config.heartbeat_timeout)
 
-    def _make_room(self, origin: Address) -> None:
-        """A leaver's last message may come from outside the view; of such messages only a few are collected at once."""
-        if origin in self.receivers or origin == self.env.me:
-            return
-        outside = self._of_outsiders()
-        if len(outside) >= OUTSIDERS_MAX:
-            self.env.drop("pieces of too many outsiders")
-            del self.incoming[outside[0]]
-        self.wake_at(self.env.now + self.env.config.leave_timeout)
-
-    def _of_outsiders(self) -> list[tuple[Address, bool]]:
-        return [key for key in self.incoming if key[0] not in self.receivers and key[0] != self.env.me]
-
     def timer(self) -> None:
-        """Forget what outsiders began and do not go on with: they crashed."""
-        patience = self.env.config.leave_timeout if self.env.grouped else 2 * self.env.config.connection_age
         self.wake = NEVER
-        for key in self._of_outsiders():
-            until = self.incoming[key].heard_at + patience
-            if until <= self.env.now:
-                self.env.drop("pieces of an outsider without an end")
-                del self.incoming[key]
-            else:
-                self.wake_at(until)
+        self.collecting.forget_the_silent()
         if not self.env.grouped:
             self._ask()
-
-    def _whole(self, last: Run, body: bytes) -> None:
-        """Hand up the message at the place of its last piece."""
-        self.above.append(
-            Run(last.src, last.dest, last.heads, last.origin, last.first, 0, 1, body, last.stream, last.seq)
-        )
-        box = self.outgoing.get(None)
-        if last.origin == self.env.me and last.dest is None and box is not None and box.run.first == last.first:
-            self._finished(None)
 
     # -- membership
 
@@ -329,9 +263,7 @@ class Fragmentation(Layer):
         members = event.view.members
         self.blocked = False
         self.receivers = tuple(member for member in members if member != self.env.me)
-        self.incoming = {key: message for key, message in self.incoming.items() if key[1]}
-        if self._of_outsiders():
-            self.wake_at(self.env.now + self.env.config.leave_timeout)
+        self.collecting.install(self.receivers)
         self.freed = {dest: freed for dest, freed in self.freed.items() if dest in members}
         self.through = {dest: first for dest, first in self.through.items() if dest in self.receivers}
         for dest in [dest for dest in self.outgoing if dest is not None and dest not in members]:
@@ -389,12 +321,13 @@ class Fragmentation(Layer):
         for dest in list(self.outgoing):
             if dest is not None:
                 self._give_up(dest, range(0))
-        self.blocked, self.outgoing, self.incoming, self.wake = True, {}, {}, NEVER
+        self.blocked, self.outgoing, self.wake = True, {}, NEVER
+        self.collecting.incoming = {}
 
     def gauges(self) -> dict[str, int]:
         boxes = self.outgoing.values()
         return {
             "pieces_to_send": sum(box.pieces - box.sent for box in boxes),
             "waiting": sum(len(box.behind) for box in boxes),
-            "collected_bytes": sum(message.size for message in self.incoming.values()),
+            "collected_bytes": sum(message.size for message in self.collecting.incoming.values()),
         }

@@ -26,7 +26,7 @@ from pygroups.core.run import Run
 from pygroups.core.view import MergeId
 
 from . import _merge_rules as rules
-from ._merge_finding import Finding
+from ._merge_finding import OtherViews
 from ._merge_heads import HEADS, FindReq, FindRsp, Found, MergeReq, MergeRsp
 
 RESERVED_FOR: Final = 4  # intervals, or twice the time for an answer in a view change if that is longer
@@ -74,7 +74,7 @@ class Merge2(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         env.merges = True
-        self.finding = Finding(self)
+        self.finding = OtherViews(self)
         self.occupied = Occupied(True, 0)
         self.tick_at = NEVER
         self.led_since: int | None = None  # since when this member has been the leader of a merge

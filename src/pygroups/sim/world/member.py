@@ -27,7 +27,6 @@ from pygroups.core.events import (
     Vouched,
 )
 from pygroups.core.layer import NEVER, Env, Record
-from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run
 from pygroups.core.stack import Output, Stack
 from pygroups.core.state_events import StateArrived, StateWanted
@@ -41,6 +40,7 @@ from ..schedules.schedule import Habits
 from ..schedules.stages import Watched
 from .agenda import Agenda
 from .loop import ProcessLoop, local_time
+from .reading import Reading
 from .state import StateKeeper
 from .story import Sent, Story
 from .traps import Armed
@@ -48,7 +48,6 @@ from .virtual import Waiting
 from .workload import Application, Order
 
 ANSWERS: Final = 0.1  # chance that an application without a group answers a run
-READ_TOLD: Final = 20 * MILLISECOND  # time until the stack learns what was consumed, if no other turn comes
 
 
 class Died(Exception):
@@ -101,10 +100,10 @@ class SimulatedMember(ProcessLoop):
         self.told = False  # that it reaches too few members of its view
         self.armed: list[Armed] = []
         self.watched = stack.codec if isinstance(stack.codec, Watched) else None
-        self.unread = 0  # number of `read_nothing` calls that are not undone yet
         self.places: dict[str, Address] = {}  # without a group: the processes that answered, by their names
         self.routes: dict[Address, None] = {}  # reachable peers: those that the process learned of, or received from
         self.app = Application(address, top, habits.reads_after, self.rng)
+        self.reading = Reading(address, self.app, self.agenda, self.judge, self._tells_read)
         if habits.state == "keeps none":
             env.keeps_state = False
             self.judge.keeps_no_state(address)
@@ -115,9 +114,6 @@ class SimulatedMember(ProcessLoop):
         self.leaves_without_journal = False
         self.outage = False  # the member knows that the journal cannot be written
         self._waiting: list[Waiting] = []
-        self._read_since: Consumed | None = None  # messages that were read, and that the stack must still learn of
-        self._reads_at = NEVER  # when the application reads; a past time means that the read is not yet recorded
-        self._told_at = NEVER  # when a turn reports reads; an entry in the agenda for another time is stale
 
     # -- when the process runs
 
@@ -125,8 +121,8 @@ class SimulatedMember(ProcessLoop):
         """Queue a frame, an event or a call of the application for the next turn."""
         if self.ended:
             return
-        if self._reads_at <= self.agenda.now:
-            self._read()
+        if self.reading.at <= self.agenda.now:
+            self.reading.read()
         self._waiting.append(item)
         if self.turn_at == NEVER:
             self.soon()
@@ -148,8 +144,7 @@ class SimulatedMember(ProcessLoop):
         """Remove every fault that keeps this process from running and reading."""
         self.armed = []
         del self.delays[1:]
-        while self.unread:
-            self.read_again()
+        self.reading.heal()
         while self.disk_full:
             self.disk_has_room()
         while self.paused:
@@ -162,15 +157,16 @@ class SimulatedMember(ProcessLoop):
         are due."""
         true = self.agenda.now
         now = local_time(true, self.drift) if self.drift else true
-        if self._reads_at <= true:
-            self._read()
-        if self._waiting or self._read_since is not None:
+        reading = self.reading
+        if reading.at <= true:
+            reading.read()
+        if self._waiting or reading.since is not None:
             self._receive(now, timers_due=self.wakes_at <= true)
         if self.timer_at <= true:
             self.timer_at = NEVER
         if self.app.orders and self.is_in and not self.leaving:
             self._send()
-        consumed, self._read_since = self._read_since, None
+        consumed, reading.since = reading.since, None
         output = settle(self.stack, consumed, now)
         if self.armed:
             output = self.world.trapped(self, output)
@@ -245,8 +241,7 @@ class SimulatedMember(ProcessLoop):
 
     def _turned(self) -> None:
         """Plan the next turn at the end of a turn."""
-        if self._reads_at == NEVER and self.app.has_unread():
-            self._will_read()
+        self.reading.plan()
         if self.app.orders and self.turn_at == NEVER and self._may_send():
             self.soon()
         self.arm()
@@ -351,43 +346,15 @@ class SimulatedMember(ProcessLoop):
 
     def read_nothing(self) -> None:
         """Stop the application's reading until every `read_nothing` has had its `read_again`."""
-        if self._reads_at <= self.agenda.now:
-            self._read()
-        self.unread += 1
+        self.reading.stop()
         self.world.changes += 1
 
     def read_again(self) -> None:
         """Undo one `read_nothing`; the application reads when all of them are undone."""
-        self.unread = max(0, self.unread - 1)
+        self.reading.go_on()
         self.world.changes += 1
-        if not self.unread and self._reads_at <= self.agenda.now:
-            self._read()
-            self._tell_read(self.agenda.now + READ_TOLD)
 
-    def _will_read(self) -> None:
-        """Plan the next read.  The next turn reports it to the stack; a turn for the report alone comes only after
-        READ_TOLD."""
-        pause = self.app.reading_time()
-        if pause is not None:
-            self._reads_at = self.agenda.now + pause
-            self._tell_read(self._reads_at + READ_TOLD)
-
-    def _tell_read(self, when: int) -> None:
-        self._told_at = when
-        self.agenda.at(when, self._read_told, when)
-
-    def _read(self) -> None:
-        """Record the read whose time has come."""
-        if not self.unread:
-            self._reads_at = NEVER
-            read = self.app.read()
-            self.judge.consumed(self.address, read.marks)
-            assert self._read_since is None, "a turn has told the stack of what was read before"
-            self._read_since = read
-
-    def _read_told(self, when: int) -> None:
-        if when != self._told_at or self.ended or self.paused or self.turn_at < NEVER:
-            return
-        reads = self._reads_at <= self.agenda.now and not self.unread
-        if reads or self._waiting or self._read_since is not None:
+    def _tells_read(self) -> None:
+        """Play a turn that reports reads, unless another turn will."""
+        if not self.ended and not self.paused and self.turn_at == NEVER:
             self.turn()

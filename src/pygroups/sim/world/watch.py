@@ -45,7 +45,7 @@ class Watch:
             Stand(
                 member.address,
                 not member.paused,
-                not member.unread,
+                not member.reading.stopped,
                 member.view.id if member.view is not None else None,
                 member.view.members if member.view is not None else (),
                 member.blocked,

@@ -90,7 +90,9 @@ class World(VirtualWorld[SimulatedMember]):
 
     def is_restless(self) -> bool:
         """Whether any fault disturbs a process or the network now."""
-        disturbed = (member.paused or member.unread or len(member.delays) > 1 for member in self.running.values())
+        disturbed = (
+            member.paused or member.reading.stopped or len(member.delays) > 1 for member in self.running.values()
+        )
         network = self.network
         return network.weather.treats or network.is_disturbed(self.agenda.now) or any(disturbed)
 
