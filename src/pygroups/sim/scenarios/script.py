@@ -71,7 +71,7 @@ class ScenarioWorld(World):
         habits = self.schedule.habits.setdefault(name, Habits())
         super().start(name)
         member = self.running[name]
-        script = member.app = Script(member.address, member.top, habits.reads_after, member.rng)
+        script = member.app = member.reading.app = Script(member.address, member.top, habits.reads_after, member.rng)
         if self.on_start is not None:
             self.on_start(member, script)
 

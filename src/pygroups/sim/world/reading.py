@@ -23,11 +23,11 @@ class Reading:
     `turn` is called when a turn for the report alone is due; a member that is paused, or has a turn planned, ignores
     the call."""
 
-    __slots__ = ("_agenda", "_app", "_judge", "_me", "_told_at", "_turn", "at", "since", "stopped")
+    __slots__ = ("_agenda", "_judge", "_me", "_told_at", "_turn", "app", "at", "since", "stopped")
 
     def __init__(self, me: Address, app: Application, agenda: Agenda, judge: Judge, turn: Callable[[], None]) -> None:
         self._me = me
-        self._app = app
+        self.app = app
         self._agenda = agenda
         self._judge = judge
         self._turn = turn
@@ -57,9 +57,9 @@ class Reading:
     def plan(self) -> None:
         """Plan the next read, if something is unread.  The next turn reports it to the stack; a turn for the report
         alone comes only after READ_TOLD."""
-        if self.at != NEVER or not self._app.has_unread():
+        if self.at != NEVER or not self.app.has_unread():
             return
-        pause = self._app.reading_time()
+        pause = self.app.reading_time()
         if pause is not None:
             self.at = self._agenda.now + pause
             self._tell(self.at + READ_TOLD)
@@ -68,7 +68,7 @@ class Reading:
         """Record the read whose time has come."""
         if not self.stopped:
             self.at = NEVER
-            read = self._app.read()
+            read = self.app.read()
             self._judge.consumed(self._me, read.marks)
             assert self.since is None, "a turn has told the stack of what was read before"
             self.since = read
