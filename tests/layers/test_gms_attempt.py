@@ -11,7 +11,8 @@ from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms.agreement import EVERYBODY, MAJORITY, Agreement
 from pygroups.layers.gms.attempt import ENDS, STEPS, Attempt, Deed, Input, Stage
-from pygroups.layers.gms.heads import Accept, CollectAck, Fetches, Low, Proposal, Side
+from pygroups.layers.gms.heads import Accept, CollectAck, Fetches, Low
+from pygroups.layers.gms.proposal import Proposal, Side, difference
 from tests.layers.gms_drawn import in_the_note, picture
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
@@ -20,7 +21,7 @@ BALLOT, HIGHER = Ballot(9, A), Ballot(9, B)
 
 
 def held(ballot: Ballot = BALLOT, *, leaving: bool = False) -> CollectAck:
-    return CollectAck(ballot, {A: 3, B: 1, C: 0}, leaving)
+    return CollectAck(ballot, [3, 1], leaving)
 
 
 def in_stage(stage: Stage, agreement: Agreement = EVERYBODY) -> Attempt:
@@ -155,13 +156,14 @@ def test_if_all_leave_the_leader_goes_on() -> None:
 
 
 def bound(ballot: Ballot, accepted: Proposal | None = None) -> CollectAck:
-    return CollectAck(ballot, {A: 3, B: 1, C: 0}, leaving=False, accepted=accepted)
+    told = None if accepted is None else difference(accepted, VIEW.id)
+    return CollectAck(ballot, [3, 1], leaving=False, accepted=told)
 
 
 def accepted_under(ballot: Ballot, go_on: tuple[Address, ...]) -> Proposal:
     """A proposal with this ballot as its id."""
-    side = Side(VIEW.id, go_on, {A: 3, B: 1, C: 0}, {A: B, B: B, C: B})
-    view = AgreedView(ViewId.of(ballot), go_on, tuple(member.name for member in go_on))
+    side = Side(VIEW, go_on, {A: 3, B: 1, C: 0}, {A: B, B: B})
+    view = AgreedView(ViewId.of(ballot), go_on, tuple(member.name.lower() for member in go_on))
     return Proposal(ballot, view, (side,), True)
 
 

@@ -14,15 +14,16 @@ from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms.elsewhere import REPLIES, Reply, Row, Theirs, Whereabouts, reply
-from pygroups.layers.gms.heads import Elsewhere, Excluded, Install, Proposal, Side, Stuck
+from pygroups.layers.gms.heads import Elsewhere, Excluded, Install, Stuck
 from pygroups.layers.gms.membership import Membership
+from pygroups.layers.gms.proposal import Installation, Proposal, Side, difference
 from tests.layers.gms_drawn import in_the_note, replies
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
 OLD = AgreedView(ViewId(5, A), (A, B, D), ("a", "b", "d"))
 VIEW = AgreedView(ViewId(7, A), (A, B, C), ("a", "b", "c"))
 ON_THE_WAY, CANNOT_FOLLOW, NEXT = Ballot(8, B), Ballot(9, D), Ballot(9, B)
-PROPOSAL = Proposal(VIEW.id, VIEW, (Side(OLD.id, (A, B), {A: 0, B: 0, D: 0}, {A: A, B: A, D: A}),), True)
+PROPOSAL = Proposal(VIEW.id, VIEW, (Side(OLD, (A, B), {A: 0, B: 0, D: 0}, {}),), True)
 
 
 class Case(NamedTuple):
@@ -41,13 +42,13 @@ CASES: dict[Row, list[Case]] = dict(
         REPLIES,
         [
             [Case(B, VIEW.id, None)],
-            [Case(C, None, Install(PROPOSAL, {A: 1}))],
+            [Case(C, None, Install(difference(PROPOSAL, None), {A: 1}))],
             [Case(C, None, None, keeps=False), Case(D, None, None), Case(B, None, None)],
-            [Case(B, OLD.id, Install(PROPOSAL, None))],
+            [Case(B, OLD.id, Install(difference(PROPOSAL, OLD.id), None))],
             [Case(B, OLD.id, None, keeps=False)],
             [Case(D, OLD.id, Excluded(OLD.id)), Case(D, OLD.id, Excluded(OLD.id), asked=False)],
             [Case(B, ON_THE_WAY, Stuck(ON_THE_WAY, VIEW.id))],
-            [Case(B, OLD.id, Install(PROPOSAL, None), joined=True)],
+            [Case(B, OLD.id, Install(difference(PROPOSAL, OLD.id), None), joined=True)],
             [Case(D, CANNOT_FOLLOW, Elsewhere(VIEW.id, CANNOT_FOLLOW), asked=False)],
             [Case(B, NEXT, Elsewhere(VIEW.id, NEXT))],
             [Case(B, NEXT, None, asked=False)],
@@ -64,7 +65,7 @@ def member(case: Case) -> tuple[Membership, Whereabouts]:
     membership.view = VIEW
     whereabouts.entered(None if case.joined else OLD, VIEW)
     if case.keeps:
-        whereabouts.kept = Install(PROPOSAL, {A: 1})
+        whereabouts.kept = Installation(PROPOSAL, {A: 1})
     membership.binding.accepted[B] = ON_THE_WAY
     return membership, whereabouts
 

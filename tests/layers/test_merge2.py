@@ -114,18 +114,18 @@ def attempt() -> MergeAttempt:
     return MergeAttempt(AB, wanted, Ballot(8, A), 0)
 
 
-def held(marks: dict[Address, int], held: dict[Address, int] | None = None, **other: object) -> CollectAck:
-    return CollectAck(Ballot(8, A), held or {}, False, True, True, marks, **other)  # type: ignore[arg-type]
+def held(marks: dict[Address, int], held: list[int] | None = None, **other: object) -> CollectAck:
+    return CollectAck(Ballot(8, A), held or [], False, True, True, marks, **other)  # type: ignore[arg-type]
 
 
 def test_a_merge_of_two_views() -> None:
     """DIG-01: per origin the highest mark of all, of origins in no view too."""
     one = attempt()
     answers = {
-        A: held({A: 499, B: 26, E: 9}, {A: 3, B: 1}),
-        B: held({A: 500, B: 26, E: 9}, {A: 4, B: 1}),
-        C: held({C: 33, A: 26}, {C: 2}),
-        D: held({C: 35, A: 26, E: 12}, {C: 3}),
+        A: held({A: 499, B: 26, E: 9}, [3, 1]),
+        B: held({A: 500, B: 26, E: 9}, [4, 1]),
+        C: held({C: 33, A: 26}, [2]),
+        D: held({C: 35, A: 26, E: 12}, [3]),
     }
     deeds = [one.on_collect_ack(member, answer, 10) for member, answer in answers.items()]
     assert deeds == [Deed.WAIT_ON] * 3 + [Deed.PROPOSE]
@@ -135,7 +135,7 @@ def test_a_merge_of_two_views() -> None:
     assert [(side.old, side.members) for side in proposal.sides] == [(AB.id, (A, B)), (CD.id, (C, D))]
     assert proposal.sides[0].cut == {A: 4, B: 1}
     assert proposal.sides[0].holders == {A: B, B: A}
-    assert proposal.sides[1].cut == {C: 3, D: 0}
+    assert proposal.sides[1].cut == {C: 3, D: 0} and proposal.sides[1].holders == {C: D, D: D}
     assert proposal.digest == {A: (500, 0), B: (26, 0), C: (35, 1), E: (12, 1)}
     assert proposal.primary
     assert not proposal.sides[0].marks, "nobody waits for a state"
@@ -144,7 +144,7 @@ def test_a_merge_of_two_views() -> None:
 
 
 def test_the_marks_of_the_sides_go_along_while_a_member_waits_for_a_state() -> None:
-    waits = CollectAck(Ballot(8, A), {}, False, Waits(C, CD.id), True, {C: 4})
+    waits = CollectAck(Ballot(8, A), [], False, Waits(C, CD.id), True, {C: 4})
     proposal = merged(Ballot(8, A), ((AB, (A,)), (CD, (D,))), {A: held({A: 2}), D: waits})
     assert [side.marks for side in proposal.sides] == [{A: 2}, {C: 4}]
 

@@ -43,12 +43,13 @@ def view(count: int) -> Any:
 
 
 def side(**more: Any) -> Any:
-    fields = {"old": BALLOT, "members": [], "cut": {}, "holders": {}}
+    fields = {"old": BALLOT, "view": view(1), "out": [], "cut": [], "holders": []}
     return list((fields | more).values())
 
 
 def proposal(**more: Any) -> Any:
-    fields = {"ballot": BALLOT, "view": view(1), "sides": [side()], "primary": True}
+    fields = {"ballot": BALLOT, "id": BALLOT, "history": "", "sides": [side()], "joiners": {}, "primary": True}
+    fields |= {"standings": {}}
     return list((fields | more).values())
 
 
@@ -60,11 +61,6 @@ def encoded_map(count: int, value: bytes = b"\0") -> msgspec.Raw:
     """Addresses and a value for each; encoded by hand, because a list is no key in Python."""
     entry = msgspec.msgpack.encode
     pairs = b"".join(entry([f"m{n}", "0"]) + value for n in range(count))
-    return msgspec.Raw(b"\xdf" + count.to_bytes(4, "big") + pairs)
-
-
-def holders(count: int) -> msgspec.Raw:
-    pairs = b"".join(msgspec.msgpack.encode([f"m{n}", "0"]) + b"\x92\xa1A\xa10" for n in range(count))
     return msgspec.Raw(b"\xdf" + count.to_bytes(4, "big") + pairs)
 
 
@@ -94,17 +90,19 @@ LENGTHS: dict[str, tuple[int, Callable[[int], object]]] = {
     ),
     "a piece's index": (NUMBER_MAX, lambda n: packed([["A", "0"], 1, n, 0, [ALIVE], b"x"])),
     "a ballot's number": (NUMBER_MAX, lambda n: packed(wire_run([1, [n, ["A", "0"]]]))),
-    "members of a view": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(view=view(n))]))),
+    "members of a view": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(view=view(n))])]))),
     "sides of a proposal": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side()] * n)]))),
-    "members who go on": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(members=members(n))])]))),
-    "streams of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(cut=encoded_map(n))])]))),
-    "holders of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(holders=holders(n))])]))),
-    "streams of an answer": (MEMBERS_MAX, lambda n: packed(wire_run([36, BALLOT, encoded_map(n), False]))),
+    "members who go": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(out=vector(n))])]))),
+    "joiners": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(joiners=encoded_map(n, b"\xa1h"))]))),
+    "streams of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(cut=vector(n))])]))),
+    "holders of a cut": (MEMBERS_MAX, lambda n: packed(wire_run([38, proposal(sides=[side(holders=vector(n))])]))),
+    "a rank": (MEMBERS_MAX - 1, lambda n: packed(wire_run([38, proposal(sides=[side(out=[n])])]))),
+    "streams of an answer": (MEMBERS_MAX, lambda n: packed(wire_run([36, BALLOT, vector(n), False]))),
     "suspects of a member": (MEMBERS_MAX, lambda n: packed(wire_run([46, BALLOT, encoded_map(n, b"\x01")]))),
     "letters in a contact": (TEXT_MAX, lambda n: packed(wire_run([30, ["A", "0"], "h" * n, ""]))),
     "letters in a view's contact": (
         TEXT_MAX,
-        lambda n: packed(wire_run([38, proposal(view=[BALLOT, members(1), ["h" * n]])])),
+        lambda n: packed(wire_run([38, proposal(sides=[side(view=[BALLOT, members(1), ["h" * n]])])])),
     ),
     "letters in a fingerprint": (TEXT_MAX, lambda n: packed(wire_run([30, ["A", "0"], "h", "f" * n]))),
     "letters in a refusal": (TEXT_MAX, lambda n: packed(wire_run([31, "refused", "d" * n]))),

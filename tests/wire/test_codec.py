@@ -15,7 +15,8 @@ from pygroups.core.errors import PeerError
 from pygroups.core.limits import BODY_MAX, FRAME_FILL, FRAME_MAX, RUNS_PER_FRAME_MAX
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers.gms.heads import Done, Install, Proposal, Side, Stuck
+from pygroups.layers.gms.heads import Done, Install, Stuck
+from pygroups.layers.gms.proposal import Proposal, Side, difference
 from pygroups.layers.nakack import Data
 from pygroups.layers.verify_suspect import AreYouAlive, IAmAlive
 from pygroups.wire.codec import Codec
@@ -108,7 +109,8 @@ def test_a_frame_takes_so_many_runs_and_no_more() -> None:
 def test_heads_too_large_for_one_frame_go_in_several() -> None:
     """FRAME_FILL counts bodies; a few digests of a long history need no body to fill a frame."""
     marks = {Address(f"{n:060}", "0" * 16): 1 << 40 for n in range(40_000)}
-    install = Install(Proposal(VIEW, AgreedView(VIEW, (A,), ("a",)), (Side(VIEW, (A,), {}, {}),), True), marks)
+    of_a = AgreedView(VIEW, (A,), ("a",))
+    install = Install(difference(Proposal(VIEW, of_a, (Side(of_a, (A,), {}, {}),), True), None), marks)
     batch = [Run(A, None, (install,), A, n, 0, 1, pack([b"x"])) for n in range(1, 7)]
     codec = a_codec()
     frames = codec.encode(A, None, batch)

@@ -20,7 +20,8 @@ from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot
 
 from . import decide
-from .heads import CollectAck, Proposal
+from .heads import CollectAck
+from .proposal import Proposal, proposal_of
 
 
 class Agreement(NamedTuple):
@@ -69,12 +70,14 @@ def _accepted_last(view: AgreedView, ballot: Ballot, answers: Mapping[Address, C
     reported = {member: answer.accepted for member, answer in answers.items() if answer.accepted is not None}
     if not reported:
         return None
-    last = max(reported.values(), key=lambda proposal: proposal.ballot)
+    last = max(reported.values(), key=lambda difference: difference.ballot)
     candidates = (member for member in (ballot.leader, *view.members) if member in reported)
     holder = next(member for member in candidates if reported[member].ballot == last.ballot)
-    (side,) = last.sides
+    proposal = proposal_of(last, view)
+    assert proposal is not None, "checked when the answer arrived"
+    (side,) = proposal.sides
     side = msgspec.structs.replace(side, holders=dict.fromkeys(side.cut, holder))
-    return msgspec.structs.replace(last, ballot=ballot, sides=(side,))
+    return msgspec.structs.replace(proposal, ballot=ballot, sides=(side,))
 
 
 MAJORITY: Final = Agreement(

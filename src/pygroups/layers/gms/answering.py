@@ -14,6 +14,7 @@ from . import decide
 from .elsewhere import Whereabouts
 from .heads import Accept, Collect, CollectAck, CollectRefused, Fetches, Install, Low, Propose, Ready, ReadyRsp, Stuck
 from .membership import Membership
+from .proposal import Proposal, Side, difference, proposal_of, vector
 
 
 class Answering:
@@ -78,7 +79,7 @@ class Answering:
         membership, decided = self.membership, self.binding.decided
         if decided is None or view != membership.current.id or not membership.knows(src) or src == self.env.me:
             return False
-        membership.tell(src, Install(decided, None))
+        membership.tell(src, Install(difference(decided, view), None))
         return True
 
     def _takes_part(self, src: Address, head: Collect) -> bool:
@@ -108,33 +109,41 @@ class Answering:
             self.env.count("leaver bound")
         marks = event.marks if self.binding.merge is not None else {}
         standing, primary = membership.standing, membership.primary
-        accepted, vouched = self.binding.last, tuple(membership.vouched)
-        ack = CollectAck(event.ballot, event.held, membership.leaving, standing, primary, marks, accepted, vouched)
+        view, last = membership.current, self.binding.last
+        accepted = None if last is None else difference(last, view.id)
+        held, vouched = vector(event.held, view.members), tuple(membership.vouched)
+        ack = CollectAck(event.ballot, held, membership.leaving, standing, primary, marks, accepted, vouched)
         membership.tell(event.ballot.leader, ack)
 
     def on_propose(self, src: Address, head: Propose) -> None:
         """Fetch up to the cut."""
-        membership = self.membership
-        binding, proposal, view = self.binding, head.proposal, membership.view
-        side = None if view is None else proposal.side_of(view.id)
-        if self.gave_the_decided(src, proposal.sides[0].old):
+        binding, difference, view = self.binding, head.difference, self.membership.view
+        merges = len(difference.sides) > 1
+        if self.gave_the_decided(src, difference.sides[0].old):
             return
-        merges = proposal.merges and proposal.ballot == binding.ballot
-        if view is None or side is None:
-            if not proposal.merges:
-                self._speaks_of_another_view(src, head, proposal.sides[0].old)
-        elif self._may_lead(src, proposal.ballot, merges=merges) and proposal.ballot == binding.ballot:
+        if view is None or not difference.follows(view.id):
+            if not merges:
+                self._speaks_of_another_view(src, head, difference.sides[0].old)
+            return
+        bound = difference.ballot == binding.ballot
+        if self._may_lead(src, difference.ballot, merges=merges and bound) and bound:
             self.heard_leader()
             self.fetches_at = self.env.now
-            if decide.makes_sense(proposal, side, view, self.env.me, binding.held):
-                binding.proposal = proposal
-                if self.env.me in proposal.expelled and not membership.leaving:
-                    self.env.record("leave", reason="excluded", detail=proposal.expelled[self.env.me])
-                if any(binding.held.get(stream, 0) < end for stream, end in side.cut.items()):
-                    self.env.count("fetches to the cut")
-                membership.above.append(FetchTo(proposal.ballot, side.cut, side.holders))
+            proposal = proposal_of(difference, view)
+            side = None if proposal is None else proposal.side_of(view.id)
+            if proposal and side and decide.makes_sense(proposal, side, self.env.me, binding.held):
+                self._fetch(proposal, side)
             else:
                 self.env.drop("proposal that makes no sense")
+
+    def _fetch(self, proposal: Proposal, side: Side) -> None:
+        binding, me = self.binding, self.env.me
+        binding.proposal = proposal
+        if me in proposal.expelled and not self.membership.leaving:
+            self.env.record("leave", reason="excluded", detail=proposal.expelled[me])
+        if any(binding.held.get(stream, 0) < end for stream, end in side.cut.items()):
+            self.env.count("fetches to the cut")
+        self.membership.above.append(FetchTo(proposal.ballot, side.cut, side.holders))
 
     def fetched(self, ballot: Ballot) -> None:
         """Everything up to the cut of `ballot` is held here: accept."""

@@ -19,7 +19,8 @@ from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from . import decide
 from .agreement import EVERYBODY, Agreement
-from .heads import Accept, CollectAck, Fetches, Low, Proposal, Side
+from .heads import Accept, CollectAck, Fetches, Low
+from .proposal import Proposal, Side, proposal_of
 
 
 class Stage(Enum):
@@ -167,7 +168,7 @@ class Attempt:
         self.proposal = Proposal(
             self.ballot,
             decide.next_view(self.view, self.ballot, go_on, self.joiners, self._history()),
-            (Side(self.view.id, go_on, cut, holders),),
+            (Side(self.view, go_on, cut, holders),),
             decide.stays_primary(self.view, primary, self._with_vouched(self.asked)),
             {member: self.answers[member].standing for member in go_on if member in self.answers},
             {member: why for member, why in expelled.items() if member in self.view.members and member not in go_on},
@@ -197,6 +198,8 @@ class Attempt:
     def on_collect_ack(self, src: Address, head: CollectAck, now: int) -> Deed | None:
         """`src` is bound, and reports the runs that it holds."""
         if self.stage is not Stage.COLLECT or head.ballot != self.ballot or src not in self.asked:
+            return None
+        if head.accepted is not None and proposal_of(head.accepted, self.view) is None:
             return None
         self.answers[src], self.since = head, now
         enough = self.agreement.must_answer(self.view, self.asked, self._with_vouched(self.answers))

@@ -10,7 +10,7 @@ from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
 from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, ViewId
 
-from .heads import Proposal, Side
+from .proposal import Proposal, Side
 
 
 def leader(view: AgreedView, suspects: Container[Address]) -> Address | None:
@@ -51,20 +51,20 @@ def next_number(view: AgreedView, highest: int) -> int:
 
 
 def cut(
-    held: Mapping[Address, Positions], members: Sequence[Address], leader: Address
+    held: Mapping[Address, Sequence[int]], members: Sequence[Address], leader: Address
 ) -> tuple[Positions, dict[Address, Address]]:
     """The end of the old view: per stream the furthest position that a member holds, and a member that holds it.
+    `held` has positions in the order of `members`, without the zeros at the end.
 
     On a tie the leader is the holder, then the first member in the view: all members that answered can reach the
     leader, and the owner of the stream may be cut off from some of them for as long as the fault lasts.
     """
-    ends: Positions = {}
-    holders: dict[Address, Address] = {}
-    candidates = [member for member in (leader, *members) if member in held]
-    for stream in members:
-        holder = max(candidates, key=lambda member: held[member].get(stream, 0))  # the first of equals
-        ends[stream] = held[holder].get(stream, 0)
-        holders[stream] = holder
+    ends: Positions = dict.fromkeys(members, 0)
+    holders = dict(zip(members, members, strict=True))
+    for member in (leader, *members):
+        for stream, end in zip(members, held.get(member, ()), strict=False):
+            if end > ends[stream]:  # so the first of equals is the holder
+                ends[stream], holders[stream] = end, member
     return ends, holders
 
 
@@ -88,14 +88,11 @@ def next_view(
     return AgreedView(ViewId.of(ballot), members, tuple(contacts), history)
 
 
-def makes_sense(proposal: Proposal, side: Side, old: AgreedView, me: Address, held: Mapping[Address, int]) -> bool:
-    """Whether the cut fits the old view: each stream belongs to a member, and has a member as its holder."""
+def makes_sense(proposal: Proposal, side: Side, me: Address, held: Mapping[Address, int]) -> bool:
+    """Whether `me` holds the streams of which it is the holder, and each mark of a merge is of one of its sides."""
     sides = len(proposal.sides)
     return all(index < sides for _, index in proposal.digest.values()) and all(
-        stream in old.members
-        and (holder := side.holders.get(stream)) in old.members
-        and (holder != me or held.get(stream, 0) >= end)
-        for stream, end in side.cut.items()
+        side.holders[stream] != me or held.get(stream, 0) >= end for stream, end in side.cut.items()
     )
 
 

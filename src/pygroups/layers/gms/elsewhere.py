@@ -18,6 +18,7 @@ from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from .heads import Elsewhere, Excluded, Install, Stuck
 from .membership import Membership
+from .proposal import Installation, difference
 
 PAST_MAX = 256  # earlier views that are remembered, for the replies to stale members
 FORMER_MAX = 4_096  # former members of which the last view is remembered, however long ago it was
@@ -91,7 +92,7 @@ class Whereabouts:
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
-        self.kept: Install | None = None  # the installation of this view, until all are known to have it
+        self.kept: Installation | None = None  # the installation of this view, until all are known to have it
         self.past: dict[ViewId, None] = {}  # views this member was in
         self.last_view_of: dict[Address, ViewId] = {}  # the last view that a former member shared with this one
         self.expelled: dict[Address, str] = {}  # former members that were excluded by policy, and why
@@ -121,7 +122,7 @@ class Whereabouts:
     def starts_are(self, marks: Marks) -> None:
         """Add the start of each origin for joiners, which is known only when the view is installed here."""
         if self.kept is not None:
-            self.kept = Install(self.kept.proposal, marks)
+            self.kept = Installation(self.kept.proposal, marks)
 
     def all_have_it(self) -> None:
         """All members have the installation of this view: it may be forgotten, and so may the runs of the old view."""
@@ -195,10 +196,11 @@ class Whereabouts:
 
     def _send(self, member: Address, theirs: ViewId | None, answer: Reply) -> None:
         tell, here = self.membership.tell, self.membership.current.id
-        if answer is Reply.INSTALL_AND_STARTS:
-            tell(member, self.kept)
-        elif answer is Reply.INSTALL and self.kept is not None:
-            tell(member, Install(self.kept.proposal, None))
+        kept = self.kept
+        if answer is Reply.INSTALL_AND_STARTS and kept is not None:
+            tell(member, Install(difference(kept.proposal, None), kept.starts))
+        elif answer is Reply.INSTALL and kept is not None:
+            tell(member, Install(difference(kept.proposal, theirs), None))
         elif theirs is not None and answer is Reply.EXCLUDED:
             tell(member, Excluded(theirs, self.expelled.get(member, "")))
         elif theirs is not None and answer is Reply.STUCK:

@@ -13,8 +13,9 @@ from pygroups.core.view import ViewId
 
 from . import decide
 from .elsewhere import Whereabouts
-from .heads import Done, Install, Proposal
+from .heads import Done, Install
 from .membership import Membership
+from .proposal import Proposal, difference
 
 Patience = Callable[[Iterable[Address]], int]  # how long to wait for an answer of these
 
@@ -41,7 +42,7 @@ class Handover:
 
     def tell_old_members(self) -> None:
         """Send the installation to the members that go on."""
-        self.membership.tell_others(self.proposal.going_on, Install(self.proposal, None))
+        self.membership.tell_decided(self.proposal.going_on, self.proposal)
 
     def go_on(self) -> bool:
         """Take every step that is possible now.  Returns True when this member's part in the handover is over."""
@@ -63,7 +64,7 @@ class Handover:
             self.welcomed = True
             assert kept.starts is not None
             joiners = tuple(m for m in self.proposal.view.members if m not in self.proposal.going_on)
-            membership.tell_others(joiners, kept)
+            membership.tell_others(joiners, Install(difference(kept.proposal, None), kept.starts))
         if any(not membership.suspicions.is_over(member) for member in self._silent(members)):
             return False  # a member that is only suspected may be alive and lack the installation
         whereabouts.all_have_it()
@@ -110,6 +111,6 @@ class Parting(Handover):
         if self.env.now >= repeat_at:
             self.repeats, self.since = self.repeats + 1, self.env.now
             missing = tuple(m for m in self._silent(self.proposal.view.members) if m not in silent)
-            self.membership.tell_others(missing, Install(self.proposal, None))
+            self.membership.tell_decided(missing, self.proposal)
         self.membership.wake_at(max(repeat_at, self.env.now + 2 * config.flush_timeout))
         return True

@@ -10,7 +10,7 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
 from pygroups.core.standing import Standing
-from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
+from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, MergeId, ViewId
 
 from .suspicion import Suspicion
 
@@ -18,7 +18,9 @@ Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Contact = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
 Next = Annotated[int, Meta(ge=0, le=1 << 62)]
 Members = Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)]
-StreamPositions = Annotated[dict[Address, Next], Meta(max_length=MEMBERS_MAX)]
+Positions = Annotated[list[Next], Meta(max_length=MEMBERS_MAX)]  # by rank in a view, without the zeros at its end
+Rank = Annotated[int, Meta(ge=0, le=MEMBERS_MAX - 1)]
+Ranks = Annotated[list[Rank], Meta(max_length=MEMBERS_MAX)]
 OriginMarks = Annotated[dict[Address, Next], Meta(max_length=200_000)]  # marks_max and a view's worth
 
 
@@ -77,12 +79,12 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
     """The answer to Collect."""
 
     ballot: Ballot
-    held: StreamPositions  # per stream, the first seq not received without a hole
+    held: Positions  # per stream, in the order of the sender's view, the first seq not received without a hole
     leaving: bool
     standing: Standing = True
     primary: bool = True  # the hint of the sender's view
     marks: OriginMarks = {}  # of a merge: per origin, the number after the last message that the sender holds
-    accepted: Proposal | None = None  # where a majority decides: the last that the sender accepted in this view
+    accepted: Difference | None = None  # where a majority decides: the last that the sender accepted in this view
     vouched: Members = ()
 
 
@@ -99,46 +101,41 @@ class Low(msgspec.Struct, array_like=True, tag=37):
     named: Ballot  # the one to which the sender is bound
 
 
-class Side(msgspec.Struct, array_like=True):
-    """An earlier view that ends with a view change, and the members that come from it."""
+class SideEnd(msgspec.Struct, array_like=True):
+    """The end of an earlier view on the wire.  Its members are ranks in it: the receiver knows the members of its view,
+    and gets another view in full."""
 
     old: ViewId
-    members: Members  # that go on from it, in its order
-    cut: StreamPositions  # per stream of the earlier view, the end of the runs that all of them hand up
-    holders: Annotated[dict[Address, Address], Meta(max_length=MEMBERS_MAX)]  # per stream, one that holds the cut
-    marks: OriginMarks = {}  # of a merge, at the cut; only if a member waits for a state
+    view: AgreedView | None  # with the id `old`; None: the receiver is in it
+    out: Ranks  # of the members that do not go on
+    cut: Positions  # per stream, the end of the runs that all members of the side hand up
+    holders: Ranks  # per stream in `cut`, one that holds it
+    marks: OriginMarks = {}
 
 
-class Proposal(msgspec.Struct, array_like=True):
-    """The next view, and the sides that it comes from: one in a view change, several in a merge."""
+class Difference(msgspec.Struct, array_like=True):
+    """A proposal on the wire, as its difference to the earlier views: see proposal.py."""
 
-    ballot: Ballot  # under which it is to be accepted
-    view: AgreedView
-    sides: Annotated[tuple[Side, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
+    ballot: Ballot
+    id: ViewId  # of the next view
+    history: Annotated[str, Meta(max_length=HISTORY_DIGITS)]
+    sides: Annotated[tuple[SideEnd, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
+    joiners: Annotated[dict[Address, Contact], Meta(max_length=MEMBERS_MAX)]
     primary: bool
-    standings: Annotated[dict[Address, Standing], Meta(max_length=MEMBERS_MAX)] = {}  # of the members that go on
-    expelled: Annotated[dict[Address, Text], Meta(max_length=MEMBERS_MAX)] = {}  # those excluded by policy, and why
-    digest: MergedMarks = {}  # of a merge: per origin the highest mark, and the index of the side that has it
+    standings: Annotated[dict[Rank, Standing], Meta(max_length=MEMBERS_MAX)]  # by rank among those that go on; a member
+    # without one has the standing of the member before it
+    expelled: Annotated[dict[Address, Text], Meta(max_length=MEMBERS_MAX)] = {}
+    digest: MergedMarks = {}
 
-    def side_of(self, old: ViewId) -> Side | None:
-        """The side that comes from the view `old`."""
-        return next((side for side in self.sides if side.old == old), None)
-
-    @property
-    def merges(self) -> bool:
-        """Whether several earlier views become one."""
-        return len(self.sides) > 1
-
-    @property
-    def going_on(self) -> tuple[Address, ...]:
-        """The members that go on from an earlier view.  The other members of the next view are joiners."""
-        return tuple(member for side in self.sides for member in side.members)
+    def follows(self, view: ViewId) -> bool:
+        """Whether `view` is one of the earlier views."""
+        return any(side.old == view for side in self.sides)
 
 
 class Propose(msgspec.Struct, array_like=True, tag=38):
     """Leader to all members that answered Collect: fetch up to the cut, and accept."""
 
-    proposal: Proposal
+    difference: Difference
 
 
 class Accept(msgspec.Struct, array_like=True, tag=39):
@@ -156,7 +153,7 @@ class Fetches(msgspec.Struct, array_like=True, tag=48):
 class Install(msgspec.Struct, array_like=True, tag=40):
     """A member that has the installation to a process that lacks it: this proposal is decided."""
 
-    proposal: Proposal
+    difference: Difference
     starts: OriginMarks | None  # for a joiner: where each origin starts
 
 

@@ -5,6 +5,7 @@ uses only the parts before it:
 
 suspicion.py      the suspicions of each member
 heads.py          the messages on the wire
+proposal.py       the next view, and its difference to the view before, which goes on the wire
 decide.py         the decisions, as pure functions
 agreement.py      the answers that a view change needs: of all members, or of a majority
 membership.py     the view, its leader, and the ballot to which this member is bound
@@ -51,18 +52,18 @@ from .heads import (
     Accept,
     Accuse,
     Collect,
+    Difference,
     Done,
     Excluded,
     Install,
     InstallAck,
-    Proposal,
     Ready,
-    Side,
     Stuck,
 )
 from .joining import Joining
 from .leading import Leading
 from .membership import Membership, Phase
+from .proposal import Installation, Proposal, proposal_of
 from .requests import Requests
 from .suspicion import Suspicion
 
@@ -241,35 +242,39 @@ class Gms(Membership):
 
     def on_install(self, src: Address, head: Install) -> None:
         """Take the successor of the own view, or the first view.  Any other Install gets the reply of elsewhere.py."""
-        proposal, me = head.proposal, self.env.me
-        if self.view is not None and proposal.view.id == self.view.id:
-            self.tell(src, InstallAck(self.view.id))
-        elif self.view is None:
+        difference, me, view = head.difference, self.env.me, self.view
+        if view is not None and difference.id == view.id:
+            self.tell(src, InstallAck(view.id))
+        elif view is not None and not difference.follows(view.id):
+            self.follows_another_view(src, difference)
+        elif (proposal := proposal_of(difference, view)) is None:
+            self.env.drop("proposal that makes no sense")
+        elif view is None:
             if self.phase is Phase.JOINING and head.starts is not None and me in proposal.view.members:
                 self.install(proposal, head.starts)
                 self.tell(src, InstallAck(proposal.view.id))
-        elif (side := proposal.side_of(self.view.id)) is None:
-            self.follows_another_view(src, proposal)
-        elif src not in self.view.members and src not in proposal.view.members:
+        elif src not in view.members and src not in proposal.view.members:
             self.env.drop("installation by a stranger")
         elif me not in proposal.view.members:
-            self.excluded_by(src, proposal, side)
+            self.excluded_by(src, proposal)
         elif self.binding.has_accepted(proposal.ballot):
             self.install(proposal, None)
             self.tell(src, InstallAck(proposal.view.id))
         else:
             self.decided_without_an_answer(src, proposal)
 
-    def follows_another_view(self, src: Address, proposal: Proposal) -> None:
-        """`proposal` does not follow this member's view."""
-        self.whereabouts.explain(src, proposal.view.id, asked=True)
+    def follows_another_view(self, src: Address, difference: Difference) -> None:
+        """The decided view does not follow this member's view."""
+        self.whereabouts.explain(src, difference.id, asked=True)
 
     def decided_without_an_answer(self, src: Address, proposal: Proposal) -> None:
         """The view names this member, which has not accepted it.  Only a majority decides so: see primary.py."""
         self.env.drop("installation that was never accepted here")
 
-    def excluded_by(self, src: Address, proposal: Proposal, side: Side) -> None:
+    def excluded_by(self, src: Address, proposal: Proposal) -> None:
         """The view follows this one without this member."""
+        side = proposal.side_of(self.current.id)
+        assert side is not None, "it follows another view"
         policy = proposal.expelled.get(self.env.me, "")
         if self.knows(src) and (self.leaving or policy or not self.env.merges):
             self.left("left" if self.leaving else "excluded", "", side.cut, policy)
@@ -282,7 +287,7 @@ class Gms(Membership):
         assert self.view is None or side is not None, "it follows another view"
         self.binding.record("installed", proposal, side or proposal.sides[0])
         self.primary = proposal.primary
-        self.whereabouts.kept = Install(proposal, starts)
+        self.whereabouts.kept = Installation(proposal, starts)
         previous, together, cut = (None, (self.env.me,), {}) if side is None else (side.old, side.members, side.cut)
         before = proposal.going_on if self.view is None else self.view.members
         joined = tuple(member for member in proposal.view.members if member not in before)

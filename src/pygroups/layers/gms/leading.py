@@ -16,8 +16,9 @@ from .answer_times import AnswerTimes
 from .answering import Answering
 from .elsewhere import Whereabouts
 from .handover import Handover, Parting
-from .heads import Elsewhere, InstallAck, Proposal, ReadyRsp, Stuck
+from .heads import Elsewhere, InstallAck, ReadyRsp, Stuck
 from .membership import Membership
+from .proposal import Proposal
 from .roll_call import Asker
 from .verification import Verification
 from .view_change import ViewChange

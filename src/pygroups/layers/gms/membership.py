@@ -17,7 +17,8 @@ from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
 from . import decide
 from .agreement import EVERYBODY, Agreement
-from .heads import Proposal, Side
+from .heads import Install
+from .proposal import Proposal, Side, differences
 from .suspicion import Suspicions
 
 
@@ -176,6 +177,12 @@ class Membership(Layer):
         for member in members:
             if member != self.env.me:
                 self.tell(member, head)
+
+    def tell_decided(self, members: Iterable[Address], proposal: Proposal) -> None:
+        """To each of `members` but this one: `proposal` is decided."""
+        for member, difference in differences(proposal, members):
+            if member != self.env.me:
+                self.tell(member, Install(difference, None))
 
     def left(self, reason: str, detail: str, cut: events.Positions | None = None, policy: str = "") -> None:
         """This process is in the group no more."""

@@ -18,7 +18,8 @@ from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from . import decide
 from .attempt import Attempt, Deed, Input, Stage
-from .heads import CollectAck, Proposal, Side
+from .heads import CollectAck
+from .proposal import Proposal, Side
 
 TRIES_MAX: Final = 4  # attempts of one merge: each one after the first is without the members that did not answer
 
@@ -117,7 +118,7 @@ def _side(
 ) -> Side:
     held = {member: answers[member].held for member in going}
     cut, holders = decide.cut(held, view.members, leader)
-    return Side(view.id, going, cut, holders, marks)
+    return Side(view, going, cut, holders, marks)
 
 
 def _marks(going: tuple[Address, ...], answers: Mapping[Address, CollectAck]) -> Marks:

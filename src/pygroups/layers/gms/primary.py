@@ -32,10 +32,11 @@ from pygroups.core.events import (
 from pygroups.core.layer import Env
 
 from .agreement import MAJORITY, Agreement
-from .heads import Excluded, InstallAck, Proposal, Side, Stuck
+from .heads import Difference, Excluded, InstallAck, Stuck
 from .joining import ASK_MAX
 from .layer import Gms
 from .membership import Phase
+from .proposal import Proposal
 
 COMPLAINTS: Final = 2  # of a bound member in vain, before it counts as blocked
 
@@ -195,21 +196,20 @@ class PrimaryGms(Gms):
 
     # -- a view without this member
 
-    def excluded_by(self, src: Address, proposal: Proposal, side: Side) -> None:
+    def excluded_by(self, src: Address, proposal: Proposal) -> None:
         """Stay until enough members of the view have the installation."""
         if self.binding.decided is None:
             self.env.count("left out and waits")
             self.leading.decided_without_me(proposal)
 
-    def follows_another_view(self, src: Address, proposal: Proposal) -> None:
+    def follows_another_view(self, src: Address, difference: Difference) -> None:
         """A member that got its first view late may have been left out of the next one, and be named as a joiner of a
         view after that."""
-        me, view = self.env.me, proposal.view
-        if self.knows(src) and view.id > self.current.id and me in view.members and me not in proposal.going_on:
-            detail = f"the others went on without this member, and admit it as a joiner of the view {view.id}"
+        if self.knows(src) and difference.id > self.current.id and self.env.me in difference.joiners:
+            detail = f"the others went on without this member, and admit it as a joiner of the view {difference.id}"
             self.left("left" if self.leaving else "excluded", detail)
         else:
-            super().follows_another_view(src, proposal)
+            super().follows_another_view(src, difference)
 
     def left(self, reason: str, detail: str, cut: Positions | None = None, policy: str = "") -> None:
         """A blocked member hands up nothing of its view."""

@@ -21,14 +21,13 @@ from .heads import (
     CollectAck,
     CollectRefused,
     Fetches,
-    Install,
     Low,
-    Proposal,
     Propose,
     ReadyRsp,
     Stuck,
 )
 from .merge_attempt import MergeAttempt
+from .proposal import Proposal, differences
 from .roll_call import Asker, RollCall
 from .suspicion import UNANSWERED_MAX
 from .verification import Verification
@@ -209,7 +208,7 @@ class ViewChange:
         elif deed is Deed.INSTALL:
             assert attempt.proposal is not None
             self.attempt, self.failures = None, 0
-            self.membership.tell_others(attempt.asked, Install(attempt.proposal, None))
+            self.membership.tell_decided(attempt.asked, attempt.proposal)
         elif deed is Deed.AGAIN_LATER and isinstance(attempt, MergeAttempt) and (wanted := attempt.again()):
             self.env.count("merge tried again")
             self.begin_merge(wanted, attempt.number + 1)
@@ -244,8 +243,8 @@ class ViewChange:
         silent = {member: why for member, why in membership.doubted.items() if member not in attempt.asked}
         leavers, expelled = self.admission.leavers, {**silent, **membership.expelled}
         proposal = attempt.proposes(self.env.me, leavers, membership.primary, self.env.now, expelled)
-        for member in attempt.asked:
-            membership.tell(member, Propose(proposal))
+        for member, difference in differences(proposal, attempt.asked):
+            membership.tell(member, Propose(difference))
         membership.wake_at(attempt.since + self.patience(attempt.asked))
 
     def _again(self, pause: int) -> None:

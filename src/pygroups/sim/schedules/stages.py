@@ -65,7 +65,7 @@ def kind_of(head: object) -> type:
     kind = type(head)
     if isinstance(head, Install) and head.starts is not None:
         return Digest
-    merges = (isinstance(head, Propose | Install) and head.proposal.merges) or (
+    merges = (isinstance(head, Propose | Install) and len(head.difference.sides) > 1) or (
         isinstance(head, Collect) and head.merge is not None
     )
     return OF_MERGES[kind] if merges else kind
