@@ -16,6 +16,7 @@ from pygroups.core.run import Run
 from pygroups.core.state_events import ViewWanted
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms import decide
+from pygroups.layers.gms.accusing import hearers
 from pygroups.layers.gms.elsewhere import cannot_follow
 from pygroups.layers.gms.heads import (
     Accuse,
@@ -248,6 +249,35 @@ def test_suspicions_are_told_to_the_view_and_taken_back() -> None:
         gms.up_event(event)
         accusations = [(dest, head.suspects) for dest, head in told(gms) if isinstance(head, Accuse)]
         assert accusations == [(A, accused), (B, accused)]
+
+
+def test_in_a_large_view_those_that_may_lead_hear_of_suspicions() -> None:
+    """Of 30 members the first eight, and the first eight that are not suspected; a leader that gives way tells all."""
+    members = tuple(Address(f"m{number:02}", "0" * 16) for number in range(30))
+    view, config = AgreedView(ViewId(7, A), members, ("",) * 30), Config()
+    me, first = members[20], members[:8]
+    assert tuple(hearers(view, {}, me, config)) == first
+    assert tuple(hearers(view, {members[25]: ENDED}, me, config)) == first
+    suspects = dict.fromkeys(members[:9], ENDED)
+    assert tuple(hearers(view, suspects, me, config)) == (*first, *members[9:17])
+    assert tuple(hearers(view, {members[0]: UNHEARD}, members[0], config)) == members[1:]
+    assert len(tuple(hearers(view, suspects, me, Config(heartbeat_all=30)))) == 29, "a small view"
+
+
+def test_who_need_not_hear_any_more_hears_that_a_suspicion_is_taken_back() -> None:
+    env = Env(D, 0, random.Random(1), Config(heartbeat_all=2, heartbeat_neighbors=1))
+    gms = Gms(env)
+    gms.down_event(events.Join())
+    view = AgreedView(ViewId(7, A), (A, B, C, D), ("a", "b", "c", "d"))
+    gms.install(Proposal(view.id, view, (Side(OF_A, (A,), {}, {}),), True), {})
+    for event, heard in [
+        (events.Suspect(A, proven=False), {A: {A: SILENT}, B: {A: SILENT}, C: {A: SILENT}}),
+        (events.Unsuspect(A), {A: {}, B: {}, C: {}}),
+    ]:
+        told(gms)
+        gms.env.now += gms.env.config.batch
+        gms.up_event(event)
+        assert {dest: head.suspects for dest, head in told(gms) if isinstance(head, Accuse)} == heard
 
 
 def test_suspicions_that_follow_each_other_are_told_together() -> None:

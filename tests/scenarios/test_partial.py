@@ -263,6 +263,26 @@ def test_members_that_fall_silent_together_are_accused_together() -> None:
         group.heal()
 
 
+def test_a_crash_in_a_large_view_is_told_to_those_that_may_lead() -> None:
+    """Each of eleven survivors tells two members, not ten."""
+    names = "A B C D E F G H I J K L"
+    with scenario(names, heartbeat_all=3, heartbeat_neighbors=1) as group:
+        accusations = group.watch("Accuse")
+        group.crash("L")
+        agree(group, "A B C D E F G H I J K", within=0.1)
+        assert 1 <= len(accusations.hits) <= 2 * 11
+
+
+@BOTH
+def test_the_first_members_of_a_large_view_crash_together(profile: str) -> None:
+    """The next leader hears from the others that they have the proofs too, and waits for no confirmation."""
+    with scenario("A B C D E F G", profile=profile, heartbeat_all=3, heartbeat_neighbors=1) as group:
+        group.after(1)
+        group.crash("A")
+        group.crash("B")
+        agree(group, "C D E F G", within=0.1)
+
+
 @BOTH
 def test_a_kill_that_all_notice_waits_for_nobody(profile: str) -> None:
     with scenario("A B C", profile=profile) as group:

@@ -73,6 +73,7 @@ UNICAST: Final = {
 
 MEMBERSHIP: Final = {
     "gms.accusing.accused": "members",
+    "gms.accusing.accused[]": "members",
     "gms.binding.accepted": "members",
     "gms.binding.held": "members",
     "gms.binding.proposal.digest": "marks",

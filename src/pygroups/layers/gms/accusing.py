@@ -1,4 +1,4 @@
-"""Accusations: a member sends its suspicions to the whole view, and keeps the accusations of the others.
+"""Accusations: a member sends its suspicions to the members that may lead, and keeps the accusations of the others.
 
 No member is left out because of an accusation: see verification.py.  A leader that most members do not hear accuses
 itself, and so gives way to the next in rank.
@@ -6,12 +6,29 @@ itself, and so gives way to the next in rank.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from pygroups.core.address import Address
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.limits import MEMBERS_MAX, Config
+from pygroups.core.view import AgreedView
 
 from .heads import Accuse
 from .membership import Membership, Phase
 from .suspicion import Suspicion
+
+
+def hearers(view: AgreedView, suspects: Mapping[Address, Suspicion], me: Address, config: Config) -> Iterable[Address]:
+    """The other members of `view` that hear of the suspicions of `me`.
+
+    In a small view these are all.  In a large view, those that may lead: the first members in the view's order, and the
+    first that are not suspected.  If all members told all others, a crash would cost a message for each pair of them.
+    A leader that gives way tells all.
+    """
+    others = [member for member in view.members if member != me]
+    if len(view.members) <= config.heartbeat_all or me in suspects:
+        return others
+    first = 2 * config.heartbeat_neighbors
+    return dict.fromkeys([*others[:first], *[member for member in others if member not in suspects][:first]])
 
 
 class Accusing:
@@ -20,8 +37,8 @@ class Accusing:
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
         self.env = membership.env
-        self.accused: dict[Address, Suspicion] = {}  # the suspicions that were sent to the others
-        self.accused_at = -self.env.config.batch  # when they were last sent
+        self.accused: dict[Address, dict[Address, Suspicion]] = {}  # per member, the suspicions that it was sent last
+        self.accused_at = -self.env.config.batch  # when suspicions were last sent
 
     def installed(self) -> None:
         """A new view, in which no suspicion has been sent yet."""
@@ -30,7 +47,8 @@ class Accusing:
     # -- telling
 
     def tell(self) -> None:
-        """Send the suspicions of this member to the others, if they changed.
+        """Send the suspicions of this member to those that are to hear of them and have not yet, and to those that were
+        sent others.
 
         The first change is sent at once.  Later changes are gathered for `batch`, because half of a large group may
         become silent within some milliseconds.
@@ -40,13 +58,17 @@ class Accusing:
             return
         view = membership.current
         own = membership.suspicions.own(view.members)
-        if own == self.accused:
+        hear = hearers(view, own, self.env.me, self.env.config)
+        news = [member for member in (*hear, *self.accused) if self.accused.get(member, {}) != own]
+        if not news:
             return
         if self.env.now < self.accused_at + self.env.config.batch:
             membership.wake_at(self.accused_at + self.env.config.batch)
             return
-        self.accused, self.accused_at = own, self.env.now
-        membership.tell_others(view.members, Accuse(view.id, own))
+        self.accused_at = self.env.now
+        for member in dict.fromkeys(news):
+            self.accused[member] = own
+            membership.tell(member, Accuse(view.id, own))
 
     def give_way_if_unheard(self) -> None:
         """Most members leave Ready unanswered.  If most also accuse this member, it gives way.
