@@ -41,6 +41,8 @@ MAPS: dict[str, Map] = {
     "mrg_25_b": {"A": (7, "A B C"), "B": (8, "B C"), "C": (8, "B C")},
     "mrg_25_chain": {"A": (4, "A B"), "B": (5, "B C"), "C": (6, "C D"), "D": (7, "D E"), "E": (7, "D E")},
     "seq_07": {"A": (10, "D A"), **dict.fromkeys("BCD", (20, "B C D"))},
+    "a_first_member_elsewhere": {"A": (1, "C A"), "B": (2, "A B"), "C": (1, "C A")},
+    "two_first_members_elsewhere": {"A": (1, "D A"), "B": (2, "A B C"), "C": (3, "A B C D"), "D": (1, "D A")},
     "without_a_coordinator": {"B": (3, "A B C"), "C": (3, "A B C"), "D": (4, "D")},
 }
 

@@ -14,7 +14,7 @@ from pygroups.core.events import NewView
 from pygroups.core.layer import Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.merge_events import Lives
-from pygroups.core.view import AgreedView
+from pygroups.core.view import AgreedView, ViewId
 
 from . import _merge_rules as rules
 from ._merge_heads import FindReq, FindRsp
@@ -119,8 +119,8 @@ class OtherViews:
         if old is not None:
             self.learn(dict(zip(old.members, old.contacts, strict=True)))
 
-    def named(self, member: Address, view: object) -> None:
-        """A heartbeat of `member` named `view`."""
+    def named(self, member: Address, view: ViewId | None) -> None:
+        """A heartbeat or a question of `member` named `view`."""
         if member in self.current.members and view != self.current.id:
             self.astray[member] = None
 
@@ -152,10 +152,11 @@ class OtherViews:
             self.asked[peer] = self.number
             if peer in self.known:
                 self.known[peer].unanswered += 1
-            self.layer.tell(peer, FindReq(self.number, self.env.contact))
+            self.layer.tell(peer, FindReq(self.number, self.env.contact, self.current.id))
 
     def on_find_req(self, src: Address, head: FindReq) -> None:
         self.learn({src: head.contact})
+        self.named(src, head.view)
         self._is_there(src)
         self.layer.tell(src, FindRsp(head.number, self.current))
 

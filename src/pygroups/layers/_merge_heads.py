@@ -10,7 +10,7 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
 from pygroups.core.run import Loose
-from pygroups.core.view import AgreedView, MergeId
+from pygroups.core.view import AgreedView, MergeId, ViewId
 
 Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 Contact = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
@@ -22,6 +22,7 @@ class FindReq(msgspec.Struct, Loose, array_like=True, tag=52):
 
     number: Number  # of the question, for the answer
     contact: Contact  # where the sender listens
+    view: ViewId  # of the sender: its receiver may believe that the sender is in its own view
 
 
 class FindRsp(msgspec.Struct, Loose, array_like=True, tag=53):

@@ -191,9 +191,17 @@ class Gms(Membership):
         return self.phase is not Phase.MEMBER or under_way or welcomes
 
     def _merge(self, wanted: MergeWanted) -> None:
-        """Begin a merge that MERGE2 has prepared, unless another view change has begun or another member leads."""
+        """Begin a merge that MERGE2 has prepared, unless another view change has begun or another member leads.
+
+        A member that would lead here and takes part on another side has answered that it is in another view.  It
+        leaves this view first."""
         mine = wanted.sides[0][0].id
-        if self.is_busy() or not self.leads() or self.current.id != mine:
+        others = [member for _, members in wanted.sides[1:] for member in members]
+        leader = self.leader()
+        if leader in others and self.current.id == mine:
+            self.suspicions.elsewhere(leader)
+            self.below.append(MergeFailed(wanted.merge))
+        elif leader != self.env.me or self.is_busy() or self.current.id != mine:
             self.below.append(MergeFailed(wanted.merge))
         else:
             self.leading.change.begin_merge(wanted)
