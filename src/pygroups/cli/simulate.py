@@ -38,7 +38,7 @@ class Kind:
     Parameters
     ----------
     profile
-        The profile of the group: total or fifo.
+        The profile: total, fifo, or unicast (processes without a group).
     members
         The number of members. By default each seed draws it.
     minutes
