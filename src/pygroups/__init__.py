@@ -34,6 +34,7 @@ from pygroups.core.errors import (
     WouldBlock,
     WouldDeadlock,
 )
+from pygroups.core.merge_side import MergeSide
 from pygroups.core.view import ViewId
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "JournalFailed",
     "JournalLost",
     "Left",
+    "MergeSide",
     "MergeView",
     "Message",
     "NameTaken",

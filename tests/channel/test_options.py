@@ -60,7 +60,6 @@ def test_what_is_wrong_is_refused_at_the_call(options: dict[str, Any], sentence:
         {"profile": "gossip"},
         {"expect": 3},
         {"rejoin": True},
-        {"on_merge": "primary"},
         {"secret": b"s"},
     ],
 )

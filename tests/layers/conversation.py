@@ -75,6 +75,7 @@ SELDOM = (
     "accepted",
     "history",
     "vouched",
+    "winner",
 )
 BELOW_GMS = {"Merge2", "Unicast2", "VerifySuspect", "Failure", "Discovery"}
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}

@@ -14,9 +14,9 @@ from pygroups.core.run import Run
 from pygroups.core.stack import Outlet
 from pygroups.core.standing import Standing, Waits
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateTaken, StateWanted, ViewWanted
-from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers._providers import Providers, providers
-from pygroups.layers.state_transfer import StateBegin, StateRefused, StateTransfer
+from pygroups.core.view import AgreedView, Subgroup, ViewId
+from pygroups.layers._providers import Providers, after_merge, providers
+from pygroups.layers.state_transfer import StateBegin, StateDone, StateRefused, StateTransfer
 
 from .conversation import Conversation, Member
 
@@ -434,6 +434,36 @@ A, B, C, D = (Address(name, f"{number:016x}") for number, name in enumerate("ABC
 )
 def test_whoever_can_gives_to_those_who_have_none(standings: dict[Address, Standing], found: Providers) -> None:
     assert providers(TWO, (A, B, C, D), standings) == found
+
+
+def test_10_a_merge_with_a_winner_makes_joiners_of_the_others() -> None:
+    """A and B come from the side that loses.  B waited for A's state; C gives them the state of its side."""
+    standings: dict[Address, Standing] = {A: True, B: Waits(A, ONE), C: True, D: False}
+    left = after_merge(standings, (A, B))
+    assert left == {C: True, D: False}
+    assert providers(TWO, (A, B, C, D), left) == Providers({A: Waits(C, TWO), B: Waits(C, TWO)})
+    assert after_merge({A: False, C: True}, (A,)) == {A: False, C: True}, "a member that keeps no state needs none"
+
+
+def test_10_news_of_a_state_that_a_merge_replaced_does_not_count() -> None:
+    """B reports its state of view 3 late, after view 5 replaced this state.  It still waits for that of C."""
+    group = Group("A", "B", "C")
+    group.view(1, "A")
+    group.view(3, "AB")
+    members = tuple(group.member(name).address for name in "ABC")
+    a, b, c = members
+    sides = (Subgroup(group.at["A"].id, (a, b)), Subgroup(ViewId(4, c), (c,), {c: 9}))
+    merged = AgreedView(ViewId(5, a), members, tuple("ABC"))
+    event = NewView(merged, group.at["A"].id, (a, b), (c,), (), True, None, {a: True, b: True, c: True})
+    event.subgroups, event.winner, event.digest = sides, 1, {c: (9, 1)}
+    layer = group.layer("A")
+    layer.up_event(event)
+    waits = {member: entry.provider for member, entry in layer.stateless.items()}
+    assert waits == {a: c, b: c}
+    layer.up(Run(b, a, (StateDone(ViewId(3, a)),)))
+    assert b in layer.stateless
+    layer.up(Run(b, a, (StateDone(merged.id),)))
+    assert b not in layer.stateless
 
 
 def test_a_refusal_waits_until_the_joiner_has_the_view() -> None:

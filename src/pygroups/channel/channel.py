@@ -39,6 +39,8 @@ class Channel:
     list of these.  `journal`: a folder for the log of this member's events;
     `journal_payloads` adds the messages, `journal_fsync` calls fsync for each write.  `state`: an object with `async
     get_state()` and `async set_state(data)`, or with `async set_state_chunks(chunks)` for a large state.
+    `on_merge`: the side whose state all members take when the sides of a network split merge: "keep" (none), "primary",
+    or a function that gets a tuple of MergeSide and returns one of them.
     `events="none"`: for a program that only sends; the channel keeps no events, and every message counts as read.
     `config`: limits and timeouts.
 

@@ -56,11 +56,14 @@ class MergeView(View, frozen=True):
 
     `subgroups` are the members by the view from which they came, each in the order of the addresses.  The sides of the
     fault may have delivered different messages.  The events Gap that follow name the messages that this member
-    misses.  With `reset` this member's state was replaced by that of another side; this version never does that.
+    misses.  `winner` is the subgroup that `on_merge` chose, () if it chose none.  With `reset` this member comes from
+    another subgroup: the group goes on with the state of the winner, and if the channel has `state=`, it has just set
+    this state.
     """
 
     subgroups: tuple[tuple[Address, ...], ...]
     reset: bool = False
+    winner: tuple[Address, ...] = ()
 
 
 class Gap(Happening, frozen=True):
@@ -138,7 +141,9 @@ def translated(event: object) -> Happening | None:
         if not event.subgroups:
             return View(event.view.id, members, members[0], *changes)
         subgroups = tuple([tuple(sorted(side.members)) for side in event.subgroups])
-        return MergeView(event.view.id, members, members[0], *changes, subgroups)
+        winner = () if event.winner is None else subgroups[event.winner]
+        reset = any(member in event.losers for member in event.transitional)
+        return MergeView(event.view.id, members, members[0], *changes, subgroups, reset, winner)
     if isinstance(event, core.Gap):
         return Gap(event.origin, event.first, event.count, event.subgroup)
     if isinstance(event, core.Suspect):

@@ -22,7 +22,7 @@ from pygroups.core.top import Delivered
 
 from .consumption import Consumption
 from .deadlock import READS, Answers, unread_behind
-from .happenings import Happening, JournalLost, Left, Message, Undelivered, View, first_view
+from .happenings import Gap, Happening, JournalLost, Left, Message, Undelivered, View, first_view
 from .loading import Loading
 from .pace import Pace
 from .spill import Overflow, in_memory
@@ -104,27 +104,43 @@ class Inbox:
             self.arrival.set_result(None)
 
     def begin_again(self, loading: Loading, view: View) -> None:
-        """Begin with a state at the start of `view`.  The state contains the queued messages, so remove them."""
-        skipped = [item for item in self.queue if isinstance(item, View)]
-        self.in_state += self._own_queued()
-        for item in self.queue:
+        """Begin with a state at the start of `view`.  The state contains the queued messages, so remove them.
+
+        A state that replaces another one, after a merge, comes after the events before the merge.  If it is a second
+        try, it contains the messages since the merge.
+        """
+        first, rest = self._divided(len(self.queue) if loading.resets else 0)
+        self.in_state += self._own(rest)
+        for item in rest:
             if isinstance(item, Delivered) and item.position >= 0:
                 self.consumption.consume(item)
-        self._replace(loading, view if self.began else first_view(self.me, skipped, view))
+        skipped = [item for item in rest if isinstance(item, View)]
+        views: list[Item] = [view if self.began else first_view(self.me, skipped, view)]
+        if loading.resets:
+            views = [*[item for item in rest if isinstance(item, View | Gap)], view]
+        self._replace(first, [loading, *views], rest)
 
     def forget_state(self) -> list[int]:
-        """Give up the state that this member waits for, and all queued messages.  Returns the own messages among
+        """Give up the state that this member waits for, and all messages behind it.  Returns the own messages among
         them."""
         loading = self.states.loading
         if loading is None or loading.ready.is_set():
             return []
-        lost = [*self.in_state, *self._own_queued()]
-        self._replace()
+        first, rest = self._divided(0)
+        lost = [*self.in_state, *self._own(rest)]
+        self._replace(first, [], rest)
         self.states.forget()
         return [number for numbers in lost for number in numbers]
 
-    def _own_queued(self) -> list[range]:
-        runs = [item.run for item in self.queue if isinstance(item, Delivered) and item.position >= 0]
+    def _divided(self, otherwise: int) -> tuple[list[Item], list[Item]]:
+        """The queue before a state that is not complete, and behind; without one it is divided at `otherwise`."""
+        queue = list(self.queue)
+        waiting = [n for n, item in enumerate(queue) if isinstance(item, Loading) and not item.is_complete]
+        at = waiting[0] if waiting else otherwise
+        return queue[:at], queue[at:]
+
+    def _own(self, items: list[Item]) -> list[range]:
+        runs = [item.run for item in items if isinstance(item, Delivered) and item.position >= 0]
         return [range(run.first, run.next) for run in runs if run.origin == self.me]
 
     def forked(self, why: str) -> None:
@@ -133,13 +149,12 @@ class Inbox:
         self.opened = None
         self.queue.append(Raised(ChannelClosed(why), final=True))
 
-    def _replace(self, *items: Item) -> None:
-        """Replace the queue by `items`, followed by the queued items that no state contains."""
-        kept = [item for item in self.queue if _outlives_a_state(item)]
+    def _replace(self, first: list[Item], items: list[Item], rest: list[Item]) -> None:
+        """Queue `first`, `items`, and the items of `rest` that no state contains."""
         self.overflow.stop()
-        self.queue.clear()
-        self.queue_bytes = 0
-        for item in (*items, *kept):
+        self.queue = deque(first)
+        self.queue_bytes = sum([in_memory(item) for item in first if isinstance(item, Delivered)])
+        for item in (*items, *[item for item in rest if _outlives_a_state(item)]):
             self.put(item)  # the kept runs are unicasts, so no own multicast is counted twice
 
     # -- to the application
@@ -282,6 +297,7 @@ class Inbox:
 
         Each read raises the error of set_state(), because no event can follow a state that was not set.
         """
+        loading.reached.set()
         with self._generosity():
             try:
                 await self.states.load(loading)

@@ -240,6 +240,7 @@ ABOVE: Final = {
     "statetransfer.held[]": "state_chunks",
     "statetransfer.marks": "marks",
     "statetransfer.members": "members",
+    "statetransfer.replaced": "members",
     "statetransfer.standing.failed": "members",
     "statetransfer.stateless": "members",
     "statetransfer.stateless[].failed": "members",

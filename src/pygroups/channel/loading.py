@@ -15,13 +15,19 @@ from .spill import Received
 class Loading:
     """A joiner's state at the start of `view`, which contains the messages below the marks of `digest`.
 
-    `again`: this member has waited for a state before, from a provider that did not give it.
+    `again`: this member has waited for a state before, from a provider that did not give it.  `resets`: the state
+    replaces the one that the application has, after a merge.  It is set when the application has read all earlier
+    events.
     """
 
-    def __init__(self, view: ViewId, digest: Marks, received: Received, *, again: bool) -> None:
+    def __init__(self, view: ViewId, digest: Marks, received: Received, *, again: bool, resets: bool) -> None:
         self.view = view
         self.digest = digest
         self.again = again
+        self.resets = resets
+        self.reached = asyncio.Event()  # the application has read all events before this state
+        if not resets:
+            self.reached.set()
         self.provider: Address | None = None
         self.received = received
         self.none = False  # no member has a state: start without one
@@ -35,6 +41,11 @@ class Loading:
         """Whether the group had a state, and every member that had it is gone."""
         return self.none and self.again
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole state is here, so that the application will get it."""
+        return self.ready.is_set() and not self.superseded and not self.none
+
     def fail(self, error: OSError) -> None:
         """The parts cannot be stored, so no state can be set."""
         self.error = self.error or OSError(error.errno, f"the group's state cannot be stored: {error.strerror}")
@@ -45,14 +56,20 @@ class Loading:
         """Give up this state: it will not be set."""
         self.superseded = True
         self.ready.set()
+        self.reached.set()
         if self.setting is None:
             self.received.close()
         else:
             self.setting.cancel()
 
 
-def lost() -> StateLost:
-    """The error for a program that keeps a state and has to start without one."""
+def lost(*, resets: bool) -> StateLost:
+    """The error for a program that keeps a state and has to start without one, or, with `resets`, with an old one."""
+    if resets:
+        return StateLost(
+            "the members with the state that won the merge are gone, or could not give it: this program still has the "
+            "state of its side, without the messages since the merge; to go on with it, catch StateLost and read on"
+        )
     return StateLost(
         "this member has no state: the members that had the group's state are gone, or could not give it; "
         "to go on with an empty state, catch StateLost and read on"

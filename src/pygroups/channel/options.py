@@ -18,10 +18,12 @@ from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.fingerprint import fingerprint
 from pygroups.core.limits import Config as Limits
+from pygroups.core.merge_side import KEEP, PRIMARY, OnMerge
 from pygroups.drivers.contacts import advertised, checked_bind
 from pygroups.drivers.hello import NO_GROUP
 from pygroups.drivers.places import Ways, parse_discovery
 from pygroups.drivers.transports import Transport, parse_transport
+from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import Profile, profile_named
 
 from .config import Config
@@ -50,7 +52,7 @@ class Options:
     discovery: str | Sequence[str] | None = None
     expect: int | None = None
     rejoin: bool = False
-    on_merge: object = "keep"
+    on_merge: str | OnMerge = KEEP
     secret: bytes | str | None = field(default=None, repr=False)
     insecure: bool = False
     journal: str | os.PathLike[str] | None = None
@@ -61,7 +63,7 @@ class Options:
     config: Config | Limits | None = None
 
     def __post_init__(self) -> None:
-        _refuse_unbuilt(self.expect, self.rejoin, self.on_merge, self.secret)
+        _refuse_unbuilt(self.expect, self.rejoin, self.secret)
         _check_types(self.profile, self.bind, name=self.name, advertise=self.advertise)
         _check_discovery(self.discovery)
         _check_flags(insecure=self.insecure, journal_payloads=self.journal_payloads, journal_fsync=self.journal_fsync)
@@ -74,6 +76,7 @@ class Options:
             _check_alone(self.chosen_profile, self.carrier, self.discovery, self.state, self.journal_payloads)
         _check_journal(self.journal, self.journal_payloads or self.journal_fsync)
         _check_state(self.state)
+        _check_on_merge(self.on_merge, self.chosen_profile)
         _check_events(self.events, self.state)
         if self.name is not None:
             checked_name(self.name, "member")
@@ -140,14 +143,12 @@ def with_parameters_of(
     return decorate
 
 
-def _refuse_unbuilt(expect: int | None, rejoin: bool, on_merge: object, secret: object) -> None:
+def _refuse_unbuilt(expect: int | None, rejoin: bool, secret: object) -> None:
     """Raise NotBuilt for an option that is part of the design and is not built yet."""
     if expect is not None:
         raise NotBuilt("expect= is not built yet: leave it out")
     if rejoin:
         raise NotBuilt("rejoin=True is not built yet: open a new channel after Left")
-    if on_merge != "keep":
-        raise NotBuilt("on_merge= is not built yet: leave it out")
     if secret is not None:
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
 
@@ -222,6 +223,19 @@ def _check_state(state: object) -> None:
             )
         if not (inspect.iscoroutinefunction(method) or (name == "get_state" and inspect.isasyncgenfunction(method))):
             raise UsageError(f"the {name} of state= must be a coroutine function: write it as `async def {name}`")
+
+
+def _check_on_merge(on_merge: object, profile: Profile) -> None:
+    if on_merge == KEEP:
+        return
+    if Merge2 not in profile.layers:
+        raise UsageError(f"profile {profile.name!r} merges no views, so on_merge= means nothing there: leave it out")
+    if isinstance(on_merge, str) or not callable(on_merge):
+        known = "use 'keep', 'primary', or a function of the sides that returns one of them"
+        if on_merge != PRIMARY:
+            raise UsageError(f"on_merge={on_merge!r} is not known: {known}")
+    elif inspect.iscoroutinefunction(on_merge):
+        raise UsageError("the function on_merge= must not be a coroutine function: write it as `def`")
 
 
 def _limits(config: Config | Limits | None) -> Limits:

@@ -12,6 +12,7 @@ from pygroups.core.driver_events import Ended, Found, Replied
 from pygroups.core.errors import ChannelClosed, Excluded, JournalFailed, UsageError
 from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, UNREAD_EVENTS_MAX
+from pygroups.core.merge_side import choice_of
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.state_events import StateArrived, StateTaken, StateWanted
@@ -22,7 +23,7 @@ from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 
 from .endings import excluded, refusal
-from .happenings import JournalLost, Left, Slow, View, translated
+from .happenings import JournalLost, Left, MergeView, Slow, View, translated
 from .inbox import Inbox, NoInbox, Raised
 from .log import Log, join_waits, send_waits
 from .options import Options
@@ -92,6 +93,7 @@ class Session:
         env = Env(self.me, here.clock.now(), here.chance(self.me), options.limits, journaling=journaling)
         env.lossless = self.network.lossless
         env.archiving = options.journal_payloads
+        env.on_merge, env.chooses = choice_of(options.on_merge, self._undecided)
         frame_bytes = options.carrier.frame_bytes(options.limits)
         trace = trace_of(self.me)
         return build_stack(options.chosen_profile, env, lambda heads: Codec(options.room, heads, frame_bytes), trace)
@@ -279,7 +281,8 @@ class Session:
             self.log.warning("%s was excluded, because it %s", member, policy)
         if self.options.state is not None and event.with_state:
             assert event.starts is not None
-            self.reading.begin_again(self.states.begin(view.id, event.starts), view)
+            resets = isinstance(view, MergeView) and view.reset
+            self.reading.begin_again(self.states.begin(view.id, event.starts, resets=resets), view)
         else:
             self.reading.put(view)
         self._leave_if_nobody_reads()
@@ -290,6 +293,10 @@ class Session:
         if not self.joined.done():
             self.joined.set_result(None)
             self.sending.open()
+
+    def _undecided(self, why: str) -> None:
+        self.member.stack.env.count("merge without a winner")
+        self.log.warning("no side wins the merge, and each member keeps its state: %s", why)
 
     def _leave_if_nobody_reads(self) -> None:
         """Leave when the program has left too many views and other news unread: they fill no window."""

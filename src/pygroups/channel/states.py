@@ -257,13 +257,16 @@ class States:
 
     # -- taking
 
-    def begin(self, view: ViewId, digest: Marks) -> Loading:
-        """Expect a state at the start of `view`.  It replaces an earlier state that was not set yet."""
-        before = self.loading
-        if before is not None:
+    def begin(self, view: ViewId, digest: Marks, *, resets: bool) -> Loading:
+        """Expect a state at the start of `view`.  It replaces an earlier state that is not complete yet."""
+        before, again = self.loading, False
+        if before is not None and before.is_complete:
+            resets = True  # the application gets both, one after the other
+        elif before is not None:
             before.supersede()
+            again, resets = True, before.resets
         most = self.config.spill_after if isinstance(self.state, LargeState) else 0
-        self.loading = Loading(view, digest, Received(most), again=before is not None)
+        self.loading = Loading(view, digest, Received(most), again=again, resets=resets)
         return self.loading
 
     @property
@@ -297,13 +300,15 @@ class States:
         A cancellation ends this wait, and not the call.
         """
         await loading.ready.wait()
+        await loading.reached.wait()
         if loading.superseded:
             return
         if loading.none:
             if loading.is_lost and loading.error is None:
-                loading.error = self.lost = lost()
+                loading.error = self.lost = lost(resets=loading.resets)
                 self.log.warning("%s", self.lost)
-            self.loading = None
+            if self.loading is loading:
+                self.loading = None
         elif loading.error is None or loading.setting is not None:
             if loading.setting is None:
                 loading.setting = self._start(self._set(loading), "sets a state")

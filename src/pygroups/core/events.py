@@ -144,11 +144,19 @@ class NewView(Event):
     subgroups: tuple[Subgroup, ...] = ()  # of a merged view: the earlier views, each with the members that come from it
     digest: Merged = {}  # of a merged view: every member begins with these marks
     gaps: tuple[Gap, ...] = ()  # of a merged view: the messages that this member misses; FLUSH fills it in
+    winner: int | None = None  # of a merged view: the subgroup whose state all take; None: each keeps its state
 
     @property
     def is_new(self) -> bool:
         """Whether this is the first view of this member."""
         return self.previous is None
+
+    @property
+    def losers(self) -> tuple[Address, ...]:
+        """The members of a merged view that come from another subgroup than the one that wins."""
+        if self.winner is None:
+            return ()
+        return tuple([m for n, side in enumerate(self.subgroups) if n != self.winner for m in side.members])
 
 
 class Stop(Event):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 from .address import Address
 from .events import Event
 from .limits import COUNTERS_MAX, Config
+from .merge_side import KEEP, Chooses
 from .run import Run
 from .view import ViewId
 
@@ -34,6 +35,7 @@ class Env:
     __slots__ = (
         "archiving",
         "asks",
+        "chooses",
         "config",
         "contact",
         "counters",
@@ -48,6 +50,7 @@ class Env:
         "me",
         "merges",
         "now",
+        "on_merge",
         "records",
         "rng",
         "run_records",
@@ -68,6 +71,8 @@ class Env:
         self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive
         self.majority = False  # a majority of each view decides the next one, and views are one chain; GMS sets it
         self.merges = False  # views that a fault separated are merged again; MERGE2 sets it
+        self.on_merge = KEEP  # how the side that wins a merge is chosen; part of the fingerprint
+        self.chooses: Chooses | None = None  # chooses this side; None: no side wins
         self.waits_for_all = True  # own multicasts are in flight until all have them, not until ordered; Top sets it
         self.journaling = journaling  # without a journal no record is made at all
         self.run_records = journaling  # also make records of sent and delivered runs; a watcher may not need them

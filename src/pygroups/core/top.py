@@ -337,7 +337,8 @@ class Top(Layer):
         columns = {"origin": origin.name, "origin_incarnation": origin.incarnation}
         self.env.record("gap", **columns, first=gap.first, count=gap.count, members=gap.subgroup)
         if origin == self.env.me:
-            gap.size = sum([max(len(run.body), self.run_min) for run in self.flight if run.next <= gap.next])
+            missed = [run for run in self.flight if self.delivered < run.next <= gap.next]  # others came here, too
+            gap.size = sum([max(len(run.body), self.run_min) for run in missed])
             self.delivered = max(self.delivered, gap.next)
             self.wake_at(self.env.now)
             if self.flight_ends == "here":

@@ -101,4 +101,4 @@ class Subgroup(msgspec.Struct, frozen=True):
     members: tuple[Address, ...]
     marks: dict[
         Address, int
-    ] = {}  # at the end of the earlier view; only if a member of the merged view waits for a state
+    ] = {}  # at the end of the earlier view; only if a member of the merged view waits for a state or takes one

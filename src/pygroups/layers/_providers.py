@@ -52,6 +52,12 @@ def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Addre
     return Providers(waits, None, tuple(without))
 
 
+def after_merge(standings: Mapping[Address, Standing], losers: Sequence[Address]) -> dict[Address, Standing]:
+    """The standings, when the state of the side that wins replaces the states of `losers`, who then stand like
+    joiners.  A member that keeps no state goes on without one."""
+    return {member: one for member, one in standings.items() if one is False or member not in losers}
+
+
 def _may_have_one(members: Iterable[Address], standings: Mapping[Address, Standing]) -> bool:
     """Whether one of these members may have received the state for which it waited when it was asked."""
     waiting = [standings.get(member) for member in members]

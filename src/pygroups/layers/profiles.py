@@ -91,7 +91,8 @@ def build_stack(
     """The stack of one member.  `codec_of` makes the codec from the heads that the layers declare.  With `trace` the
     stack reports each item that crosses a border between two layers."""
     env.grouped = profile.grouped
-    env.fingerprint = fingerprint(profile.name, profile.stack_name(), env.config.fingerprint())
+    agreed = f"on_merge={env.on_merge} {env.config.fingerprint()}"
+    env.fingerprint = fingerprint(profile.name, profile.stack_name(), agreed)
     top = Top(env, profile.flight_ends)
     layers, codec = [top, *(layer(env) for layer in profile.layers)], codec_of(profile.heads())
     return Stack(env, layers, codec) if trace is None else TracedStack(env, layers, codec, trace)

@@ -30,7 +30,7 @@ from pygroups.core.state_events import (
 from pygroups.core.view import ViewId
 
 from ._marks import forget_outside
-from ._providers import Providers, providers
+from ._providers import Providers, after_merge, providers
 
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 
@@ -52,7 +52,9 @@ class StateAck(msgspec.Struct, array_like=True, tag=91):
 
 
 class StateDone(msgspec.Struct, array_like=True, tag=92):
-    """Joiner to all: I have the state now."""
+    """Joiner to all: I have the state of the start of `view` now."""
+
+    view: ViewId
 
 
 class StateBegin(msgspec.Struct, array_like=True, tag=93):
@@ -79,6 +81,7 @@ class StateTransfer(Layer):
         "marks",
         "members",
         "parts",
+        "replaced",
         "standing",
         "stateless",
         "view",
@@ -95,7 +98,8 @@ class StateTransfer(Layer):
         self.members: tuple[Address, ...] = ()
         self.stateless: dict[Address, Waits] = {}  # the members without a state, with the wait of each
         self.standing: Standing = False  # of this member
-        self.done: dict[Address, None] = {}  # members that reported a state, perhaps before their view came here
+        self.done: dict[Address, ViewId] = {}  # members that reported a state, perhaps before their view came here
+        self.replaced: dict[Address, ViewId] = {}  # members whose state a merge replaced, and in which view
         self.given: dict[tuple[Address, ViewId], int] = {}  # parts for a joiner so far
         self.held: dict[tuple[Address, ViewId], list[Run]] = {}  # parts for a joiner without the view yet
         self.begun: dict[Address, ViewId] = {}  # joiners that wait for parts of this member, and in which view
@@ -119,7 +123,7 @@ class StateTransfer(Layer):
         elif isinstance(head, StateBegin):
             self._on_state_begin(run.src, head)
         elif isinstance(head, StateDone):
-            self._has_state(run.src)
+            self._has_state(run.src, head.view)
         elif isinstance(head, StateRefused):
             self._on_refused(run.src, head)
         else:
@@ -196,7 +200,7 @@ class StateTransfer(Layer):
         self.tell(run.src, StateAck(head.view, self.parts))
         self.above.append(StateArrived(head.view, run.src, data, head.last, head.none))
         if head.last:
-            self._done(self.members, keeps=self.env.keeps_state)
+            self._done(self.members, head.view, keeps=self.env.keeps_state)
 
     def _awaits(self, provider: Address, view: ViewId) -> bool:
         """Whether this member waits for the state of the start of `view` from `provider`."""
@@ -237,20 +241,23 @@ class StateTransfer(Layer):
         self.below.append(ViewWanted())
         self._wait_for_provider()  # for that view
 
-    def _done(self, others: tuple[Address, ...], *, keeps: bool) -> None:
+    def _done(self, others: tuple[Address, ...], view: ViewId, *, keeps: bool) -> None:
         """This member no longer waits for a state; if `keeps`, it has a state that it can give."""
-        self._has_state(self.env.me)
+        self._has_state(self.env.me, view)
         self._stands(keeps)
         self.wake = NEVER
         for member in others:
             if member != self.env.me:
-                self.tell(member, StateDone())
+                self.tell(member, StateDone(view))
 
-    def _has_state(self, member: Address) -> None:
+    def _has_state(self, member: Address, view: ViewId) -> None:
         if member not in self.members and member not in self.done and len(self.done) >= MEMBERS_MAX:
             self.env.drop("too many outsiders with a state")  # the next view asks its members
             return
-        self.done[member] = None
+        if member in self.replaced and view < self.replaced[member]:
+            self.env.drop("state that a merge replaced")
+            return
+        self.done[member] = view
         waits = self.stateless.pop(member, None)
         if waits is not None and (member, waits.view) in self.given:
             self._ends(member, waits.view)
@@ -271,6 +278,7 @@ class StateTransfer(Layer):
     def _install(self, event: NewView) -> None:
         me, view = self.env.me, event.view
         self.view, self.members = view.id, view.members
+        event = self._replace(event)
         if event.starts is not None:
             self.marks = dict(event.starts)
         forget_outside(self.marks, view.members, self.env.config.marks_max)
@@ -278,6 +286,8 @@ class StateTransfer(Layer):
         found = self._provide(event)
         alone = me not in self.done and (found.begins == me or me in found.without)
         if alone or _which(self.stateless.get(me, before)) != _which(before):
+            if me in event.losers:
+                self.env.count("state replaced")
             self.parts = 0
             event = self._begins_with_a_state(event)  # the runs that were held back are dropped
         joiners = tuple(joiner for joiner in self.stateless if self._provides(joiner, view.id))
@@ -285,15 +295,26 @@ class StateTransfer(Layer):
         if alone:
             self.env.count("state lost")
             self.above += [event, StateArrived(view.id, me, b"", last=True, none=True), *wanted]
-            self._done(self.members, keeps=found.begins == me and self.env.keeps_state)
+            self._done(self.members, view.id, keeps=found.begins == me and self.env.keeps_state)
         else:
             self.above += [*wanted, event]
             self._begin_to_wait(event, before)
         for gap in event.gaps:
             self.marks[gap.origin] = gap.next
-        self.done = {member: None for member in self.done if member in view.members}
+        self.done = {member: done for member, done in self.done.items() if member in view.members}
+        self.replaced = {member: merged for member, merged in self.replaced.items() if member in view.members}
         self.begun = {one: begun for one, begun in self.begun.items() if one in view.members or begun > view.id}
         self.failed = {member: None for member in self.failed if member in view.members}
+
+    def _replace(self, event: NewView) -> NewView:
+        """In a merge with a winner, the other sides lose their states: their members stand like joiners."""
+        for member in event.losers:
+            self.replaced[member] = event.view.id
+            if member in self.done and self.done[member] < event.view.id:
+                del self.done[member]
+        if event.winner is None:
+            return event
+        return msgspec.structs.replace(event, standings=after_merge(event.standings, event.losers))
 
     def _begins_with_a_state(self, event: NewView) -> NewView:
         """`event` with the marks of the state, and, in a merged view, the gaps of the subgroup that gives it."""
@@ -314,7 +335,7 @@ class StateTransfer(Layer):
         me = self.env.me
         waits = self.stateless.get(me)
         if me in self.done and isinstance(event.standings.get(me), Waits):
-            self._done(event.joined, keeps=self.env.keeps_state)  # it had its state before, and after it was asked
+            self._done(event.joined, self.done[me], keeps=self.env.keeps_state)  # it got it after it was asked
         elif waits is None:
             self.wake = NEVER
         elif waits.provider is None:

@@ -91,8 +91,11 @@ def next_view(
 def makes_sense(proposal: Proposal, side: Side, me: Address, held: Mapping[Address, int]) -> bool:
     """Whether `me` holds the streams of which it is the holder, and each mark of a merge is of one of its sides."""
     sides = len(proposal.sides)
-    return all(index < sides for _, index in proposal.digest.values()) and all(
-        side.holders[stream] != me or held.get(stream, 0) >= end for stream, end in side.cut.items()
+    wins = proposal.winner is None or (proposal.merges and proposal.winner < sides)
+    return (
+        wins
+        and all(index < sides for _, index in proposal.digest.values())
+        and all(side.holders[stream] != me or held.get(stream, 0) >= end for stream, end in side.cut.items())
     )
 
 

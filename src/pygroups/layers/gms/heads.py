@@ -126,6 +126,7 @@ class Difference(msgspec.Struct, array_like=True):
     # without one has the standing of the member before it
     expelled: Annotated[dict[Address, Text], Meta(max_length=MEMBERS_MAX)] = {}
     digest: MergedMarks = {}
+    winner: SideIndex | None = None
 
     def follows(self, view: ViewId) -> bool:
         """Whether `view` is one of the earlier views."""

@@ -20,6 +20,7 @@ requests.py       a member's requests to the leader: to join, to leave, to make 
 roll_call.py      Ready: the members that are there
 verification.py   suspicions of other members are checked
 attempt.py        an attempt at a view change, from Ready to the decision: a table
+winner.py         the side of a merge whose state all members take
 merge_attempt.py  an attempt that merges several views
 view_change.py    attempts begin, are carried out, and end
 handover.py       a decided view on its way to all of its members
@@ -304,7 +305,7 @@ class Gms(Membership):
         event = NewView(proposal.view, *begins, proposal.expelled)
         if proposal.merges:
             event.subgroups = tuple(Subgroup(one.old, one.members, one.marks) for one in proposal.sides)
-            event.digest = proposal.digest
+            event.digest, event.winner = proposal.digest, proposal.winner
         self.enter(event)
 
     def enter(self, event: NewView) -> None:

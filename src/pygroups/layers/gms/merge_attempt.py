@@ -13,6 +13,7 @@ from typing import Final
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.merge_events import MergeWanted
+from pygroups.core.merge_side import Chooses
 from pygroups.core.standing import Waits
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
@@ -20,17 +21,25 @@ from . import decide
 from .attempt import Attempt, Deed, Input, Stage
 from .heads import CollectAck
 from .proposal import Proposal, Side
+from .winner import Sides, winner
 
 TRIES_MAX: Final = 4  # attempts of one merge: each one after the first is without the members that did not answer
-
-Sides = tuple[tuple[AgreedView, tuple[Address, ...]], ...]  # the earlier views, with the members that take part
 
 
 class MergeAttempt(Attempt):
     """One try at a merged view, at the leader of the merge, which is in `view`."""
 
-    def __init__(self, view: AgreedView, wanted: MergeWanted, ballot: Ballot, now: int, number: int = 1) -> None:
+    def __init__(
+        self,
+        view: AgreedView,
+        wanted: MergeWanted,
+        ballot: Ballot,
+        now: int,
+        number: int = 1,
+        chooses: Chooses | None = None,
+    ) -> None:
         super().__init__(view, ballot, {}, now)
+        self.chooses = chooses
         self.wanted = wanted
         self.number = number  # of the tries of this merge
         self.stage = Stage.COLLECT
@@ -82,17 +91,19 @@ class MergeAttempt(Attempt):
         assert self.stage is Stage.PROPOSE
         self.since = now
         answers = {member: self.answers[member] for member in self.asked}
-        self.proposal = merged(self.ballot, self.sides(answers), answers)
+        sides = self.sides(answers)
+        self.proposal = merged(self.ballot, sides, answers, winner(sides, answers, self.chooses))
         return self.proposal
 
 
-def merged(ballot: Ballot, sides: Sides, answers: Mapping[Address, CollectAck]) -> Proposal:
+def merged(ballot: Ballot, sides: Sides, answers: Mapping[Address, CollectAck], wins: int | None = None) -> Proposal:
     """The merged view of `sides`: all members that answered, by address; per side its cut, per origin the highest
     mark."""
     members = sorted(member for _, going in sides for member in going)
     contacts = {member: view.contact(member) for view, going in sides for member in going}
     marks = [_marks(going, answers) for _, going in sides]
-    told = marks if any(isinstance(answers[member].standing, Waits) for member in members) else [{} for _ in sides]
+    takes = wins is not None or any(isinstance(answers[member].standing, Waits) for member in members)
+    told = marks if takes else [{} for _ in sides]
     ends = [_side(view, going, answers, ballot.leader, has) for (view, going), has in zip(sides, told, strict=True)]
     digest: dict[Address, tuple[int, int]] = {}
     for index, has in enumerate(marks):
@@ -106,6 +117,7 @@ def merged(ballot: Ballot, sides: Sides, answers: Mapping[Address, CollectAck]) 
         any(decide.stays_primary(view, answers[going[0]].primary, going) for view, going in sides),
         {member: answers[member].standing for _, going in sides for member in going},
         digest=digest,
+        winner=wins,
     )
 
 

@@ -27,7 +27,7 @@ class Side(msgspec.Struct):
     members: tuple[Address, ...]  # that go on from it, in its order
     cut: Positions  # per stream of the earlier view, the end of the runs that all of them hand up
     holders: dict[Address, Address]  # per stream, one that holds the cut
-    marks: Marks = {}  # of a merge, at the cut; only if a member waits for a state
+    marks: Marks = {}  # of a merge, at the cut; only if a member waits for a state or takes one
 
     @property
     def old(self) -> ViewId:
@@ -45,6 +45,7 @@ class Proposal(msgspec.Struct):
     standings: dict[Address, Standing] = {}  # of the members that go on
     expelled: dict[Address, str] = {}  # those excluded by policy, and why
     digest: dict[Address, tuple[int, int]] = {}  # of a merge: per origin the highest mark, and the index of its side
+    winner: int | None = None  # of a merge: the side whose state all members take; None: each keeps its state
 
     def side_of(self, old: ViewId) -> Side | None:
         """The side that comes from the view `old`."""
@@ -99,6 +100,7 @@ def difference(proposal: Proposal, known: ViewId | None) -> Difference:
         standings,
         proposal.expelled,
         proposal.digest,
+        proposal.winner,
     )
 
 
@@ -151,7 +153,7 @@ def proposal_of(difference: Difference, mine: AgreedView | None) -> Proposal | N
     for rank, member in enumerate(going_on):
         standings[member] = standing = difference.standings.get(rank, standing)
     view = AgreedView(difference.id, tuple(contacts), tuple(contacts.values()), difference.history)
-    rest = (difference.primary, standings, difference.expelled, difference.digest)
+    rest = (difference.primary, standings, difference.expelled, difference.digest, difference.winner)
     return Proposal(difference.ballot, view, sides, *rest)
 
 

@@ -87,7 +87,8 @@ class ViewChange:
         membership.highest = max(membership.highest, wanted.highest)
         ballot = membership.next_ballot()
         membership.heard_of(ballot)
-        self.attempt = attempt = MergeAttempt(membership.current, wanted, ballot, self.env.now, number)
+        choose = self.env.chooses
+        self.attempt = attempt = MergeAttempt(membership.current, wanted, ballot, self.env.now, number, choose)
         for member in attempt.asked:
             membership.tell(member, Collect(ballot, attempt.view_of(member).id, wanted.merge))
         membership.wake_at(attempt.since + self.patience(attempt.asked))

@@ -134,6 +134,7 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
         "state complete": "sent StateDone",
         "state from a second provider": "state from another",
         "state lost with all its holders": "state lost",
+        "state replaced in a merge": "state replaced",
     },
 }
 """By layer, the stages of a view change in their order, each with its counter."""
@@ -206,6 +207,7 @@ REQUIRED: Final = (
     Required("isolations of a coordinator", _counter("isolation of a coordinator"), ("isolate",), "Gms"),
     Required("restarted flushes", _counter("flush restarted"), STOPPING, "Gms"),
     Required("merges", _counter("merges"), PARTING, "Merge2"),
+    Required("states replaced in a merge", _counter("state replaced"), PARTING, "Merge2"),
     Required("merges without a merged view", _failed_merges, ("merge-leader",), "Merge2"),
     Required("faults of a leader of a merge", _of_leaders, ("merge-leader",), "Merge2"),
     Required("retransmissions", retransmissions, LOSING),

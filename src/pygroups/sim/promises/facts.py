@@ -39,6 +39,7 @@ class Viewed(msgspec.Struct, frozen=True):
     merged: Merged = {}  # of a merged view: the marks with which every member begins
     gaps: tuple[Gap, ...] = ()  # messages that the member announces as missing
     history: str = ""  # where a majority decides: of the first view of the chain
+    losers: tuple[Address, ...] | None = None  # of a merge that a side wins: the members of the other sides
 
 
 class Delivery(msgspec.Struct, frozen=True):

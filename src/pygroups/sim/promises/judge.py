@@ -173,6 +173,7 @@ class Judge:
             event.digest,
             event.gaps,
             event.view.history,
+            None if event.winner is None else event.losers,
         )
         self._views[member] = view.id
         for check in self._viewed:

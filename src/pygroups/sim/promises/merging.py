@@ -74,6 +74,9 @@ class Merging(Check):
         if first.subgroups != view.subgroups:
             detail = "two members list different subgroups"
             self.broken("merge-agreement", detail, member=view.member, other=first.member, view=view.id)
+        if first.losers != view.losers:
+            detail = "two members know different winners"
+            self.broken("merge-agreement", detail, member=view.member, other=first.member, view=view.id)
         if {one: mark for one, (mark, _) in first.merged.items()} != {
             one: mark for one, (mark, _) in view.merged.items()
         }:

@@ -28,6 +28,7 @@ class States(Check):
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.installed: dict[ViewId, dict[Address, None]] = {}  # of each view, the members that have installed it
         self.joined: dict[ViewId, tuple[Address, ...]] = {}  # of each view, its joiners
+        self.losers: dict[ViewId, tuple[Address, ...]] = {}  # of merged views that a side won: those of other sides
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -38,6 +39,7 @@ class States(Check):
         self.installed.setdefault(view.id, {})[view.member] = None
         if not view.subgroups:  # members of another side have states
             self.joined.setdefault(view.id, view.joined)
+        self._check_winner(view)
         if view.digest is None:
             return
         if view.member not in self.stateless:
@@ -48,6 +50,19 @@ class States(Check):
         if view.came_from is not None and not view.subgroups and not self._agree(begun, held, view.members):
             detail = f"the view begins after {_text(begun)}; the member had delivered {_text(held)}"
             self.broken("state-cut", detail, member=view.member, view=view.id)
+
+    def _check_winner(self, view: Viewed) -> None:
+        """If a side won a merge, the members of the other sides take a state, and its own members keep theirs."""
+        if view.losers is None:
+            return
+        self.losers[view.id] = view.losers
+        if view.member in self.stateless:
+            return
+        self.judged += 1
+        if view.member in view.losers and view.digest is None:
+            self.broken("state-cut", "its side lost the merge, but not its state", member=view.member, view=view.id)
+        if view.member not in (*view.losers, *self.waits) and view.digest is not None:
+            self.broken("state-cut", "its side won the merge, and it takes a state", member=view.member, view=view.id)
 
     def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         self.judged += 1
@@ -68,6 +83,8 @@ class States(Check):
                 other=provider,
                 view=view,
             )
+        if provider in self.losers.get(view, ()):
+            self.broken("state-cut", "the provider's side lost the merge", member=member, other=provider, view=view)
         given = self.given.get((provider, view))
         if given is None or given[0] != _without_ones(digest):
             self.broken("state-cut", "no provider gave this state", member=member, other=provider, view=view)

@@ -17,7 +17,7 @@ from pygroups.layers.profiles import Profile, profile_named
 from ..promises.broken import Broken, Witness
 from ..promises.facts import Check
 from ..promises.judge import PROFILES, Judge, checks_of
-from ..schedules.schedule import Habits, Schedule, Weather
+from ..schedules.schedule import Habits, OnMerge, Schedule, Weather
 from ..world.ending import settle
 from ..world.member import SimulatedMember
 from ..world.spacetime import Heard, SpaceTime
@@ -45,6 +45,7 @@ def scenario(
     weather: Weather = CALM,
     habits: Habits = BRISK,
     journal: bool = False,
+    on_merge: OnMerge = "keep",
     bound: float = 60.0,
     **config: int,
 ) -> ScenarioGroup:
@@ -57,7 +58,7 @@ def scenario(
     - `profile`: a name, or a Profile of the caller, judged by the promises of the built-in profile of its name, if any.
     - `layers`: replacements for the layers below the top, from top to bottom.
     - `application`: makes the application of each member.  `checks`: judged in addition to those of the profile.
-    - `seed`: determines all random choices.  `weather`: the network's treatment of frames.
+    - `seed`: of all random choices.  `weather`: the network's treatment of frames.  `on_merge`: see Schedule.
     - `habits`: the delays of a process and its application.  `journal`: whether members keep journals.
     - `config`: fields of core.limits.Config, in their units.  UsageError for an unknown profile or an invalid value.
     """
@@ -73,7 +74,7 @@ def scenario(
         habits=dict.fromkeys(wanted, habits),
         config=config,
         weather=weather,
-        rejoin=False,
+        on_merge=on_merge,
         actions=(),
         heal_at=0,
         bound=int(bound * SECOND),

@@ -15,7 +15,7 @@ from pygroups.sim.promises.facts import MEMBERS
 from . import expelling, kinds, lasting
 from .catalog import DISTURBING, FAULTS, GRAVE, STEPS, is_swarm, possible
 from .fault_plan import FORMATION, FaultPlan
-from .schedule import Habits, Schedule, Weather, stream
+from .schedule import Habits, OnMerge, Schedule, Weather, stream
 from .stages import labels_of
 from .steps import Action, Send, Start
 from .surroundings import full_disks
@@ -57,9 +57,8 @@ def draw(seed: int, wish: Wish) -> Schedule:
     if expels:
         faults = _with_a_slow_member(slow, faults)
         config |= expelling.config_of(slow) | expelling.timeouts_of(slow)
-    patience = _patience(config)
     weather = _weather(stream(seed, "weather"), faults)
-    lasts = _duration(rng, wish, patience, weather)
+    lasts = _duration(rng, wish, _patience(config), weather)
     plan = FaultPlan(
         stream(seed, "faults"), names, lasts, Config(**config), faults, labels_of(profile_named(wish.profile).heads())
     )
@@ -86,6 +85,7 @@ def draw(seed: int, wish: Wish) -> Schedule:
         config=config,
         weather=weather,
         streams=stream(seed, "transport").random() < STREAMS,
+        on_merge=_on_merge(stream(seed, "on merge"), wish),
         rejoin=rng.random() < 0.5,
         duties=stream(seed, "duties").random() < DUTIES and profile_named(wish.profile).grouped,
         actions=tuple(sorted([*steps, *sends], key=lambda action: action.at)),
@@ -101,6 +101,13 @@ def _merging(rng: Random, wish: Wish, config: dict[str, int]) -> dict[str, int]:
     if Merge2 not in profile_named(wish.profile).layers or "heartbeat" not in config:
         return {}
     return {"merge_interval": rng.choice((100, 200, 500)) * MILLISECOND}
+
+
+def _on_merge(rng: Random, wish: Wish) -> OnMerge:
+    """Draw how the members choose the side that wins a merge, in a profile that merges."""
+    if Merge2 not in profile_named(wish.profile).layers:
+        return "keep"
+    return rng.choices(("keep", "primary", "last", "fails"), (8, 7, 4, 1))[0]
 
 
 def _stay(rng: Random, plan: FaultPlan, wish: Wish, heal_at: int, config: dict[str, int]) -> lasting.Stay:

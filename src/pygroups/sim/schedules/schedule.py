@@ -40,6 +40,7 @@ FORMAT: Final = 1
 
 
 Giving = Literal["gives", "raises", "hangs", "keeps none"]
+OnMerge = Literal["keep", "primary", "last", "fails"]  # "last": a function that returns the last side it is given
 
 
 class Weather(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,6 +93,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     config: dict[str, int] = {}  # the values that differ from the defaults of core.limits.Config
     weather: Weather = Weather()
     streams: bool = False  # whether frames travel as over TCP (world/pipes.py); otherwise as datagrams
+    on_merge: OnMerge = "keep"  # how the members choose the side that wins a merge; "fails": a function that raises
     rejoin: bool = False  # whether an excluded process restarts as a new incarnation
     duties: bool = False  # whether the duties of time are tested after all faults have healed (world/ending.py)
     actions: tuple[Action, ...]  # by time

@@ -24,6 +24,7 @@ from .agenda import Agenda
 from .loop import MILLION, local_time
 from .member import SimulatedMember
 from .network import CALM, SimulatedNetwork
+from .on_merge import choose
 from .outside import Finder, Wires
 from .story import Story
 from .virtual import VirtualWorld
@@ -125,6 +126,7 @@ class World(VirtualWorld[SimulatedMember]):
         env.lossless = self.pipes is not None
         env.contact, env.run_records = name, self.judges_journals  # otherwise unused: the judge gets events
         chance = stream(seed, "process", address.name, address.incarnation)
+        choose(env, self.schedule.on_merge)
         member = SimulatedMember(self, address, env, self.build(env), habits, chance)
         self.judge.around.merges, self.judge.around.majority = env.merges, env.majority
         member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
