@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pygroups.core.layer import Env
 from pygroups.layers.gms.layer import Gms
 from pygroups.layers.gms.primary import PrimaryGms
 from pygroups.layers.merge2 import Merge2
@@ -13,19 +14,32 @@ from pygroups.sim.schedules.schedule import Schedule
 from pygroups.sim.world.stacks import builder_of
 
 
-def majority(name: str) -> Profile:
-    """The built-in profile of this name, with views that a majority decides, and without MERGE2."""
+def majority(name: str, expect: int = 0) -> Profile:
+    """The built-in profile of this name, with views that a majority decides, and without MERGE2.  `expect` processes
+    take part in the birth of the group; without it the directory's lock decides."""
     profile = PROFILES[name]
     layers = [layer for layer in profile.layers if layer is not Merge2]
-    return profile._replace(layers=tuple(PrimaryGms if layer is Gms else layer for layer in layers))
+    gms = PrimaryGms if not expect else _expecting(expect)
+    return profile._replace(layers=tuple(gms if layer is Gms else layer for layer in layers))
 
 
-def played(schedule: Schedule) -> Outcome:
+def _expecting(count: int) -> type[PrimaryGms]:
+    class Expecting(PrimaryGms):
+        def __init__(self, env: Env) -> None:
+            env.expect = count
+            super().__init__(env)
+
+    return Expecting
+
+
+def played(schedule: Schedule, expect: int = 0) -> Outcome:
     """The outcome of a schedule in this stack, with the promises of its profile and those of the chain."""
     judge = Judge(checks_of(schedule.profile, merges=False, majority=True))
-    return play(schedule, build=builder_of(majority(schedule.profile)), judge=judge)
+    return play(schedule, build=builder_of(majority(schedule.profile, expect)), judge=judge)
 
 
-def drawn(seed: int, profile: str = "total") -> Outcome:
-    """The outcome of the schedule of `seed`."""
-    return played(draw(seed, Wish(profile)))
+def drawn(seed: int, profile: str = "total", *, expected: bool = False) -> Outcome:
+    """The outcome of the schedule of `seed`.  With `expected` all its processes take part in the birth of the group;
+    otherwise the directory's lock decides."""
+    schedule = draw(seed, Wish(profile))
+    return played(schedule, len(schedule.names) if expected else 0)

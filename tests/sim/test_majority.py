@@ -25,7 +25,8 @@ def installs(
 ) -> None:
     known = {one.name: one for one in (A, B, C, D, E)}
     own = tuple(known[name] for name in members)
-    chain.viewed(Viewed(member, id, own, came_from, came_from, own, None, history=history))
+    joined = own if came_from is None and len(own) == 1 else ()  # the others joined
+    chain.viewed(Viewed(member, id, own, came_from, came_from, own, None, joined=joined, history=history))
 
 
 def accepts(chain: Chain, members: tuple[Address, ...], id: ViewId, number: int = 2) -> None:
@@ -106,6 +107,17 @@ def test_acceptors_under_two_ballots_are_no_majority() -> None:
         chain.settled([])
 
 
+def test_more_than_half_of_the_expected_processes_accept_the_first_view() -> None:
+    chain = Chain()
+    chain.around = Around(expect=4)
+    chain.viewed(Viewed(A, FIRST, (A, B, C), None, None, (A,), None, joined=(A, B, C), history="h"))
+    accepts(chain, (A, B), FIRST)
+    with pytest.raises(Broken, match="too few of 4"):
+        chain.settled([])
+    accepts(chain, (A, B, C), FIRST, 3)
+    chain.settled([])
+
+
 def test_a_delivery_of_a_blocked_member_is_found() -> None:
     chain = begun()
     delivery = Delivery(C, FIRST, 0, A, 1, 1, b"")
@@ -142,6 +154,17 @@ def test_drawn_schedules_keep_every_promise(first: int, profile: str) -> None:
     for seed in range(first, first + 8):
         outcome = drawn(seed, profile)
         assert outcome.witness is None, f"seed {seed}: {outcome.witness}\n{outcome.trace}"
+
+
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_drawn_births_keep_every_promise(profile: str) -> None:
+    """All processes of the schedule take part in the birth of the group."""
+    begun = 0
+    for seed in range(6):
+        outcome = drawn(seed, profile, expected=True)
+        assert outcome.witness is None, f"seed {seed}: {outcome.witness}\n{outcome.trace}"
+        begun += outcome.counts.get("births begun", 0)
+    assert begun >= 6
 
 
 @pytest.mark.parametrize(

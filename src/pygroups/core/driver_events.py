@@ -33,10 +33,12 @@ class Found(Event):
     `members`: the members with a view, and their contacts.  `may_found`: there is no such member, and this process may
     found the group.  Only one process has this permission until it announces its own view or ends.  A process that has
     a view never gets it.  With discovery over the network each answer of a member becomes a Found of its own.
+    `seekers`: other processes that look for the group, and their contacts.
     """
 
     members: dict[Address, str]
     may_found: bool
+    seekers: dict[Address, str] = msgspec.field(default_factory=dict)
 
 
 class Incompatible(Event):

@@ -40,6 +40,7 @@ class Env:
         "contact",
         "counters",
         "drops",
+        "expect",
         "fingerprint",
         "gauges",
         "grouped",
@@ -66,6 +67,7 @@ class Env:
         self.contact = ""  # the address this member listens on; the driver sets it before the join
         self.fingerprint = ""  # must be equal at all members; the builder of the stack sets it
         self.asks = False  # members are found over the network: processes ask each other; the driver sets it too
+        self.expect = 0  # processes that may take part in the birth of the group; 0: the directory's lock decides
         self.grouped = True  # False: no view ever comes, and every peer with a connection may send and be sent to
         self.keeps_state = True  # the application has a state: it can give the state, and needs it when it joins
         self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive

@@ -54,6 +54,9 @@ class ViewId(NamedTuple):
         return f"ViewId({self})"
 
 
+UNBORN: Final = ViewId(0, Address("-", "0"))  # stands for the view before the first one of a group
+
+
 class MergeId(NamedTuple):
     """The id of one try to merge views: a counter of its leader, and the leader.  See layers/merge2.py."""
 

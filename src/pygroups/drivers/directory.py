@@ -69,6 +69,7 @@ class Directory(NoQuestions):
         self.look: asyncio.TimerHandle | None = None
         self.looks = 0
         self.unreached: tuple[Address, str] | None = None  # a process of this group with another transport
+        self.seekers: dict[Address, str] = {}  # other processes without a view, by the last look into the folder
         self.view: Collection[Address] = ()
         self.foreign: frozenset[Address] = frozenset()  # members outside the view at the last check
         self.warn = Seldom(LOGGER)
@@ -245,7 +246,7 @@ class Directory(NoQuestions):
         members, invited = self._others()
         if members or not self.wants_to_found:
             self._may_found_no_more()
-            return Found(members, False)
+            return Found(members, False, self.seekers)
         if invited or not self._may_found():
             return None
         members, invited = self._others()  # another process may have founded it since
@@ -272,7 +273,7 @@ class Directory(NoQuestions):
         transport, which this process cannot reach.
         """
         found, invited = {}, False
-        self.unreached = None
+        self.unreached, self.seekers = None, {}
         for name in sorted(os.listdir(self.folder)):
             address = address_of(name)
             if address is None or address == self.me:
@@ -284,6 +285,7 @@ class Directory(NoQuestions):
             elif entry is not None and entry.member:
                 found[address] = entry.contact
             elif entry is not None:
+                self.seekers[address] = entry.contact
                 invited = invited or entry.invited
         return found, invited
 

@@ -86,8 +86,9 @@ class Discovery(Layer):
             self.began = self.env.now
         self.search.forget_the_silent(self.env.now)
         self.answered = bool(self.seeks and self.search.members)
-        if self.answered:
-            self.above.append(Found(self.search.contacts_of_members(), False))
+        if self.answered or (self.seeks and self.env.expect):
+            seekers = {one: seeker.contact for one, seeker in self.search.seekers.items()}
+            self.above.append(Found(self.search.contacts_of_members(), False, seekers))
         self.below.append(Find(event.members_only or self.announced or not self._no_objection()))
 
     def _installed(self, event: NewView) -> None:
@@ -191,6 +192,8 @@ class Discovery(Layer):
             self.wake = self.env.now
 
     def _may_found_at(self) -> int:
+        if self.env.expect:
+            return NEVER  # a majority decides the first view
         may = self.search.may_found_at(self.env.now)
         return may if self.sure else max(may, self.began + LEASE * self.env.config.discovery_timeout)
 

@@ -182,7 +182,7 @@ class Whereabouts:
         if kept is None or not self.membership.knows(member):
             return False
         if theirs is None:
-            return member not in kept.proposal.going_on
+            return kept.proposal.founds or member not in kept.proposal.going_on
         side = kept.proposal.side_of(theirs)
         return side is not None and member in side.members
 

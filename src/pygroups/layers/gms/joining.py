@@ -25,7 +25,7 @@ class Joining:
         if self.invited_until <= self.env.now:
             self.invited_until = NEVER
             self.membership.below.append(events.Invited(False))
-        self.membership.below.append(driver_events.Find())
+        self.membership.below.append(driver_events.Find(members_only=self.env.expect > 0))
         self.membership.wake_at(self.env.now + self.env.config.join_retry)
 
     def invited(self) -> None:

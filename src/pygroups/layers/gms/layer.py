@@ -10,6 +10,7 @@ decide.py         the decisions, as pure functions
 agreement.py      the answers that a view change needs: of all members, or of a majority
 membership.py     the view, its leader, and the ballot to which this member is bound
 joining.py        how a process comes into a group, or founds one
+birth.py          several processes decide the first view of a group
 accusing.py       the other members learn which members this one suspects
 expelling.py      a slow member is excluded by policy
 elsewhere.py      a process in another view learns where it belongs
@@ -383,7 +384,7 @@ _HANDLERS: dict[type, Any] = {
     heads.Propose: lambda gms, src, head: gms.answering.on_propose(src, head),
     Accept: Gms.on_accept,
     heads.Fetches: lambda gms, src, head: gms.leading.change.on_fetches(src, head),
-    Install: Gms.on_install,
+    Install: lambda gms, src, head: gms.on_install(src, head),
     InstallAck: lambda gms, src, head: gms.leading.on_install_ack(src, head),
     Done: Gms.on_done,
     Stuck: Gms.on_stuck,

@@ -12,7 +12,7 @@ the installation: it may be the only one that knows it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Find, Found
@@ -30,13 +30,16 @@ from pygroups.core.events import (
     Vouched,
 )
 from pygroups.core.layer import Env
+from pygroups.core.run import Run
 
+from . import birth
 from .agreement import MAJORITY, Agreement
-from .heads import Difference, Excluded, InstallAck, Stuck
+from .birth import Call, Taken
+from .heads import HEADS, Difference, Excluded, Install, InstallAck, Stuck
 from .joining import ASK_MAX
 from .layer import Gms
 from .membership import Phase
-from .proposal import Proposal
+from .proposal import Installation, Proposal, proposal_of
 
 COMPLAINTS: Final = 2  # of a bound member in vain, before it counts as blocked
 
@@ -44,20 +47,76 @@ COMPLAINTS: Final = 2  # of a bound member in vain, before it counts as blocked
 class PrimaryGms(Gms):
     """GMS in which views are one chain; see the module."""
 
-    __slots__ = ("ahead", "blocked", "givers", "look_at", "looks", "others")
+    __slots__ = ("ahead", "birth", "blocked", "givers", "look_at", "looks", "others")
 
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP", "PRIMARY"})
+    heads: ClassVar[tuple[type, ...]] = (*HEADS, *birth.HEADS)
     agreement: ClassVar[Agreement] = MAJORITY
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         env.majority = True
+        self.birth = birth.Birth(self)
         self.blocked = False  # and the application knows it
         self.ahead: dict[Address, None] = {}  # members of this view that are heard in a later one
         self.look_at = 0  # when a blocked member looks for members outside its view
         self.looks = 0  # how often it did
         self.others: dict[Address, None] = {}  # those that it asked
         self.givers: dict[Address, None] = {}  # the members that gave the decided view whose runs are fetched
+
+    # -- the first view
+
+    def up(self, run: Run) -> None:
+        handler = _OF_BIRTHS.get(type(run.head))
+        if handler is None:
+            super().up(run)
+        elif self.env.expect and self.phase is not Phase.GONE:
+            handler(self, run.src, run.head)
+            self._begin_a_group()
+
+    def _begin_a_group(self) -> None:
+        """Take part in the birth of the group, and handle this process's messages to itself."""
+        if not self.env.expect or self.phase is not Phase.JOINING:
+            return
+        while self.phase is Phase.JOINING:
+            self.birth.go_on()
+            if not self.inbox:
+                return
+            src, head = self.inbox.pop(0)
+            _OF_BIRTHS[type(head)](self, src, head)
+        self._work()
+
+    def on_call(self, src: Address, head: Call) -> None:
+        """A process that lacks the installation of this view gets it."""
+        if self.view is not None:
+            self.whereabouts.explain(src, None, asked=True)
+        self.birth.on_call(src, head)
+
+    def on_taken(self, src: Address, head: Taken) -> None:
+        """The last process that was needed has accepted the first view."""
+        proposal = self.birth.on_taken(src, head)
+        if proposal is not None:
+            self.leading.told = proposal.view.id
+            self._takes_first(proposal)  # first: to members of the view nothing is given up
+            self.tell_decided(proposal.view.members, proposal)
+
+    def on_install(self, src: Address, head: Install) -> None:
+        if self.view is None and self._takes_first(proposal_of(head.difference, None)):
+            self.tell(src, InstallAck(head.difference.id))
+        else:
+            super().on_install(src, head)
+
+    def _takes_first(self, proposal: Proposal | None) -> bool:
+        """Enter the decided first view of the group, if it names this process."""
+        if proposal is None or not proposal.founds or self.phase is not Phase.JOINING:
+            return False
+        members = proposal.view.members
+        if self.env.me not in members:
+            return False
+        self.binding.record("installed", proposal, proposal.sides[0])
+        self.primary, self.whereabouts.kept = True, Installation(proposal, None)
+        self.enter(NewView(proposal.view, None, (self.env.me,), members, (), True, None))
+        return True
 
     # -- a minority
 
@@ -110,6 +169,7 @@ class PrimaryGms(Gms):
         if self.phase is Phase.MEMBER and self.blocked and self.env.now >= self.look_at:
             self._look_for_others()
         super().timer()
+        self._begin_a_group()
 
     def _look_for_others(self) -> None:
         """Find members of the group that are in no view with this one: all that this member knows may have ended."""
@@ -139,6 +199,7 @@ class PrimaryGms(Gms):
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Found):
+            self.birth.found(event)
             self._ask_others(event)
         if isinstance(event, Unsuspect) and self.phase is Phase.MEMBER:
             self.answering.heard_again()
@@ -146,6 +207,7 @@ class PrimaryGms(Gms):
         elif isinstance(event, HeartbeatOf) and self.knows(event.member) and event.view > self.current.id:
             self.ahead[event.member] = None
         super().up_event(event)
+        self._begin_a_group()
 
     # -- a view that was decided without this member's answer
 
@@ -190,6 +252,9 @@ class PrimaryGms(Gms):
         if self.blocked:
             self.blocked = False
             self.above.append(Unblocked())
+        if self.view is None:
+            self.inbox = []  # messages of the birth
+            self.birth.ends()
         self.ahead, self.givers, self.others = {}, {}, {}
         self.vouched = {member: None for member in self.vouched if member in event.view.members}
         super().enter(event)
@@ -214,3 +279,12 @@ class PrimaryGms(Gms):
     def left(self, reason: str, detail: str, cut: Positions | None = None, policy: str = "") -> None:
         """A blocked member hands up nothing of its view."""
         super().left(reason, detail, {} if self.blocked else cut, policy)
+
+
+_OF_BIRTHS: dict[type, Any] = {
+    birth.Call: PrimaryGms.on_call,
+    birth.Called: lambda gms, src, head: gms.birth.on_called(src, head),
+    birth.First: lambda gms, src, head: gms.birth.on_first(src, head),
+    birth.Lives: lambda gms, src, head: gms.birth.on_lives(src, head),
+    Taken: PrimaryGms.on_taken,
+}

@@ -15,7 +15,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks, Positions
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.standing import Standing
-from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.core.view import UNBORN, AgreedView, Ballot, ViewId
 
 from .heads import Difference, SideEnd
 
@@ -50,6 +50,11 @@ class Proposal(msgspec.Struct):
     def side_of(self, old: ViewId) -> Side | None:
         """The side that comes from the view `old`."""
         return next((side for side in self.sides if side.old == old), None)
+
+    @property
+    def founds(self) -> bool:
+        """Whether it is the first view of its group."""
+        return self.sides[0].old == UNBORN
 
     @property
     def merges(self) -> bool:
@@ -120,7 +125,8 @@ def _end(side: Side, known: ViewId | None) -> SideEnd:
 
 def differences(proposal: Proposal, receivers: Iterable[Address]) -> Iterator[tuple[Address, Difference]]:
     """`proposal` for each of `receivers`: members of the earlier views, and processes that are in none of them."""
-    views = {member: side.old for side in proposal.sides for member in side.view.members}
+    known_sides = () if proposal.founds else proposal.sides  # no process is in the view before the first one
+    views = {member: side.old for side in known_sides for member in side.view.members}
     made: dict[ViewId | None, Difference] = {}
     for receiver in receivers:
         known = views.get(receiver)

@@ -68,8 +68,9 @@ class Requests:
     def _joined_with(self, joiner: Address) -> bool:
         """Whether `joiner` joined with this view, as this member did, and perhaps has not got it."""
         kept, me = self.whereabouts.kept, self.env.me
+        founded = kept is not None and kept.proposal.founds
         stayed = kept.proposal.going_on if kept is not None else (me,)
-        return self.membership.knows(joiner) and me not in stayed
+        return self.membership.knows(joiner) and (founded or me not in stayed)
 
     def on_request(self, src: Address, head: LeaveReq | ViewReq) -> None:
         """A member asks.  It may suspect the leader wrongly, or not know which member leads."""

@@ -3,7 +3,8 @@
 Views form one sequence.  More than half of each view, or half of it with its first member, accepted the next view under
 one ballot.  A member that learned that it is blocked (`Blocked`) delivers nothing until `Unblocked`.
 
-A group that loses the majority for good begins anew with a view of one member, and with another sequence.
+A group that loses the majority for good begins anew, with another sequence.  Where several processes take part in a
+birth, more than half of them accepted the first view.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Chain(Check):
         anew = view.came_from is not None and view.history != self.histories[view.came_from]
         if anew and not self.vouched_ones:
             self.broken("primary-chain", "the view begins another history", member=view.member, view=view.id)
-        if view.came_from is None and view.members == (view.member,):
+        if view.came_from is None and view.joined == view.members:
             first = self.births.setdefault(view.history, view)
             if first.id != view.id or not view.history:
                 detail = f"the history {view.history!r} has two beginnings: this view and {first.id}"
@@ -93,6 +94,11 @@ class Chain(Check):
             self.broken("primary-chain", detail, member=delivery.member, message=message, view=delivery.view)
 
     def settled(self, rests: list[Rest]) -> None:
+        for birth in self.births.values():
+            accepted = [some for (view, *_), some in self.acceptors.items() if view == birth.id]
+            if self.around.expect and not any(2 * len(some) > self.around.expect for some in accepted):
+                detail = f"too few of {self.around.expect} processes accepted the first view under one ballot"
+                self.broken("primary-chain", detail, view=birth.id)
         for id, old in self.before.items():
             votes = [some for (view, *_), some in self.acceptors.items() if view == id]
             if self.histories[id] != self.histories[old]:  # it needs members that an operator vouches for

@@ -130,6 +130,7 @@ class Around(msgspec.Struct):
     lost_at: int | None = None  # time of the last loss of a single frame that is no disturbance
     merges: bool = False  # whether sides that a fault separated merge again
     majority: bool = False  # whether a majority of each view decides the next one
+    expect: int = 0  # the number of processes that take part in a birth; 0: a lock decides
     calm_from: int = 0  # the effects of all disturbances are over by this time
 
     def calm_since(self, then: int) -> bool:

@@ -22,6 +22,7 @@ class Directory:
         self.invited: dict[Address, None] = {}  # joiners that a group is admitting
         self.founder: Address | None = None  # the process that may found a group and has not announced itself yet
         self.former: dict[Address, str] = {}  # all processes that were members
+        self.seekers: dict[Address, str] = {}  # the processes that looked for members, and have no view
         self._wrong: dict[How, int] = {}  # the kinds of wrong answers, with the ends of their periods
 
     def mislead(self, how: How, until: int) -> None:
@@ -45,14 +46,16 @@ class Directory:
         members = {**self.former, **found.members} if self.is_wrong("former", now) else found.members
         if self.is_wrong("some", now):
             members = {member: contact for member, contact in members.items() if chance.random() < 0.5}
-        return Found(members, False)
+        return Found(members, False, found.seekers)
 
     def find(self, who: Address, founding: bool = True) -> Found:
         """The right answer to `who`.  A process that wants to found the group (`founding`) may do so if there is no
         member and no other process may."""
         others = {member: contact for member, contact in self.members.items() if member != who}
+        if who not in self.members:
+            self.seekers[who] = who.name
         if others or not founding or self.founder not in (None, who) or any(one != who for one in self.invited):
-            return Found(others, False)
+            return Found(others, False, {one: contact for one, contact in self.seekers.items() if one != who})
         self.founder = who
         return Found({}, True)
 
@@ -65,12 +68,14 @@ class Directory:
             self.members.pop(who, None)
             return
         self.members[who] = self.former[who] = contact
+        self.seekers.pop(who, None)
         if self.founder == who:
             self.founder = None
 
     def ended(self, who: Address) -> None:
         """Remove the ended process `who`; its kernel has released its locks."""
         self.members.pop(who, None)
+        self.seekers.pop(who, None)
         self.invited.pop(who, None)
         if self.founder == who:
             self.founder = None

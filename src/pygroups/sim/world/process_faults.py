@@ -125,6 +125,18 @@ def begin_anew_if_lost(world: World) -> None:
             world.tell(member.address.name, "fault: restarted, because a majority of the group has ended")
             world.crash(member)
             world.agenda.after(RESTART, world.start, member.address.name)
+    if world.judge.around.expect and all(member.view is None for member in world.running.values()):
+        _start_all(world)
+
+
+def _start_all(world: World) -> None:
+    """More than half of all processes must run for a birth, and none of them must know a group that has ended."""
+    world.count("all started for a birth")
+    for member in list(world.running.values()):
+        world.tell(member.address.name, "fault: restarted, because the whole group has ended")
+        world.crash(member)
+    for name in world.schedule.names:
+        world.agenda.after(RESTART, world.start, name)
 
 
 def send(world: World, send: Send) -> None:

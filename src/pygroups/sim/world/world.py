@@ -128,7 +128,8 @@ class World(VirtualWorld[SimulatedMember]):
         chance = stream(seed, "process", address.name, address.incarnation)
         choose(env, self.schedule.on_merge)
         member = SimulatedMember(self, address, env, self.build(env), habits, chance)
-        self.judge.around.merges, self.judge.around.majority = env.merges, env.majority
+        around = self.judge.around
+        around.merges, around.majority, around.expect = env.merges, env.majority, env.expect
         member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
         self.begins(member, beside=beside)
         if self.journals:
