@@ -20,7 +20,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Found
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
-from pygroups.core.limits import SECOND, Config
+from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.turn import NoQuestions
 
 from .entries import Entry, address_of, founders_lock, is_at, living, own_folder, text_of, written
@@ -285,7 +285,8 @@ class Directory(NoQuestions):
             elif entry is not None and entry.member:
                 found[address] = entry.contact
             elif entry is not None:
-                self.seekers[address] = entry.contact
+                if len(self.seekers) < MEMBERS_MAX:
+                    self.seekers[address] = entry.contact
                 invited = invited or entry.invited
         return found, invited
 
