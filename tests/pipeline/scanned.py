@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pygroups.pipeline.findings import columns_of
 from pygroups.pipeline.promises import RULES
-from pygroups.pipeline.runs import runs_of
+from pygroups.pipeline.runs import runs_of, sample_of
 from pygroups.pipeline.scan import blocks_of, streams_of
+from pygroups.pipeline.stretches import doubtful, within
 
 LETTERS = "ABCDEFGH"
 _RECORDS = """
@@ -72,6 +73,7 @@ def scanned(spark: SparkSession, views: Sequence[Members], profile: str = "total
     deliveries = frame.where("kind = 1")
     streams = streams_of(frame, lives, None, columns_of(RULES, "streams")).localCheckpoint()
     blocks = blocks_of(deliveries, lives, streams, {}).localCheckpoint()
+    sample = sample_of(frame, blocks, lives, whole=not broken)
     kept: dict[str, DataFrame] = {}
 
     def once(name: str, make: Callable[[Any], DataFrame]) -> DataFrame:
@@ -87,7 +89,8 @@ def scanned(spark: SparkSession, views: Sequence[Members], profile: str = "total
         deliveries=deliveries,
         streams=streams,
         blocks=blocks,
-        runs=runs_of(frame, blocks, lives, whole=not broken),
+        runs=runs_of(sample, lives),
+        in_doubt=runs_of(within(sample, doubtful(sample, lives)), lives),
         once=once,
     )
     return tables

@@ -41,7 +41,7 @@ class Scanned:
 
     def __init__(self, tables: Any, views: dict[str, Any]) -> None:
         self._places = list(views)
-        self._rows = {name: getattr(tables, name).collect() for name in ("streams", "blocks", "runs")}
+        self._rows = {name: getattr(tables, name).collect() for name in ("streams", "blocks", "runs", "in_doubt")}
 
     def of(self, table: str, view: str) -> list[Any]:
         group = f"g{self._places.index(view)}"

@@ -6,9 +6,10 @@ from pyspark.sql import DataFrame
 
 from pygroups.pipeline.findings import Rule, columns_of
 from pygroups.pipeline.lives import lives_of, views_of
-from pygroups.pipeline.runs import runs_of
+from pygroups.pipeline.runs import runs_of, sample_of
 from pygroups.pipeline.scan import ORDERED, blocks_of, purges_of, streams_of
 from pygroups.pipeline.store import Store
+from pygroups.pipeline.stretches import doubtful, within
 from pygroups.pipeline.tables import Once, Recorded, Tables
 
 
@@ -25,6 +26,8 @@ def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
     purges = store.keep("silver/purges", purges_of(votes)) if "purge" in recorded.kinds else None
     streams = store.keep("silver/streams", streams_of(said, lives, purges, columns_of(rules, "streams")))
     blocks = store.keep("silver/blocks", blocks_of(deliveries, lives, streams, columns_of(rules, "blocks")))
+    sample = sample_of(said, blocks, lives, whole=recorded.whole)
+    asked = any(one.table == "runs" for rule in rules for one in rule.counts)
     once = Once(store)
     once.tables = Tables(
         lives=lives,
@@ -36,11 +39,19 @@ def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
         unicasts=records.where("kind in (2, 3)"),
         streams=streams,
         blocks=blocks,
-        runs=runs_of(said, blocks, lives, whole=recorded.whole),
+        runs=runs_in_doubt(sample, lives, store) if asked else runs_of(sample, lives),
+        all_runs=runs_of(sample, lives),
         gathered=recorded.gathered,
         once=once,
     )
     return once.tables
+
+
+def runs_in_doubt(sample: DataFrame, lives: DataFrame, store: Store) -> DataFrame:
+    """The runs that digests do not clear. In a small audit all runs: there a further query costs more than it saves."""
+    if store.small:
+        return runs_of(sample, lives)
+    return runs_of(within(sample, store.keep("silver/doubtful", doubtful(sample, lives))), lives)
 
 
 def trusted(frame: DataFrame, lives: DataFrame) -> DataFrame:

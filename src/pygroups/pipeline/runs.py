@@ -28,45 +28,55 @@ _OF_RUN: Final = {
 }
 
 
-def runs_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole: bool) -> DataFrame:
-    """One row per run `(sender, peer, first)`; `peer` is 0 for a multicast.
-
-    `records` are trusted run records of the kinds 0 to 3. All sends and unicasts are read. If members of a view had the
-    same deliveries, those of one member are read. Deliveries from a sender whose journal ends early are read at all
-    members, because integrity counts each of them; with `whole` there is no such journal.
+def runs_of(sample: DataFrame, lives: DataFrame) -> DataFrame:
+    """One row per run `(sender, peer, first)` in a sample (`sample_of`); `peer` is 0 for a multicast.
 
     Columns: group, profile, history; sends, deliveries (records that were looked at), delivered (their messages);
     `low_label` and `high_label`, the least and greatest hash of count, bytes and checksum in these records;
     `low_view` and `high_view` of those in which it was delivered; `origin_whole`, null without the sender's journal.
     """
-    rows = _sample(records, blocks, None if whole else lives.where("not whole").selectExpr("life as broken"))
-    said = rows.selectExpr(
-        *("kind", "life", "history", "sender", "first", "count"),
-        "coalesce(peer, 0L) as peer",
+    said = sample.selectExpr(
+        *("kind", "life", "history", "sender", "peer", "first", "count", "in_view"),
         f"{LABEL} as label",
-        "if(kind = 1, view, null) as in_view",
     )
     runs = said.groupBy(*RUN).agg(*(F.expr(text).alias(name) for name, text in _OF_RUN.items()))
-    origins = lives.selectExpr("life as sender", "whole as origin_whole")
-    known = runs.join(lives.select("life", "group", "profile"), "life", "left").join(origins, "sender", "left")
+    known = runs.join(lives.select("life", "group", "profile"), "life", "left").join(origins(lives), "sender", "left")
     return known.drop("life")
 
 
-def _sample(records: DataFrame, blocks: DataFrame, broken: DataFrame | None) -> DataFrame:
-    """All but the deliveries of members that did not differ anywhere in a lane of a view from its reference.
+def sample_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole: bool) -> DataFrame:
+    """The records to add up, of trusted run records of the kinds 0 to 3.
 
-    Deliveries from senders in `broken` are all kept.
+    All sends and unicasts are read. If members of a view had the same deliveries, those of one member are read.
+    Deliveries from a sender whose journal ends early are read at all members, because integrity counts each of them;
+    with `whole` there is no such journal.
+
+    Columns beside: `peer` is 0 for a multicast; `in_view`, null but for a multicast that was delivered; `part` is 0 for
+    what origins sent, and for deliveries of the members that stand for others, else the life.
     """
-    chosen = blocks.where("life = reference or deviates").selectExpr("life ^ view ^ lane as chosen").distinct()
+    of_reference = "bool_or(life = reference) as stands"
+    chosen = blocks.where("life = reference or deviates").selectExpr(
+        "life ^ view ^ lane as chosen", "life", "reference"
+    )
+    chosen = chosen.groupBy("chosen").agg(F.expr(of_reference))
     lane = f"life ^ view ^ {LANE} = chosen"
     known = records.join(chosen, F.expr(f"kind = 1 and {lane}"), "left")
     kept = "kind <> 1 or view is null or chosen is not null"
-    if broken is not None:
-        known, kept = (
-            known.join(broken, F.expr("kind = 1 and sender = broken"), "left"),
-            f"{kept} or broken is not null",
-        )
-    return known.where(kept).selectExpr(*records.columns)
+    if not whole:
+        broken = lives.where("not whole").selectExpr("life as broken")
+        known = known.join(broken, F.expr("kind = 1 and sender = broken"), "left")
+        kept = f"{kept} or broken is not null"
+    return known.where(kept).selectExpr(
+        *("kind", "life", "history", "sender", "first", "count", "bytes", "checksum"),
+        "coalesce(peer, 0L) as peer",
+        "if(kind = 1, view, null) as in_view",
+        "if(kind <> 1 or stands, 0L, life) as part",
+    )
+
+
+def origins(lives: DataFrame) -> DataFrame:
+    """Per sender with a journal whether it is whole."""
+    return lives.selectExpr("life as sender", "whole as origin_whole")
 
 
 def said_of(tables: "Tables") -> DataFrame:

@@ -2,11 +2,12 @@
 
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,8 +37,15 @@ _SETTINGS: Final = {
 _LOCAL_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "2g",
+    "spark.driver.memory": "1200m",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "32m",  # such a table is in memory for each of the tasks
 }
+# Above SMALL_BYTES: with this heap and collector the JVM and Python stay below 2 GB. The second compiler begins ten
+# times as late: an audit has many short queries, and by default it compiles longer than the tasks run.
+_LARGE_JAVA: Final = (
+    "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
+    " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
 # A small audit spends its time on compiling and planning, not on rows: the quick compiler only, no code generation,
 # one task a stage. Above SMALL_BYTES of journals the other way round is faster. By default the JVM collects the whole
 # heap each time its classes outgrow a limit that begins at 21 MB: an audit loads 24,000 of them.
@@ -65,6 +73,7 @@ def make_session(*, master: str | None = None, small: bool = False) -> "SparkSes
     use this interpreter.
     """
     try:
+        import pyspark
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
@@ -74,9 +83,12 @@ def make_session(*, master: str | None = None, small: bool = False) -> "SparkSes
     _prepare_environment(local=local)
     check_java()
     java = [f"-Dlog4j2.configurationFile={_QUIET_LOGGING}"]
-    if local and small:
-        java += [_SMALL_JAVA, *archive_options()]
+    if local:
+        java += java_options(_SMALL_JAVA if small else _LARGE_JAVA, os.environ)
+        java += archive_options() if small else []
     settings = _SETTINGS | (_LOCAL_SETTINGS if local else {}) | (_SMALL_SETTINGS if small else {})
+    if sets_memory(os.environ, os.path.dirname(pyspark.__file__)):
+        settings.pop("spark.driver.memory", None)
     builder = SparkSession.builder.appName("pygroups").master(master or "local[*]")
     for name, value in {**settings, "spark.driver.extraJavaOptions": " ".join(java)}.items():
         builder = builder.config(name, value)
@@ -104,6 +116,34 @@ def _wait_for_executor(session: "SparkSession") -> None:
                 f"Spark on {context.master} started no executor within {EXECUTOR_SECONDS} s: see whether it has a "
                 f"worker with a free core and {memory} of free memory"
             ) from None
+
+
+def java_options(wanted: str, environment: Mapping[str, str]) -> list[str]:
+    """The options of `wanted` that JAVA_TOOL_OPTIONS and JDK_JAVA_OPTIONS leave open.
+
+    The JVM takes the command line for more than these variables, and refuses to start with two collectors.
+    """
+    theirs = " ".join(environment.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")).split()
+    taken = {_option(option) for option in theirs}
+    return [option for option in wanted.split() if _option(option) not in taken]
+
+
+def _option(option: str) -> str:
+    """The name of a JVM option. All collectors are one choice."""
+    return "collector" if re.fullmatch(r"-XX:[+-]Use\w+GC", option) else option.partition("=")[0]
+
+
+def sets_memory(environment: Mapping[str, str], home: str) -> bool:
+    """Whether the user sets the memory of Spark's JVM where a session's own setting would take its place.
+
+    That is SPARK_DRIVER_MEMORY or `spark-defaults.conf`; PYSPARK_SUBMIT_ARGS takes the place of the session's setting.
+    `home` is Spark's folder, unless SPARK_HOME names another.
+    """
+    if "SPARK_DRIVER_MEMORY" in environment:
+        return True
+    folder = environment.get("SPARK_CONF_DIR") or f"{environment.get('SPARK_HOME', home)}/conf"
+    file = Path(folder) / "spark-defaults.conf"
+    return file.is_file() and re.search(r"(?m)^\s*spark\.driver\.memory[\s=:]", file.read_text()) is not None
 
 
 def is_local(master: str | None) -> bool:

@@ -17,7 +17,7 @@ class Store:
         self.lasting = lasting
         self._session = session
         self._folder = folder
-        self._small = small
+        self.small = small
 
     def keep(self, name: str, frame: DataFrame) -> DataFrame:
         """Compute a table once; `name` is its path below the folder, for instance "silver/views"."""
@@ -28,7 +28,7 @@ class Store:
             writer = frame.repartition(*(F.col(c) for c in by)).write.mode("overwrite").partitionBy(*by)
         writer.parquet(path)
         kept = literally(self._session).schema(frame.schema).parquet(path)
-        return kept.coalesce(1) if self._small else kept
+        return kept.coalesce(1) if self.small else kept
 
 
 def literally(session: SparkSession) -> DataFrameReader:

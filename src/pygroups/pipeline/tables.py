@@ -41,7 +41,8 @@ class Tables:
     - events, votes, sends, deliveries, unicasts: records as ingested, with the `profile`, `address` and `quiet_end` of
       their life; `unicasts` are sent or delivered, `kind` distinguishes them
     - streams, blocks: deliveries, of each sender in a view and block by block, as digests (`scan.py`)
-    - runs: the records about each run, added up from all sends and a sample of the deliveries (`runs.py`)
+    - all_runs: the records about each run, added up from all sends and a sample of the deliveries (`runs.py`)
+    - runs: those of `all_runs` that digests do not clear (`stretches.py`), and all of senders whose journal ends early
 
     `once` makes a table of all of these, not only of some groups, and keeps it: exact steps share what they both need.
 
@@ -59,6 +60,7 @@ class Tables:
     streams: DataFrame
     blocks: DataFrame
     runs: DataFrame
+    all_runs: DataFrame
     gathered: Gathered
     once: "Once"
 

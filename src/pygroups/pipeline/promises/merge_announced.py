@@ -81,7 +81,8 @@ def _covered(tables: Tables, gaps: DataFrame) -> DataFrame:
     From the sums of distinct numbers that all runs up to an end have.
     """
     ranges = gaps.select("sender", "first", "last").distinct()
-    runs = tables.runs.where("peer = 0 and deliveries > 0").join(ranges.select("sender").distinct(), "sender", "semi")
+    senders = ranges.select("sender").distinct()
+    runs = tables.all_runs.where("peer = 0 and deliveries > 0").join(senders, "sender", "semi")
     ended = runs.selectExpr("sender", "first", "first + delivered div deliveries - 1 as at")
     before = "over (partition by sender order by first rows between unbounded preceding and 1 preceding)"
     new = f"greatest(0L, at - greatest(first - 1, coalesce(max(at) {before}, 0L)))"
