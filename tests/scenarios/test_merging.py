@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import MergeId
 from pygroups.layers.merge2 import Merge2
 from pygroups.sim import scenario
+from pygroups.sim.promises.progress import bound_with_merges
 from pygroups.sim.scenarios.group import ScenarioGroup
+from pygroups.sim.world.watch import Watch
 from tests.merging import INTERVAL, QUICK, Map, mapped, whole
 from tests.scenarios.common import BOTH
 
@@ -198,6 +201,20 @@ def test_mrg_29_a_pair_that_is_cut_for_ever(count: int, profile: str) -> None:
             assert [len(member.views) for member in group.members] == views
             group.mend(pair[0], pair[1])
             merged(group)
+
+
+@BOTH
+@pytest.mark.parametrize("cut", ["A-B", "B-C", "A-D C-D", "A-B B-C C-D A-D"])
+def test_mrg_29_the_check_of_few_views_judges_cuts_that_stay(cut: str, profile: str) -> None:
+    """Without the answers about heard members the views merge and part for ever: planted bug M35."""
+    with scenario("A B C D", profile=profile, **QUICK) as group:
+        for pair in cut.split():
+            group.cut(pair[0], pair[2])
+        Watch(group.world).look()
+        group.after(2.5 * bound_with_merges(Config(**QUICK)) / SECOND)
+        assert group.judge.facts["few-views"] > 0
+        group.heal()
+        merged(group)
 
 
 def test_two_leaders_at_once_take_no_member_out_of_a_view() -> None:

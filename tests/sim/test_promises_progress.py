@@ -8,13 +8,15 @@ is who has no view.  Nothing may be in the way for 10 seconds, and nothing chang
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pytest
 
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.view import ViewId
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.promises.facts import Link, Situation, Stand
+from pygroups.sim.promises.facts import Link, Situation, Stand, Viewed
+from pygroups.sim.promises.few_views import FewViews
 from pygroups.sim.promises.progress import bound_of
 from tests.sim.test_promises import ALL, History
 
@@ -191,6 +193,42 @@ def test_what_hinders_is_found(name: str) -> None:
     with pytest.raises(Broken) as caught:
         played.line(lines[-1])
     assert caught.value.witness.promise == "progress"
+
+
+def few_views(at: Sequence[int], now: int, *, since: int = 0, stateless: bool = False) -> FewViews:
+    """B installs a view at each of these seconds, A only the first; then a look at second `now`.  A bound is 10 s."""
+    check = FewViews()
+    ids = [ViewId(number, ALL["A"]) for number in range(1, len(at) + 1)]
+    members = (ALL["A"], ALL["B"])
+    for name in "AB":
+        for second, id in zip(at if name == "B" else at[:1], ids, strict=False):
+            check.viewed(Viewed(ALL[name], id, members, None, None, members, None, at=second * SECOND))
+    stands = [Stand(ALL[name], True, True, ids[-1], members, False, False, 1, 0, stateless=stateless) for name in "AB"]
+    times = (now * SECOND, since * SECOND, BOUND * SECOND)
+    check.looked(Situation(*times, frozenset(), tuple(stands)))
+    return check
+
+
+@pytest.mark.parametrize(
+    ("at", "now", "since", "stateless", "judged"),
+    [
+        ((1, 2, 3, 4, 5, 11, 14, 17), 20, 0, False, 2),  # the sides form, and then three views
+        ((11, 12, 13, 14), 19, 0, False, 0),  # the second bound is not over
+        ((11, 12, 13, 14), 22, 3, False, 0),  # something changed at second 3
+        ((11, 12, 13, 14), 22, 0, True, 0),  # a state does not come
+        ((8, 9, 12, 13, 14), 22, 0, False, 2),
+    ],
+)
+def test_few_views_are_right(at: Sequence[int], now: int, since: int, stateless: bool, judged: int) -> None:
+    assert few_views(at, now, since=since, stateless=stateless).judged == judged
+
+
+@pytest.mark.parametrize(("at", "now"), [((11, 14, 17, 19), 20), ((1, 2, 15, 16, 17, 18), 23)])
+def test_many_views_while_nothing_changes_are_found(at: Sequence[int], now: int) -> None:
+    with pytest.raises(Broken) as caught:
+        few_views(at, now)
+    assert caught.value.witness.promise == "few-views"
+    assert caught.value.witness.member == ALL["B"]
 
 
 def test_the_bound_is_known_from_the_configuration() -> None:

@@ -20,6 +20,7 @@ HIT = {
     "runs sent again": 1,
     "exclusion asked for": 1,
     "merges": 1,
+    "state replaced": 1,
     "merges cancelled": 1,
     "pause at MergePropose": 1,
 }
@@ -95,7 +96,12 @@ def test_what_was_not_asked_for_may_be_zero() -> None:
         "retransmissions",
     ]
     parted = zeros(("Gms", "Merge2"), ("merge-leader",), GOOD | {"drops": 1})
-    assert parted == ["merges", "merges without a merged view", "faults of a leader of a merge"]
+    assert parted == [
+        "merges",
+        "states replaced in a merge",
+        "merges without a merged view",
+        "faults of a leader of a merge",
+    ]
     assert zeros(("Gms",), ("merge-leader",), GOOD | {"drops": 1}) == [], "without MERGE2 nothing merges"
     assert zeros((), ("crash",), GOOD | {"drops": 1}) == ["retransmissions"], "without views nobody coordinates"
 

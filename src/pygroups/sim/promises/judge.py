@@ -22,6 +22,7 @@ from .changes import Changes
 from .duties import Leaves, Repairs, Windows
 from .exclusions import SlowExclusion
 from .facts import MEMBERS, Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed, Written
+from .few_views import FewViews
 from .joins import Joins
 from .journals import JournalFirst
 from .merging import Merging
@@ -69,6 +70,7 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool = Fals
         Unicasts(),
         Connections(),
         Progress(messages),
+        FewViews(),
         Joins(),
         WindowBound(messages),
         Leaves(),

@@ -7,6 +7,7 @@ group may last for a bound.  An obstacle that lasts longer without a change brea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from pygroups.core.address import Address
 from pygroups.core.detection import detection
@@ -27,6 +28,14 @@ def bound_of(config: Config, round_trip: int = 0) -> int:
     noticed = detection(config, MEMBERS) + config.join_retry
     patience = config.ready_timeout + config.flush_timeout + 8 * round_trip
     return noticed + 4 * patience + SECOND // config.views_per_second
+
+
+MERGES: Final = 20  # intervals in which all views that reach each other merge
+
+
+def bound_with_merges(config: Config, round_trip: int = 0) -> int:
+    """The same in a stack that merges views, where the sides must find each other first."""
+    return bound_of(config, round_trip) + MERGES * (config.merge_interval + round_trip)
 
 
 class Progress(Check):

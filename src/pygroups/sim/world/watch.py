@@ -7,10 +7,9 @@ from typing import Final
 from pygroups.core.limits import MILLISECOND
 
 from ..promises.facts import Situation, Stand
-from ..promises.progress import bound_of
+from ..promises.progress import bound_of, bound_with_merges
 from .world import World
 
-MERGES: Final = 20  # intervals in which all views that reach each other merge
 PERIOD: Final = 500 * MILLISECOND  # time between two observations
 
 
@@ -60,10 +59,9 @@ class Watch:
         ]
         cut = frozenset(link for link, cuts in network.cuts.items() if cuts)
         farthest = network.farthest()
-        bound = bound_of(world.config, 2 * farthest)
+        merges = world.judge.around.merges
+        bound = (bound_with_merges if merges else bound_of)(world.config, 2 * farthest)
         if any(habits.state != "gives" for habits in world.schedule.habits.values()):
             bound += world.config.state_timeout
-        if world.judge.around.merges:
-            bound += MERGES * (world.config.merge_interval + 2 * farthest)
         times = (world.agenda.now, self.since, bound)
         return Situation(*times, cut, tuple(stands), sum(self._stamp), farthest > 0)
