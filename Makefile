@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format fuzz simulate exhaustive mutants checkers kills starts loss stopped answering bench venv java chromium firewall clean
+.PHONY: help demo test check style house format fuzz simulate exhaustive mutants checkers kills starts loss stopped splits answering bench venv java chromium firewall clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -66,6 +66,10 @@ loss: venv java firewall ## 2 and 5 members exchange 100,000 messages each over 
 
 stopped: venv ## SIGSTOP under full load for SECONDS=60, over TCP and UDP: memory of the others, who waits, who is excluded
 	@$(BIN)/python -m tests.e2e.stopped --seconds $(SECONDS)
+
+splits: SECONDS = 30
+splits: venv java firewall ## five processes on hosts of their own: cuts of SECONDS=30 under load, a heal, an audit
+	@$(BIN)/python -m tests.e2e.splits --seconds $(SECONDS)
 
 answering: venv ## four members that answer each message, and one that only sends, for SECONDS=60 each
 	@$(BIN)/python -m tests.channel.answering --seconds $(SECONDS)

@@ -52,6 +52,8 @@ def read_life(address: str, log: Path) -> Life:
             life.chapters[-1].gaps.append((sender, int(first), int(count)))
         elif kind == "V":
             life.chapters.append(_chapter(json.loads(rest)))
+        elif kind == "R":
+            pass  # the state was replaced: only splits.py looks at that
         elif kind == "L":
             life = life._replace(left=json.loads(rest))
         else:

@@ -14,13 +14,39 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
-from pygroups import Channel, ChannelClosed, Config, Excluded, Gap, Left, Message, NotSent, Slow, Suspected, View
+from pygroups import (
+    Channel,
+    ChannelClosed,
+    Config,
+    Excluded,
+    Gap,
+    Left,
+    MergeView,
+    Message,
+    NotSent,
+    Slow,
+    Suspected,
+    View,
+)
 from pygroups.cli.streams import lines_of
 from pygroups.core.limits import Config as Limits
 from tests.e2e.kill_points import NetworkFirst, Steps
 
 PROGRESS_SECONDS: Final = 0.1
 ORDER_BYTES: Final = 1 << 16
+
+
+class Counts:
+    """The state of an application: per sender, how many of its messages the state contains."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    async def get_state(self) -> bytes:
+        return json.dumps(self.counts).encode()
+
+    async def set_state(self, data: bytes) -> None:
+        self.counts = json.loads(data)
 
 
 class Worker:
@@ -31,6 +57,9 @@ class Worker:
         limits, settings = wishes.pop("config", None), wishes.pop("settings", None)  # of the layers; of programs
         config = Limits(**limits) if limits else Config(**settings) if settings else None
         self.log = os.open(wishes.pop("log"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+        self.state = Counts()
+        if wishes.pop("counts", False):
+            wishes["state"] = self.state
         self.channel = Channel(**wishes, config=config)
         self.last: dict[str, int] = {}  # of each sender, the last number that was delivered or is in a gap
         self.accepted = 0
@@ -72,6 +101,8 @@ class Worker:
                     lines.append(self._on_message(event))
                 elif isinstance(event, View):
                     lines.append(f"V {json.dumps(view_of(event))}")
+                    if isinstance(event, MergeView) and event.reset:
+                        lines.append(f"R {event.winner[0]}")  # its state is that of this side now
                     say("view", **view_of(event))
                 elif isinstance(event, Left):
                     lines.append(f"L {json.dumps({'reason': event.reason, 'unknown': list(event.unknown)})}")
@@ -90,6 +121,7 @@ class Worker:
     def _on_message(self, message: Message) -> str:
         sender = str(message.sender)
         self.last[sender] = message.number
+        self.state.counts[sender] = self.state.counts.get(sender, 0) + 1
         if message.payload != payload_of(sender, message.number, len(message.payload)):
             return f"X {sender} {message.number} holds {message.payload[:80]!r}"
         return f"M {sender} {message.number} {message.position}"
@@ -137,6 +169,8 @@ class Worker:
                     members = [member for member in self.channel.view.members if str(member) in order["members"]]
                     self.channel.mark(order["kind"], reason=order["reason"], members=members)
                     say("marked", kind=order["kind"])
+                case "tell data":
+                    say("data", counts=self.state.counts)
                 case "leave":
                     await self._stop_sending() if order.get("stop") else None
                     return
