@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pygroups.core.layer import Env
 from pygroups.layers.gms.layer import Gms
 from pygroups.layers.gms.primary import PrimaryGms
@@ -32,14 +34,15 @@ def _expecting(count: int) -> type[PrimaryGms]:
     return Expecting
 
 
-def played(schedule: Schedule, expect: int = 0) -> Outcome:
-    """The outcome of a schedule in this stack, with the promises of its profile and those of the chain."""
+def played(schedule: Schedule, expect: int = 0, journals: Path | None = None) -> Outcome:
+    """The outcome of a schedule in this stack, with the promises of its profile and those of the chain.  The members
+    write their journals below `journals`."""
     judge = Judge(checks_of(schedule.profile, merges=False, majority=True))
-    return play(schedule, build=builder_of(majority(schedule.profile, expect)), judge=judge)
+    return play(schedule, build=builder_of(majority(schedule.profile, expect)), judge=judge, journals=journals)
 
 
-def drawn(seed: int, profile: str = "total", *, expected: bool = False) -> Outcome:
+def drawn(seed: int, profile: str = "total", *, expected: bool = False, journals: Path | None = None) -> Outcome:
     """The outcome of the schedule of `seed`.  With `expected` all its processes take part in the birth of the group;
     otherwise the directory's lock decides."""
     schedule = draw(seed, Wish(profile))
-    return played(schedule, len(schedule.names) if expected else 0)
+    return played(schedule, len(schedule.names) if expected else 0, journals)

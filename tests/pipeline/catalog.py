@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.pipeline import chains as ch
 from tests.pipeline import compared as c
 from tests.pipeline import merges as m
 from tests.pipeline import pairs
@@ -16,7 +17,8 @@ from tests.pipeline.planted import Planted, variants
 
 def all_planted() -> list[Planted]:
     """Every planted history and the promises it breaks; nothing outside that list may fire."""
-    return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *_merges(), *_unicasts(), *_compared()]
+    groups = [*_merges(), *_chains(), *_unicasts(), *_compared()]
+    return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *groups]
 
 
 def save_planted(root: Path, *, whole: bool) -> Path:
@@ -218,7 +220,7 @@ def _merges() -> list[Planted]:
         _one("merged", m.merged),
         _one("merged-and-quiet", lambda g: m.merged(g, more=False)),
         *(_one(f"merged-and-given-{at}", lambda g, at=at: m.merged_and_given(g, at)) for at in "AC"),
-        _one("merged-in-uniform", lambda g: m.merged(g, profile="uniform"), "fifo"),
+        _one("merged-in-uniform", lambda g: m.merged(g, profile="uniform"), "fifo primary-chain"),
         _one("merged-without-gap", lambda g: m.merged(g, forgets="C"), "fifo merge-announced"),
         _one("reunited-without-fault", lambda g: m.merged(g, apart=False), "view-accuracy"),
         _one("merged-survivors", m.survived),
@@ -229,6 +231,41 @@ def _merges() -> list[Planted]:
         *(_one(f"merged-in-a-fault-{at}", lambda g, at=at: m.divided(g, at, healed=False)) for at in "AD"),
         *(_one(f"merge-{name}", make, "merge-agreement") for name, make in agreement.items()),
         *(_one(f"gap-{name}", make, "merge-announced") for name, make in announced.items()),
+    ]
+
+
+def _chains() -> list[Planted]:
+    """Views that a majority decides."""
+    right: dict[str, Callable[[str], History]] = {
+        "left-together": ch.left_together,
+        "answered-in-its-place": ch.answered_in_its_place,
+        "half-with-the-first": lambda g: ch.after(g, "ABCD", "CD", "AB", "AB"),
+        "accepted-by-the-dead": lambda g: ch.after(g, "ABC", "C", "AB", "AC"),
+        "vouched": lambda g: ch.vouched(g, "AB"),
+        "vouched-and-ahead": lambda g: ch.vouched(g, "AB", ahead=True),
+        "begun-under-two-ids": lambda g: ch.begun_twice(g, "h1", "h2"),
+        "without-the-founder": ch.without_the_founder,
+        **{f"without-journal-{of}": lambda g, of=of: ch.without_journal(g, of) for of in "AB"},
+    }
+    wrong: dict[str, Callable[[str], History]] = {
+        "forked-A": lambda g: ch.forked(g, "A", "C"),
+        "forked-C": lambda g: ch.forked(g, "C", "A"),
+        "joined-from-a-view": ch.joined_from_a_view,
+        "begun-twice": ch.begun_twice,
+        **{f"another-history-{at}": lambda g, at=at: ch.another_history(g, at) for at in "AC"},
+        "without-history": ch.without_history,
+        **{f"not-primary-{at}": lambda g, at=at: ch.not_primary(g, at) for at in "AC"},
+        "minority": lambda g: ch.after(g, "ABC", "BC", "A", "A"),
+        "half-without-the-first": lambda g: ch.after(g, "ABCD", "AB", "CD", "CD"),
+        "two-ballots": ch.two_ballots,
+        "joiners-voted": ch.joiners_voted,
+        "begun-again": ch.begun_again,
+        "vouched-for-too-few": lambda g: ch.vouched(g, "C", "ABCD"),
+        "vouched-in-the-old-history": lambda g: ch.vouched(g, "AB", id="h1"),
+    }
+    return [
+        *(_one(f"chain-{name}", make) for name, make in right.items()),
+        *(_one(f"chain-{name}", make, "primary-chain") for name, make in wrong.items()),
     ]
 
 

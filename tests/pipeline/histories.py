@@ -109,9 +109,14 @@ class History:
         """The last life of that name."""
         return next(life for life in reversed(self.lives) if life.name == name)
 
-    def view(self, names: str, by: str | None = None, **fields: object) -> View:
-        """All of `names` install the next view; newcomers get a digest from the first that was there."""
+    def view(self, names: str, by: str | None = None, accepted: str | None = None, **fields: object) -> View:
+        """All of `names` install the next view; newcomers get a digest from the first that was there.
+
+        In `uniform` those `accepted` it before: all that come from a view, if nothing else is said."""
         members = [self[name] for name in names]
+        if self.profile.startswith("uniform"):
+            came = "".join(life.name for life in members if life.view is not None)
+            self.accept(came if accepted is None else accepted, names, by)
         self.number += 1
         view = (self.number, self[by or names[0]].address)
         provider = next((life for life in members if life.view is not None), None)
@@ -124,6 +129,20 @@ class History:
                 self.install(life, view, members, before, **fields)
         self.alive = members
         return view
+
+    def accept(self, voters: str, names: str, by: str | None = None, ballot: int | None = None) -> None:
+        """Each of `voters` accepts that the next view has the members `names`, under a ballot with this number."""
+        view = (self.number + 1, self[by or names[0]].address)
+        for voter in voters:
+            self[voter].log(
+                "flush",
+                stage="accepted",
+                members=[self[name].address for name in names],
+                ballot_number=view[0] if ballot is None else ballot,
+                ballot_leader=view[1],
+                next_number=view[0],
+                next_creator=view[1],
+            )
 
     def install(
         self, life: Life, view: View, members: list[Life], before: dict[str, View | None], **fields: object

@@ -23,11 +23,20 @@ from tests.pipeline.histories import MICROSECONDS, History, Life, Record
 
 def judged(history: History) -> Judge:
     """A judge that has heard all of `history`, and went on whatever it found."""
-    checks = checks_of(history.profile) if history.profile != "unicast" else unicast_checks()
+    checks = checks_for(history.profile)
     checks = [check for check in checks if not isinstance(check, Changes)]  # journals do not say who left or joined
     judge = Judge(checks, goes_on=True)
     Telling(history, judge).tell()
     return judge
+
+
+def checks_for(profile: str) -> list[Check]:
+    """The running checks for a profile of journals.  `uniform` is judged as `total` where a majority decides."""
+    if profile == "unicast":
+        return unicast_checks()
+    if profile == "uniform":
+        return checks_of("total", merges=False, majority=True)
+    return checks_of(profile)
 
 
 def unicast_checks() -> list[Check]:
@@ -73,12 +82,12 @@ class Telling:
         members = tuple(map(parsed, fields["members"]))
         previous = (fields.get("previous_number"), fields.get("previous_creator"))
         event = NewView(
-            AgreedView(id, members, tuple(one.name for one in members)),
+            AgreedView(id, members, tuple(one.name for one in members), fields.get("history") or ""),
             view_of(previous) if previous[0] is not None else None,
             tuple(map(parsed, fields["transitional"])),
             (),
             (),
-            True,
+            fields["primary"],
             marks_of(fields["digest"]) if "digest" in fields else None,
         )
         self.add_merge(record, event)
@@ -112,6 +121,15 @@ class Telling:
         merged = proposed(record)
         fields = record.fields | {"next_number": merged.number, "next_creator": merged.leader}
         self.judge.recorded(member, [("merge", view_of(record.view), fields)])
+
+    def on_flush(self, record: Record, member: Address) -> None:
+        accepted = proposed(record)
+        fields = record.fields | {"next_number": accepted.number, "next_creator": accepted.leader}
+        self.judge.recorded(member, [("flush", view_of(record.view) if record.view else None, fields)])
+
+    def on_suspect(self, record: Record, member: Address) -> None:
+        if record.fields["reason"] == "vouched":
+            self.judge.vouched(parsed(record.fields["peer"]))
 
     def on_state_set(self, record: Record, member: Address) -> None:
         assert record.view is not None

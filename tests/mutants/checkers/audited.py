@@ -50,10 +50,11 @@ class Planted:
         wanted = promises_of(blind)
         with changed(blind) as audit:
             verdicts, suspects = self._verdicts(audit, wanted)
-            for verdict in verdicts:
-                broken = bool(verdict.broken) and verdict.group in suspects.get(verdict.promise, ())
-                if verdict.promise in wanted and broken != (verdict.promise in self.breaks[verdict.group]):
-                    return f"{verdict.group} is {verdict.verdict if broken else 'not broken'} by {verdict.promise}"
+            broken = {(verdict.promise, verdict.group) for verdict in verdicts if verdict.broken}  # in some history
+            for promise, group in dict.fromkeys((verdict.promise, verdict.group) for verdict in verdicts):
+                found = (promise, group) in broken and group in suspects.get(promise, ())
+                if promise in wanted and found != (promise in self.breaks[group]):
+                    return f"{group} is {'broken' if found else 'not broken'} by {promise}"
         return None
 
     def _verdicts(self, audit: ModuleType, wanted: Sequence[str]) -> tuple[list[Any], dict[str, set[str]]]:

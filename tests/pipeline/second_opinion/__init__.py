@@ -19,6 +19,7 @@ HERE: Final = Path(__file__).parent
 VIRTUAL_SYNCHRONY: Final = ("fifo", "total", "total1999", "uniform", "uniform-fifo")
 ORDERED: Final = ("total", "total1999", "uniform")
 MERGED: Final = ("fifo", "total", "total1999")
+UNIFORM: Final = ("uniform", "uniform-fifo")
 GROUPS: Final = (*VIRTUAL_SYNCHRONY, "gossip")  # what has views; a pair that only sends to each other has none
 PROFILES: Final = {
     **dict.fromkeys(
@@ -26,6 +27,7 @@ PROFILES: Final = {
     ),
     **dict.fromkeys(("total-order", "gap-free-prefix"), ORDERED),
     **dict.fromkeys(("merge-agreement", "merge-announced"), MERGED),
+    "primary-chain": UNIFORM,
     **dict.fromkeys(
         (
             *("transitional-set", "self-delivery", "multicast-reported", "same-view-delivery", "virtual-synchrony"),

@@ -159,6 +159,7 @@ class PrimaryGms(Gms):
         new = [member for member in members if self.knows(member) and member not in (self.env.me, *self.vouched)]
         for member in new:
             self.env.count("vouched")
+            self.env.record("suspect", peer=member, reason="vouched")
             self.vouched[member] = None
             self.suspicions.elsewhere(member)  # whatever is heard of it
         if new:

@@ -16,6 +16,7 @@ from pygroups.pipeline.promises import (
     merge_announced,
     multicast_reported,
     no_duplication,
+    primary_chain,
     run_identity,
     same_view_delivery,
     self_delivery,
@@ -38,6 +39,7 @@ RULES: Final[tuple[Rule, ...]] = (
     view_monotonic.RULE,
     view_agreement.RULE,
     initial_view.RULE,
+    primary_chain.RULE,
     run_identity.RULE,
     transitional_set.RULE,
     view_accuracy.RULE,
@@ -63,7 +65,6 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 WITHOUT_RULE: Final[dict[str, frozenset[str]]] = {
-    "primary-chain": frozenset({"uniform"}),
     "causal": ORDERED,
     "total-order-global": frozenset({"uniform"}),
     "uniform-agreement": UNIFORM,

@@ -1,7 +1,11 @@
 """Promise where a majority of each view decides the next one: primary-chain.
 
-Views form one sequence.  More than half of each view, or half of it with its first member, accepted the next view under
-one ballot.  A member that learned that it is blocked (`Blocked`) delivers nothing until `Unblocked`.
+Under one history id views form one sequence.  More than half of each view, or half of it with its first member,
+accepted the next view under one ballot.  A member that learned that it is blocked (`Blocked`) delivers nothing until
+`Unblocked`.
+
+A history may end in a view that only ended processes have installed, for which an operator vouches.  So a view has one
+successor in each history.
 
 A group that loses the majority for good begins anew, with another sequence.  Where several processes take part in a
 birth, more than half of them accepted the first view.
@@ -27,7 +31,7 @@ class Chain(Check):
 
     def __init__(self) -> None:
         self.members: dict[ViewId, tuple[Address, ...]] = {}
-        self.next: dict[ViewId, Viewed] = {}  # per view, the first known successor
+        self.next: dict[ViewId, dict[str, Viewed]] = {}  # per view and history, the first known successor
         self.before: dict[ViewId, ViewId] = {}  # per view, the view that it follows
         self.histories: dict[ViewId, str] = {}
         self.births: dict[str, Viewed] = {}  # per history, its first view
@@ -48,7 +52,7 @@ class Chain(Check):
             self.broken("primary-chain", "the view is not primary", member=view.member, view=view.id)
         if old is None:
             return
-        first = self.next.setdefault(old, view)
+        first = self.next.setdefault(old, {}).setdefault(view.history, view)
         if first.id != view.id:
             detail = f"two views follow {old}: this one and {first.id}"
             self.broken("primary-chain", detail, member=view.member, other=first.member, view=view.id)
@@ -60,6 +64,8 @@ class Chain(Check):
     def _history(self, view: Viewed) -> None:
         """One history id for each chain."""
         known = self.histories.setdefault(view.id, view.history)
+        if not view.history:
+            self.broken("primary-chain", "the view has no history id", member=view.member, view=view.id)
         if known != view.history:
             detail = f"the view has two history ids: {known} and {view.history}"
             self.broken("primary-chain", detail, member=view.member, view=view.id)
@@ -68,7 +74,7 @@ class Chain(Check):
             self.broken("primary-chain", "the view begins another history", member=view.member, view=view.id)
         if view.came_from is None and view.joined == view.members:
             first = self.births.setdefault(view.history, view)
-            if first.id != view.id or not view.history:
+            if first.id != view.id:
                 detail = f"the history {view.history!r} has two beginnings: this view and {first.id}"
                 self.broken("primary-chain", detail, member=view.member, other=first.member, view=view.id)
 
@@ -109,10 +115,11 @@ class Chain(Check):
 
     def last_of(self, view: ViewId, held: Container[ViewId]) -> tuple[Address, ...]:
         """The members of the last view in the chain from `view` on that is among `held`.  Only they can go on."""
-        last = view
-        while view in self.next:
-            view = self.next[view].id
-            last = view if view in held else last
+        last, ahead = view, [view]
+        while ahead:
+            later = [one.id for one in self.next.get(ahead.pop(), {}).values()]
+            ahead += later
+            last = max([last, *(id for id in later if id in held)])
         return self.members[last]
 
 
