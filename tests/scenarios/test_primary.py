@@ -9,7 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from pygroups.core.events import Blocked, Event, Unblocked, Vouched
+from pygroups.core.address import Address
+from pygroups.core.events import Blocked, Event, Unblocked, Vouched, VouchedFor
 from pygroups.core.view import HISTORY_DIGITS
 from pygroups.sim import scenario
 from pygroups.sim.scenarios.apps import Acting, Actor
@@ -25,10 +26,13 @@ class Told(Actor):
 
     def __init__(self, acting: Acting) -> None:
         self.news: list[str] = []
+        self.answers: list[str] = []  # to an operator
 
     def on_event(self, event: Event) -> None:
         if isinstance(event, Blocked | Unblocked):
             self.news.append(type(event).__name__)
+        elif isinstance(event, VouchedFor):
+            self.answers.append(event.answer)
 
 
 def group_of(names: str, profile: str = "total", seed: int = 0) -> ScenarioGroup:
@@ -39,6 +43,12 @@ def told(group: ScenarioGroup, name: str) -> list[str]:
     actor = group.actors[name]
     assert isinstance(actor, Told)
     return actor.news
+
+
+def answers(group: ScenarioGroup, name: str) -> list[str]:
+    actor = group.actors[name]
+    assert isinstance(actor, Told)
+    return actor.answers
 
 
 def goes_on(group: ScenarioGroup, names: str, within: float = SOON) -> None:
@@ -287,13 +297,44 @@ def test_an_operator_vouches_for_too_few() -> None:
         goes_on(group, "E")
 
 
+def test_an_operator_vouches_for_a_process_that_lives() -> None:
+    """A process that is heard has not ended, and one that was never in the view is no member.  Nothing changes."""
+    with group_of("A B C") as group:
+        living, me, stranger = group.address("B"), group.address("A"), Address("B", "0" * 16)
+        for member in (living, me, stranger):
+            group["A"].asks(Vouched(member))
+        group.after(10)
+        assert answers(group, "A") == ["alive", "alive", "unknown"]
+        assert group["A"].view == ("A", "B", "C")
+        group.settles()
+
+
+def test_a_process_that_was_heard_lately_may_be_alive() -> None:
+    """A is cut off, and the others end.  At first A heard them lately, and no operator can vouch for them.  When they
+    are silent for long enough, one can."""
+    with group_of("A B C") as group:
+        gone = group.address("B")
+        group.isolate("A")
+        group.crash("B")
+        group.crash("C")
+        group["A"].asks(Vouched(gone))
+        group.until(lambda: told(group, "A") == ["Blocked"], 20)
+        assert answers(group, "A") == ["alive"]
+        group["A"].asks(Vouched(gone))
+        goes_on(group, "A")
+        assert answers(group, "A") == ["alive", "taken"]
+
+
 def test_a_member_that_is_not_needed_begins_no_history() -> None:
     """One of three dies, and an operator vouches for it: the others are a majority, and their history goes on."""
     with group_of("A B C") as group:
         before, gone = group["B"].member.view, group.address("A")
+        group.drop("CollectAck", dest="B", count=1)  # so that the operator is in time
         group.crash("A")
+        group.after(0.01)
         group["C"].asks(Vouched(gone))
         goes_on(group, "B C")
+        assert answers(group, "C") == ["taken"]
         after = group["B"].member.view
         assert before is not None
         assert after is not None

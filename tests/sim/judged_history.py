@@ -85,13 +85,18 @@ class Telling:
             AgreedView(id, members, tuple(one.name for one in members), fields.get("history") or ""),
             view_of(previous) if previous[0] is not None else None,
             tuple(map(parsed, fields["transitional"])),
-            (),
+            tuple(one for one in members if one not in self.came_to(record.view)),
             (),
             fields["primary"],
             marks_of(fields["digest"]) if "digest" in fields else None,
         )
         self.add_merge(record, event)
         self.judge.viewed(member, event)
+
+    def came_to(self, view: tuple[int, str]) -> list[Address]:
+        """The members that came to a view from another one."""
+        views = [record for record in self.history.story if record.kind == "view" and record.view == view]
+        return [address_of(record.life) for record in views if record.fields.get("previous_number") is not None]
 
     def add_merge(self, record: Record, event: NewView) -> None:
         """The sides of a merged view, its marks, and the gaps that its member announces: a judge hears them with it."""

@@ -9,7 +9,7 @@ import asyncio
 import random
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from pygroups._version import __version__
@@ -20,6 +20,7 @@ from pygroups.core.layer import Random
 from pygroups.drivers.contacts import Contact
 from pygroups.drivers.directory import Directory
 from pygroups.drivers.finding import Finding
+from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import CLOCK, Clock, DriverDiscovery, DriverNetwork, Journal, Loop
 from pygroups.drivers.nowhere import Nowhere
 from pygroups.drivers.tcp import TcpNetwork
@@ -29,6 +30,8 @@ from pygroups.journal.writer import JournalError, JournalWriter
 from .options import Options, boot_id, default_name
 
 SessionType = TypeVar("SessionType", contravariant=True)
+Ask = Callable[[Event], None]  # sends an event down the stack of a member
+Members = Callable[[], Sequence[Address]]  # of the view
 PLATFORM: Final = "pygroups_platform"  # the attribute of an event loop that has a platform
 
 
@@ -84,6 +87,9 @@ class Platform(Protocol[SessionType]):
     def journal(self, me: Address, options: Options) -> Journal | None:
         """The journal of the member, or None without the option.  Raises UsageError if it cannot be opened."""
 
+    def local(self, me: Address, options: Options, ask: Ask, members: Members) -> LocalSocket | None:
+        """The socket for commands on this machine, for a member whose layers take an operator's word; or None."""
+
     def ready(self, session: SessionType) -> None:
         """Called when the session is complete, before the join."""
 
@@ -124,6 +130,9 @@ class LocalPlatform:
 
     def journal(self, me: Address, options: Options) -> Journal | None:
         return journal_on_disk(me, options, socket.gethostname(), boot_id())
+
+    def local(self, me: Address, options: Options, ask: Ask, members: Members) -> LocalSocket:
+        return LocalSocket(options.room, me, ask, members)
 
     def ready(self, session: object) -> None:
         """Do nothing."""

@@ -62,6 +62,8 @@ class Session:
         journal = here.journal(me, options)
         stack = self._stack(journaling=journal is not None)
         self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
+        if stack.env.majority:
+            self.member.local = here.local(me, options, self.member.ask, lambda: self.view.members if self.view else ())
         self._connect()
         self.log = Log(me.name, options.room)
         later = self.member.loop.call_later
@@ -134,6 +136,8 @@ class Session:
             self.member.stack.env.contact = self.network.contact
             self.member.stack.env.asks = self.directory.asks
             self.member.stack.env.keeps_state = self.options.state is not None
+            if self.member.local is not None:
+                await self.member.local.open()
             self.member.begin()
             self.watchdog.start()
             if self.places is None:
@@ -221,6 +225,8 @@ class Session:
         elif isinstance(event, core.Gap) and event.origin == self.me:
             self.sending.on_gap(range(event.first, event.next))
             self.reading.consumption.skipped(event.size)
+        elif isinstance(event, core.VouchedFor) and self.member.local is not None:
+            self.member.local.answered(event)
         elif isinstance(event, core.Undelivered):
             self.sending.receipts.undelivered(event.to, event.numbers)
         if (happening := translated(event)) is not None:

@@ -26,6 +26,8 @@ class Command(NamedTuple):
     """Further examples, one on each line, for the command's own help."""
     details: str = ""
     """The text below the summary in the command's own help."""
+    listed: bool = True
+    """Whether `pygroups --help` shows the command.  False: it is built, and no built profile has a use for it."""
 
 
 COMMANDS = {
@@ -131,7 +133,23 @@ Exit code 0: no promise was broken. Exit code 1: a promise was broken, or the sc
     "perf": Command("pygroups.cli.perf:perf", "Measure a real group on this machine."),
     "probe": Command("pygroups.cli.probe:probe", "Show the state of the members on this machine."),
     "why": Command("pygroups.cli.why:why", "Explain why a group makes no progress."),
-    "primary": Command("pygroups.cli.primary:primary", "Declare that a member of a blocked group is permanently lost."),
+    "primary": Command(
+        "pygroups.cli.primary:primary",
+        "Vouch that a member of a blocked group has ended for good.",
+        "pygroups primary orders --gone A@3f2c91d0aa5517e4",
+        details="""\
+Where a majority of the members decides each view, a group that has lost its majority is blocked: no timer can tell an \
+ended process from one that is cut off. An operator can. The command tells one member on this machine, and that member \
+tells the others. Vouch only for a process that has ended and never runs again: if it goes on elsewhere, there are two \
+groups with different messages.
+
+The members that are left go on if they and the vouched members are a majority. If they need the vouched members for \
+that, a new history begins, because messages that only the vouched members had are lost.
+
+Exit code 0: a member took the word. Exit code 1: the member is heard, or no member answered. Exit code 2: no member \
+of the group runs on this machine, or none of them knows the member.""",
+        listed=False,
+    ),
     "config": Command("pygroups.cli.config:app", "Show, check or print the defaults of every option."),
     "watch": Command("pygroups.cli.watch:watch", "Watch groups or journals on a page on loopback."),
 }
@@ -194,7 +212,7 @@ def build_app() -> App:
         name="pygroups",
         version=__version__,
         help=ABOUT,
-        help_epilogue=_epilogue(*(command.example for name, command in COMMANDS.items() if is_built(name))),
+        help_epilogue=_epilogue(*(one.example for name, one in COMMANDS.items() if one.listed and is_built(name))),
         help_format="plaintext",
         verbose=False,
         suppress_keyboard_interrupt=False,
@@ -204,7 +222,7 @@ def build_app() -> App:
         if is_built(name):
             epilogue = _epilogue(command.example, *command.more.splitlines())
             about = f"{command.summary}\n\n{command.details}" if command.details else command.summary
-            app.command(command.target, name=name, help=about, help_epilogue=epilogue)
+            app.command(command.target, name=name, help=about, help_epilogue=epilogue, show=command.listed)
     return app
 
 

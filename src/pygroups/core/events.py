@@ -8,6 +8,8 @@ Marks and positions are half-open: they give the first number that has not arriv
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from .address import Address
@@ -239,9 +241,21 @@ class Unblocked(Event):
 
 
 class Vouched(Event):
-    """Down, application to gms: an operator vouches that the process of `member` has ended for good."""
+    """Down, application to gms: an operator vouches that the process of `member` has ended for good.  `VouchedFor` is
+    the answer."""
 
     member: Address
+
+
+class VouchedFor(Event):
+    """Up, gms to the application: the answer to `Vouched`.
+
+    `taken`: from now on the view changes without `member`.  `unknown`: `member` is not in this member's view.  `alive`:
+    it is heard, or was heard lately.
+    """
+
+    member: Address
+    answer: Literal["taken", "unknown", "alive"]
 
 
 class AllInstalled(Event):

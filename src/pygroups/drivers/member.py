@@ -24,6 +24,7 @@ from pygroups.core.view import ViewId
 from pygroups.journal.writer import JournalError
 
 from .forks import watched
+from .local_socket import LocalSocket
 
 
 class DriverNetwork(turn.Network, Protocol):
@@ -125,6 +126,7 @@ class Member:
         self.timer_at = NEVER
         self.stats_timer: Timer | None = None
         self.closed = False
+        self.local: LocalSocket | None = None  # where an operator's word is taken
         watched(self)
 
     # -- what comes in
@@ -263,6 +265,8 @@ class Member:
         with ExitStack() as rest:  # whatever breaks, the others are closed
             if self.journal is not None:
                 rest.callback(self.journal.close)
+            if self.local is not None:
+                rest.callback(self.local.close)
             rest.callback(self.discovery.close)
             rest.callback(self.network.close)
 

@@ -9,7 +9,7 @@ from typing import Final
 from pygroups._version import __version__
 from pygroups.channel.happenings import View
 from pygroups.channel.options import Options
-from pygroups.channel.platform import Connections, Meeting, journal_on_disk
+from pygroups.channel.platform import Ask, Connections, Meeting, Members, journal_on_disk
 from pygroups.channel.session import Session
 from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.errors import NotBuilt
@@ -89,6 +89,9 @@ class MemoryPlatform:
 
     def _wrote(self, me: Address, records: Sequence[PlainRecord]) -> None:
         self.watches[me].recorded(records)
+
+    def local(self, me: Address, options: Options, ask: Ask, members: Members) -> None:
+        """No command reaches a process in memory."""
 
     def ready(self, session: Session) -> None:
         _, judge = self._room(session.options)

@@ -28,6 +28,7 @@ from pygroups.core.events import (
     Unblocked,
     Unsuspect,
     Vouched,
+    VouchedFor,
 )
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
@@ -154,6 +155,16 @@ class PrimaryGms(Gms):
         self.answering.heard_leader()
         self.above.append(Stop(ballot))
 
+    def _on_vouched(self, member: Address) -> None:
+        """An operator speaks to this member.  A process that this member hears has not ended."""
+        if self.phase is not Phase.MEMBER or not self.knows(member):
+            self.above.append(VouchedFor(member, "unknown"))
+        elif member == self.env.me or member not in self.suspicions.known:
+            self.above.append(VouchedFor(member, "alive"))
+        else:
+            self.take_vouched([member])
+            self.above.append(VouchedFor(member, "taken"))
+
     def take_vouched(self, members: Iterable[Address]) -> None:
         """An operator vouches that these members have ended for good: they count as accepting what is proposed."""
         new = [member for member in members if self.knows(member) and member not in (self.env.me, *self.vouched)]
@@ -239,7 +250,7 @@ class PrimaryGms(Gms):
                 self._take(list(self.givers), decided)
             self._work()
         elif isinstance(event, Vouched):
-            self.take_vouched([event.member] if self.phase is Phase.MEMBER else [])
+            self._on_vouched(event.member)
             self._work()
         else:
             super().down_event(event)

@@ -24,7 +24,7 @@ from pygroups.core.events import (
     NewView,
     Unblocked,
     Undelivered,
-    Vouched,
+    VouchedFor,
 )
 from pygroups.core.layer import NEVER, Env, Record
 from pygroups.core.run import Run
@@ -295,6 +295,8 @@ class SimulatedMember(ProcessLoop):
             self.state.arrived(event)
         elif isinstance(event, Undelivered):
             self.judge.undelivered(self.address, event.to, event.numbers)
+        elif isinstance(event, VouchedFor) and event.answer == "taken":
+            self.judge.vouched(event.member)
         elif isinstance(event, Ended | ConnectionClosed):
             self.places = {place: peer for place, peer in self.places.items() if peer != event.peer}
 
@@ -307,8 +309,6 @@ class SimulatedMember(ProcessLoop):
         """Queue a request of the application for the stack, for the next turn."""
         if isinstance(event, Consumed):
             self.judge.consumed(self.address, event.marks)
-        elif isinstance(event, Vouched):
-            self.judge.vouched(event.member)
         self.arrive(lambda: self.stack.asked(event, self.clock()))
 
     def join(self) -> None:

@@ -1,0 +1,96 @@
+"""`pygroups primary`: an operator vouches that a member of a blocked group has ended for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pygroups.cli.refusals import one_line
+from pygroups.core.address import Address, checked_name, parse_address
+from pygroups.core.errors import Error, UsageError
+from pygroups.drivers.local_calls import Answer, Call, ask, entries_in, folder_of, sockets_in
+
+SHOWN = 5  # members that a sentence names
+
+
+def primary(
+    group: str,
+    /,
+    *,
+    gone: str | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Vouch that a member of a blocked group has ended for good.
+
+    Parameters
+    ----------
+    group
+        The name of the group. One of its members must run on this machine, under this user.
+    gone
+        The member that has ended, as NAME@INCARNATION, as the members' logs name it.
+    as_json
+        One JSON object on standard output.
+    """
+    checked_name(group, "group")
+    if gone is None:
+        raise UsageError("say which member has ended: pygroups primary GROUP --gone NAME@INCARNATION")
+    member = parse_address(gone)
+    answer = _answer(group, member)
+    if as_json:
+        print(json.dumps({"group": group, "gone": str(member), "told": str(answer.me)}))
+    else:
+        print(
+            one_line(
+                f"{answer.me} takes it that {member} has ended for good, and tells the other members; the group goes "
+                "on when the members that are left are enough"
+            )
+        )
+    return 0
+
+
+def _answer(group: str, gone: Address) -> Answer:
+    """The answer of the member that takes the word.  Raises UsageError if none can, and Error if `gone` lives."""
+    unknown: list[Answer] = []
+    silent: list[str] = []
+    for answer in _answers(group, gone, silent):
+        if answer.outcome == "taken":
+            return answer
+        if answer.outcome == "alive":
+            raise Error(f"{gone} has not ended: {answer.me} hears it, or heard it lately")
+        unknown.append(answer)
+    if unknown:
+        first = unknown[0]
+        others = [str(one) for one in first.members if one != first.me]
+        names = ", ".join(others[:SHOWN]) + (" and more" if len(others) > SHOWN else "") or "none"
+        raise UsageError(f"{first.me} of group {group} knows no member {gone}; the other members of its view: {names}")
+    if silent:
+        raise Error(f"no member of group {group} on this machine answered: {', '.join(silent)}")
+    if entries_in(folder_of(group)):
+        raise UsageError(
+            f"no member of group {group} on this machine takes an operator's word: only members whose profile lets a "
+            "majority decide each view do"
+        )
+    raise UsageError(f"no member of group {group} runs on this machine under this user")
+
+
+def _answers(group: str, gone: Address, silent: list[str]) -> Iterator[Answer]:
+    """The answers of the members on this machine, one after the other.  Those that do not answer go to `silent`."""
+    for path in _sockets(group):
+        try:
+            answer = ask(path, Call("vouch", gone))
+        except OSError as error:  # TimeoutError, too
+            silent.append(f"{path.name} ({error.strerror or str(error) or type(error).__name__})")
+            continue
+        if answer is not None:
+            yield answer
+
+
+def _sockets(group: str) -> list[Path]:
+    try:
+        return sockets_in(folder_of(group))
+    except OSError as error:
+        raise UsageError(f"{folder_of(group)} cannot be used: {error.strerror or error}") from error

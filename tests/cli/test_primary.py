@@ -1,0 +1,253 @@
+"""`pygroups primary`: an operator's word reaches a blocked group, with real processes; and every refusal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from pygroups import Channel
+from pygroups.cli.main import COMMANDS, main
+from pygroups.core.address import Address
+from pygroups.drivers import local_calls
+from pygroups.drivers.local_calls import folder_of, sockets_in
+from pygroups.journal.reader import Quarantine, find_segments, read_segments
+from pygroups.layers.profiles import PROFILES
+
+ROOT: Final = Path(__file__).parents[2]
+PROGRAM: Final = "tests.cli.uniform_member"
+SOON: Final = 30.0  # seconds, on a busy machine
+
+
+class Process:
+    """One member in a process of its own."""
+
+    def __init__(self, group: str, name: str, folder: Path) -> None:
+        self.out = folder / f"{name}.out"
+        arguments = [group, name, str(folder / "journal"), f"dir:{folder / 'groups'}"]
+        with self.out.open("wb") as out:
+            self.process = subprocess.Popen([sys.executable, "-m", PROGRAM, *arguments], stdout=out, cwd=ROOT)
+
+    def lines(self, kind: str) -> list[list[str]]:
+        """What it printed so far: the words after `kind`."""
+        return [line.split()[1:] for line in self.out.read_text().splitlines() if line.startswith(f"{kind} ")]
+
+    @property
+    def address(self) -> str:
+        return self.lines("address")[0][0]
+
+    def has_view_of(self, *members: str) -> bool:
+        views = self.lines("view")
+        return bool(views) and [one.partition("@")[0] for one in views[-1][1:]] == list(members)
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(SOON)
+
+
+@pytest.fixture
+def group() -> Iterator[str]:
+    """A name that no other group on this machine has; its folder is removed."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    yield name
+    folder = folder_of(name)
+    for path in folder.iterdir() if folder.exists() else ():
+        path.unlink()
+    if folder.exists():
+        folder.rmdir()
+
+
+@pytest.fixture
+def three(group: str, tmp_path: Path) -> Iterator[dict[str, Process]]:
+    """Three members in one view."""
+    processes: dict[str, Process] = {}
+    try:
+        for name in "ABC":
+            processes[name] = Process(group, name, tmp_path)
+            names = "ABC"[: len(processes)]
+            until(lambda names=names: all(processes[one].has_view_of(*names) for one in names))
+        yield processes
+    finally:
+        for process in processes.values():
+            process.kill()
+
+
+def until(condition: object, seconds: float = SOON) -> None:
+    end = time.monotonic() + seconds
+    assert callable(condition)
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def primary(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["primary", *arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.timeout(180)
+def test_two_of_three_are_killed_and_an_operator_lets_the_third_go_on(
+    three: dict[str, Process], group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_of(group)
+    assert [stat.S_IMODE(path.lstat().st_mode) for path in sockets_in(folder)] == [0o600] * 3
+    assert stat.S_IMODE(folder.lstat().st_mode) == 0o700
+    a, b, c = (three[name].address for name in "ABC")
+
+    code, out, err = primary(capsys, group, "--gone", a)
+    assert (code, out) == (1, "")
+    assert f"{a} has not ended: " in err
+    assert "hears it, or heard it lately" in err
+    code, _, err = primary(capsys, group, "--gone", "A@00")
+    assert code == 2
+    assert "knows no member A@00; the other members of its view: " in err
+
+    three["A"].kill()
+    three["B"].kill()
+    until(lambda: three["C"].lines("blocked"))
+    assert three["C"].has_view_of("A", "B", "C")
+    code, out, err = primary(capsys, group, "--gone", a, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"group": group, "gone": a, "told": c}
+    until(lambda: three["C"].has_view_of("C"))
+    until(lambda: three["C"].lines("message")[-1][0] == "C")
+
+    code, _, err = primary(capsys, group, "--gone", b)
+    assert code == 2
+    assert f"{c} of group {group} knows no member {b}; the other members of its view: none" in err
+    assert len(sockets_in(folder)) == 1, "all were asked, and those of ended members are removed"
+    three["C"].kill()
+    assert len(histories(tmp_path / "journal", c)) == 2
+    code, _, err = primary(capsys, group, "--gone", a)
+    assert (code, err) == (2, f"pygroups: no member of group {group} runs on this machine under this user\n")
+
+
+def histories(journal: Path, member: str) -> list[str]:
+    """The history ids of the views of a member, in their order."""
+    segments = [segment for segment in find_segments([journal]) if member in segment.path]
+    parts = [part for part in read_segments(segments) if not isinstance(part, Quarantine)]
+    views = [row for part in parts for row in part.to_pylist() if row["kind"] == "view"]
+    return list(dict.fromkeys(row["history"] for row in views))
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["g"], "say which member has ended: pygroups primary GROUP --gone NAME@INCARNATION"),
+        (["g", "--gone", "A"], "'A' is not an address: write it as name@incarnation, for instance A@3f2c91d0"),
+        (["a/b", "--gone", "A@12"], "'a/b' cannot name a group: "),
+        (["no-such-group-here", "--gone", "A@12"], "no member of group no-such-group-here runs on this machine"),
+    ],
+)
+def test_a_wrong_call_is_refused_in_one_line(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = primary(capsys, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err
+
+
+def test_members_of_a_built_profile_take_no_word(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """They open no socket."""
+
+    async def story() -> None:
+        async with Channel(group, name="A") as channel:
+            assert sockets_in(folder_of(group)) == []
+            code, _, err = await asyncio.to_thread(primary, capsys, group, "--gone", str(channel.address))
+            assert code == 2
+            assert f"no member of group {group} on this machine takes an operator's word" in err
+
+    asyncio.run(story())
+
+
+def test_a_folder_of_another_user_or_open_to_others_is_not_used(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = folder_of(group)
+    folder.parent.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700)
+    folder.chmod(0o755)
+    code, _, err = primary(capsys, group, "--gone", "A@12")
+    assert code == 2
+    assert "other users have access to" in err
+
+
+class Peer:
+    """Something that listens where a member would, and answers with these bytes, or not at all."""
+
+    def __init__(self, group: str, incarnation: str, answer: bytes | None) -> None:
+        self.path = folder_of(group) / incarnation
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.bind(str(self.path))
+        self.sock.listen()
+        self.answer = answer
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self) -> None:
+        connection, _ = self.sock.accept()
+        with connection:
+            connection.recv(local_calls.CALL_MAX)
+            if self.answer is None:
+                time.sleep(1)
+            else:
+                connection.sendall(self.answer)
+
+    def close(self) -> None:
+        self.thread.join(SOON)
+        self.sock.close()
+
+
+@pytest.mark.parametrize("answer", [None, b"", b"[1]\n", b"\xff\n"])
+def test_a_member_that_does_not_answer_is_named(
+    answer: bytes | None, group: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hangs, or something else listens there."""
+    monkeypatch.setattr(local_calls.ask, "__defaults__", (0.2,))
+    peer = Peer(group, "ab12", answer)
+    code, _, err = primary(capsys, group, "--gone", "A@12")
+    peer.close()
+    assert (code, err.count("\n")) == (1, 1)
+    assert f"no member of group {group} on this machine answered: ab12" in err
+
+
+def test_the_next_member_is_asked_if_one_does_not_know_the_name(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    me = Address("C", "cd34")
+    unknown = local_calls.Answer(Address("B", "ab12"), [Address("B", "ab12")], "unknown")
+    taken = local_calls.Answer(me, [me], "taken")
+    peers = [Peer(group, one.me.incarnation, msgspec.json.encode(one) + b"\n") for one in (unknown, taken)]
+    code, out, _ = primary(capsys, group, "--gone", "A@12")
+    for peer in peers:
+        peer.close()
+    assert code == 0
+    assert out.startswith("C@cd34 takes it that A@12 has ended for good")
+
+
+# -- the help
+
+
+def test_the_help_teaches_the_command_and_lists_it_where_a_profile_needs_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No built profile does yet."""
+    assert main(["primary", "--help"]) == 0
+    assert "pygroups primary orders --gone A@3f2c91d0aa5517e4" in capsys.readouterr().out
+    assert main(["--help"]) == 0
+    listed = "primary" in capsys.readouterr().out
+    assert listed == COMMANDS["primary"].listed == ("uniform" in PROFILES)
