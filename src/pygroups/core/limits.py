@@ -82,7 +82,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     future_runs_max: int = 4_096  # runs of a view that is not installed yet; one sender: a quarter of the unordered
     future_bytes: int = 16 << 20  # bytes of runs that wait for their order; one sender: a quarter
     discovery_timeout: int = 400 * MILLISECOND  # silence after which no process is taken to be at a place
-    join_retry: int = 300 * MILLISECOND
+    join_retry: int = 300 * MILLISECOND  # before a joiner asks again; then twice and four times as long
     batch: int = 20 * MILLISECOND  # joins and leaves within this time make one view
     views_per_second: int = 2  # view changes for joins and leaves; a proven suspicion does not wait
     ready_timeout: int = 400 * MILLISECOND  # for an answer to Ready while a member is suspected; Ready is sent twice
@@ -104,7 +104,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     datagram: int = 1_400  # over UDP: the largest packet, without the headers of IP and UDP
     socket_bytes: int = 4 << 20  # over UDP: the socket buffers that the member asks the system for
     contacts_max: int = 4_096  # remembered contacts of peers
-    strangers: int = 64  # connections whose peers have not identified themselves
+    strangers: int = 256  # connections whose peers have not identified themselves
     stranger_timeout: int = 5 * SECOND  # for such a peer to identify itself
     guests: int = 256  # connections of peers outside the view; a further one closes the one that was silent longest
     guest_timeout: int = 30 * SECOND  # silence after which such a connection is closed

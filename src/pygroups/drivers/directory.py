@@ -30,6 +30,7 @@ from .seldom import Seldom
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.directory")
 LOOKS_AT_OTHERS: Final = 25  # checks of the own entry between two checks for members of another group
+LOOKERS: Final = 8  # the first members of a view do this; if all members read all entries, an idle group would be busy
 RETRY_MAX: Final = 1.0  # seconds, between two tries while the file system refuses
 
 
@@ -188,7 +189,7 @@ class Directory(NoQuestions):
             if not self._is_there() or self.unsaid:
                 self._say()
             self.looks += 1
-            if self.looks % LOOKS_AT_OTHERS == 0:
+            if self.looks % LOOKS_AT_OTHERS == 0 and self.me in list(self.view)[:LOOKERS]:
                 self.look_for_another_group()
             self._look_later()
 

@@ -152,7 +152,7 @@ class Admission:
 
     def _forget_old_joiners(self) -> None:
         """A joiner repeats its question.  A joiner that has stopped asking is gone."""
-        age = 8 * self.env.config.join_retry
+        age = 16 * self.env.config.join_retry
         oldest = self.env.now - age
         self.joiners = {joiner: asked for joiner, asked in self.joiners.items() if asked[1] > oldest}
         self.silent = {joiner: asked for joiner, asked in self.silent.items() if asked[1] > oldest}

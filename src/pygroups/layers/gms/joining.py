@@ -10,6 +10,7 @@ from .heads import Join, Refuse
 from .membership import Membership, Phase
 
 ASK_MAX = 3  # members that a joiner asks at once
+DOUBLINGS = 2  # of the pause between two searches: many joiners that wait must not keep the group busy
 
 
 class Joining:
@@ -19,14 +20,18 @@ class Joining:
         self.membership = membership
         self.env = membership.env
         self.invited_until = NEVER  # an invited joiner founds no group until then
+        self.searches = 0
 
     def ask_for_members(self) -> None:
-        """Ask discovery for the members of the group, and again after `join_retry`."""
+        """Ask discovery for the members of the group, and again after `join_retry`, later after twice and four times
+        as long."""
         if self.invited_until <= self.env.now:
             self.invited_until = NEVER
             self.membership.below.append(events.Invited(False))
         self.membership.below.append(driver_events.Find(members_only=self.env.expect > 0))
-        self.membership.wake_at(self.env.now + self.env.config.join_retry)
+        doublings = 0 if self.env.expect else min(self.searches, DOUBLINGS)  # founders that expect each other do not wait
+        self.membership.wake_at(self.env.now + (self.env.config.join_retry << doublings))
+        self.searches += 1
 
     def invited(self) -> None:
         """A group sent Ready to this joiner.  The joiner may be in the next view of that group and learn this late."""

@@ -1,0 +1,68 @@
+"""The cost of a large group grows with its members and not with their square (0108)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from pygroups.layers.profiles import Profile, profile_named
+from pygroups.sim.scenarios.group import ScenarioGroup, scenario
+
+SMALL, LARGE = 22, 44  # members; both are more than heartbeat_all
+LINEAR: float = 2.9  # twice the members may cost so much more: with the square it is four times
+
+
+class Meter:
+    """The frames and bytes that leave all members."""
+
+    def __init__(self, group: ScenarioGroup, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.frames = self.bytes = 0
+        send = group.world.send
+
+        def counted(member: Any, dest: Any, frames: Sequence[bytes]) -> None:
+            self.frames += len(frames)
+            self.bytes += sum(map(len, frames))
+            send(member, dest, frames)
+
+        monkeypatch.setattr(group.world, "send", counted)
+
+
+def cost(
+    count: int, monkeypatch: pytest.MonkeyPatch, happens: Callable[[ScenarioGroup, list[str]], None]
+) -> tuple[int, int]:
+    """Frames and bytes of what happens in a calm group of so many members, without the promises, which take long."""
+    names = [f"member-{number:03}" for number in range(count + 1)]
+    plain: Profile = profile_named("total")._replace(name="without promises")
+    with scenario(names[:count], profile=plain, formed=False) as group:
+        group.start(names[:count])
+        group.until(lambda: all(len(member.view) == count for member in group.members), within=30)
+        group.after(20)
+        meter = Meter(group, monkeypatch)
+        happens(group, names)
+        return meter.frames, meter.bytes
+
+
+def join(group: ScenarioGroup, names: list[str]) -> None:
+    group.start(names[-1])
+    group.until(lambda: all(len(member.view) == len(names) for member in group.members), within=5)
+
+
+def crash(group: ScenarioGroup, names: list[str]) -> None:
+    group.crash(names[-2])
+    group.until(lambda: all(len(member.view) == len(names) - 2 for member in group.members), within=5)
+
+
+def nothing(group: ScenarioGroup, names: list[str]) -> None:
+    group.after(10)
+
+
+@pytest.mark.parametrize("happens", [join, crash, nothing])
+def test_twice_the_members_cost_twice_as_much(
+    happens: Callable[[ScenarioGroup, list[str]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = cost(SMALL, monkeypatch, happens), cost(LARGE, monkeypatch, happens)
+    assert few[0] > 0
+    assert many[0] <= LINEAR * few[0], f"frames: {few[0]} among {SMALL} members, {many[0]} among {LARGE}"
+    assert many[1] <= LINEAR * few[1], f"bytes: {few[1]} among {SMALL} members, {many[1]} among {LARGE}"
