@@ -29,7 +29,9 @@ class Joining:
             self.invited_until = NEVER
             self.membership.below.append(events.Invited(False))
         self.membership.below.append(driver_events.Find(members_only=self.env.expect > 0))
-        doublings = 0 if self.env.expect else min(self.searches, DOUBLINGS)  # founders that expect each other do not wait
+        doublings = (
+            0 if self.env.expect else min(self.searches, DOUBLINGS)
+        )  # founders that expect each other do not wait
         self.membership.wake_at(self.env.now + (self.env.config.join_retry << doublings))
         self.searches += 1
 
