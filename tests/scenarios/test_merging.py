@@ -217,6 +217,24 @@ def test_mrg_29_the_check_of_few_views_judges_cuts_that_stay(cut: str, profile: 
         merged(group)
 
 
+@BOTH
+@pytest.mark.parametrize("also", ["B-C", ""])
+def test_views_do_not_wait_for_a_leader_that_cannot_merge(also: str, profile: str) -> None:
+    """A and B are one view.  C and D reach each other, and C reaches B, whose view has a lower address, and not
+    A.  The leader A never hears of C, or cannot merge with it: C leads in its place."""
+    for seed in range(3):
+        with scenario("A B C D", profile=profile, seed=seed, **QUICK) as group:
+            group.cut("A B", "C D")
+            group.cut("C", "D")
+            group.until(lambda group=group: [group[n].view for n in "ACD"] == [("A", "B"), ("C",), ("D",)], within=8)  # type: ignore[misc]
+            if also:
+                group.mend("B", "C")
+            group.mend("C", "D")
+            group.until(lambda group=group: group["C"].view == group["D"].view == ("C", "D"), 20 * INTERVAL)  # type: ignore[misc]
+            group.heal()
+            merged(group)
+
+
 def test_two_leaders_at_once_take_no_member_out_of_a_view() -> None:
     """B and C both lead when the network heals: the second merge does not take A and D out of the view of the first."""
     views = {"A": (5, "A D"), "B": (6, "B"), "C": (7, "C"), "D": (5, "A D")}

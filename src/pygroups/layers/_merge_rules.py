@@ -43,6 +43,11 @@ def leader(views: Mapping[Address, AgreedView]) -> Address | None:
     return min(coordinators) if len(found) > 1 else None
 
 
+def leaders_before(me: Address, views: Mapping[Address, AgreedView]) -> list[Address]:
+    """The acting coordinators with lower addresses, which lead before `me`."""
+    return [here[0] for _, here in parties(views) if here[0] < me]
+
+
 def take_part(
     me: Address, answers: Mapping[Address, Answer | None], changing: Container[Address] = ()
 ) -> tuple[Party, ...]:

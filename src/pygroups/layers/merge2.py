@@ -31,6 +31,7 @@ from ._merge_heads import HEADS, FindReq, FindRsp, Found, MergeReq, MergeRsp
 
 RESERVED_FOR: Final = 4  # intervals, or twice the time for an answer in a view change if that is longer
 ANSWERS_FOR: Final = 2  # intervals in which the leader waits for answers; doubles with each merge that was cancelled
+TURN: Final = 3  # intervals after which a member leads in place of another one; for each member before it
 DOUBLINGS: Final = 3  # of this time, and of the pause after merges that were cancelled
 
 
@@ -64,6 +65,7 @@ class Merge2(Layer):
         "reserved_until",
         "round",
         "tick_at",
+        "waits_since",
     )
 
     needs: ClassVar[frozenset[str]] = frozenset({"DISCOVERY", "FIFO_UNICAST", "SUSPICION"})
@@ -78,6 +80,7 @@ class Merge2(Layer):
         self.occupied = Occupied(True, 0)
         self.tick_at = NEVER
         self.led_since: int | None = None  # since when this member has been the leader of a merge
+        self.waits_since: int | None = None  # since when another member has been the leader, in the present view
         self.pause_until = 0
         self.failures = 0  # merges in a row that were cancelled
         self.counter = 0  # of the merges that this member led
@@ -97,9 +100,22 @@ class Merge2(Layer):
             self.led_since = None
             if leader is not None:
                 self._report(leader)
+                self._lead_in_place_of_others()
         elif self.led_since is None:
             self.led_since = self.env.now
         elif self.env.now >= self.led_since + self.env.config.merge_interval and self._may_lead():
+            self._begin()
+
+    def _lead_in_place_of_others(self) -> None:
+        """The members with lower addresses may never be able to merge their views with this one, or may not even see
+        it.  Other views must not wait for them."""
+        now, interval = self.env.now, self.env.config.merge_interval
+        if self.waits_since is None:
+            self.waits_since = now
+        lower = rules.leaders_before(self.env.me, self.finding.views())
+        waited = now >= self.waits_since + TURN * (1 + len(lower)) * interval
+        if waited and self.finding.coordinates() and self._may_lead():
+            self.env.count("merges led in place of others")
             self._begin()
 
     def _report(self, leader: Address) -> None:
@@ -263,7 +279,7 @@ class Merge2(Layer):
 
     def _install(self, event: NewView) -> None:
         self.finding.installed(event)
-        self.led_since = self.round = self.handed = None
+        self.led_since = self.waits_since = self.round = self.handed = None
         if event.subgroups:
             self.env.count("merged views")
             if event.view.id.leader == self.env.me:
