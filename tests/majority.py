@@ -16,33 +16,38 @@ from pygroups.sim.schedules.schedule import Schedule
 from pygroups.sim.world.stacks import builder_of
 
 
-def majority(name: str, expect: int = 0) -> Profile:
+def majority(name: str, expect: int = 0, *, folders: float = 0) -> Profile:
     """The built-in profile of this name, with views that a majority decides, and without MERGE2.  `expect` processes
-    take part in the birth of the group; without it the directory's lock decides."""
+    take part in the birth of the group; without it the directory's lock decides.  A process that starts again answers
+    for its former life if the folder of its journal is kept; `folders` is the chance of that."""
     profile = PROFILES[name]
     layers = [layer for layer in profile.layers if layer is not Merge2]
-    gms = PrimaryGms if not expect else _expecting(expect)
+    gms = _configured(expect, folders)
     return profile._replace(layers=tuple(gms if layer is Gms else layer for layer in layers))
 
 
-def _expecting(count: int) -> type[PrimaryGms]:
-    class Expecting(PrimaryGms):
+def _configured(expect: int, folders: float) -> type[PrimaryGms]:
+    class Configured(PrimaryGms):
         def __init__(self, env: Env) -> None:
-            env.expect = count
+            env.expect = expect
+            env.keeps_folder = folders > 0 and (folders >= 1 or env.rng.random() < folders)
             super().__init__(env)
 
-    return Expecting
+    return Configured
 
 
-def played(schedule: Schedule, expect: int = 0, journals: Path | None = None) -> Outcome:
+def played(schedule: Schedule, expect: int = 0, folders: float = 0, journals: Path | None = None) -> Outcome:
     """The outcome of a schedule in this stack, with the promises of its profile and those of the chain.  The members
     write their journals below `journals`."""
     judge = Judge(checks_of(schedule.profile, merges=False, majority=True))
-    return play(schedule, build=builder_of(majority(schedule.profile, expect)), judge=judge, journals=journals)
+    build = builder_of(majority(schedule.profile, expect, folders=folders))
+    return play(schedule, build=build, judge=judge, journals=journals)
 
 
-def drawn(seed: int, profile: str = "total", *, expected: bool = False, journals: Path | None = None) -> Outcome:
+def drawn(
+    seed: int, profile: str = "total", *, expected: bool = False, folders: float = 0, journals: Path | None = None
+) -> Outcome:
     """The outcome of the schedule of `seed`.  With `expected` all its processes take part in the birth of the group;
-    otherwise the directory's lock decides."""
+    otherwise the directory's lock decides.  `folders`: see `majority`."""
     schedule = draw(seed, Wish(profile))
-    return played(schedule, len(schedule.names) if expected else 0, journals)
+    return played(schedule, len(schedule.names) if expected else 0, folders, journals)

@@ -90,6 +90,7 @@ MEMBERSHIP: Final = {
     "gms.binding.proposal.standings[].failed": "members_max",
     "gms.doubted": "members",
     "gms.expelled": "members",
+    "gms.spoken_for": "members",
     "gms.vouched": "members",
     "gms.inbox": "turn",
     "gms.later": "later",

@@ -253,7 +253,7 @@ class Directory(NoQuestions):
         members, invited = self._others()  # another process may have founded it since
         if members or invited:
             self._may_found_no_more()
-        return Found(members, not members and not invited)
+        return Found(members, not members and not invited, self.seekers)
 
     def _find_later(self) -> None:
         pause = self.config.lock_retry / SECOND

@@ -20,7 +20,7 @@ from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot
 
 from . import decide
-from .heads import CollectAck
+from .heads import CollectAck, Difference
 from .proposal import Proposal, proposal_of
 
 
@@ -66,18 +66,26 @@ def _most_of_the_view(view: AgreedView, proposal: Proposal, accepted: Container[
 def _accepted_last(view: AgreedView, ballot: Ballot, answers: Mapping[Address, CollectAck]) -> Proposal | None:
     """The proposal that was accepted under the highest ballot, under the new `ballot`.  Its members, joiners and cut
     stay, even if some of the members have crashed: it may have been decided.  A member that accepted it holds the
-    cut."""
-    reported = {member: answer.accepted for member, answer in answers.items() if answer.accepted is not None}
+    cut; a former life holds nothing, so a stream may be left without a holder."""
+    reported = [answer.accepted for answer in answers.values() if answer.accepted is not None]
     if not reported:
         return None
-    last = max(reported.values(), key=lambda difference: difference.ballot)
-    candidates = (member for member in (ballot.leader, *view.members) if member in reported)
-    holder = next(member for member in candidates if reported[member].ballot == last.ballot)
+    last = max(reported, key=lambda difference: difference.ballot)
     proposal = proposal_of(last, view)
     assert proposal is not None, "checked when the answer arrived"
     (side,) = proposal.sides
-    side = msgspec.structs.replace(side, holders=dict.fromkeys(side.cut, holder))
+    answered = [member for member in (ballot.leader, *view.members) if member in answers]
+    accepted = [member for member in answered if _ballot_of(answers[member].accepted) == last.ballot]
+    held = {member: answers[member].held for member in (*accepted, *answered)}
+    holders = {
+        stream: decide.holder_of(rank, side.cut.get(stream, 0), held) for rank, stream in enumerate(view.members)
+    }
+    side = msgspec.structs.replace(side, holders={stream: one for stream, one in holders.items() if one is not None})
     return msgspec.structs.replace(proposal, ballot=ballot, sides=(side,))
+
+
+def _ballot_of(accepted: Difference | None) -> Ballot | None:
+    return None if accepted is None else accepted.ballot
 
 
 MAJORITY: Final = Agreement(

@@ -153,7 +153,8 @@ class Attempt:
         assert self.stage is Stage.PROPOSE
         self.since = now
         self.proposal = self.agreement.taken_over(self.view, self.ballot, self.answers)
-        if self.proposal is not None:
+        lost = self.proposal is not None and not _is_held(self.proposal)
+        if self.proposal is not None and not lost:
             self.proposal = self._in_its_history(self.proposal)
             return self.proposal
         asked_to = {member for member, answer in self.answers.items() if answer.leaving}
@@ -167,7 +168,7 @@ class Attempt:
         cut, holders = decide.cut(held, self.view.members, me)
         self.proposal = Proposal(
             self.ballot,
-            decide.next_view(self.view, self.ballot, go_on, self.joiners, self._history()),
+            decide.next_view(self.view, self.ballot, go_on, self.joiners, self._history(lost=lost)),
             (Side(self.view, go_on, cut, holders),),
             decide.stays_primary(self.view, primary, self._with_vouched(self.asked)),
             {member: self.answers[member].standing for member in go_on if member in self.answers},
@@ -178,10 +179,11 @@ class Attempt:
     def _with_vouched(self, members: Iterable[Address]) -> tuple[Address, ...]:
         return tuple(dict.fromkeys([*members, *self.vouched]))
 
-    def _history(self) -> str | None:
+    def _history(self, *, lost: bool = False) -> str | None:
         """None: the same history goes on.  Without the members that an operator vouches for, what they alone knew is
-        lost: if the others are not enough, a new history begins."""
-        if self.agreement.may_go_on(self.view, self.answers):
+        lost: if the others are not enough, a new history begins.  So it does if runs are `lost` that a member may
+        have delivered."""
+        if self.agreement.may_go_on(self.view, self.answers) and not lost:
             return None
         return decide.next_history(self.view, self.ballot)
 
@@ -202,8 +204,15 @@ class Attempt:
         if head.accepted is not None and proposal_of(head.accepted, self.view) is None:
             return None
         self.answers[src], self.since = head, now
-        enough = self.agreement.must_answer(self.view, self.asked, self._with_vouched(self.answers))
+        answered = self._with_vouched(self.answers)
+        enough = self.agreement.must_answer(self.view, self.asked, answered) and not self._lacks_a_holder(answered)
         return self.take(Input.ALL_HELD if enough else Input.HELD)
+
+    def _lacks_a_holder(self, answered: Collection[Address]) -> bool:
+        """Whether a member without an answer may hold the runs of a proposal that has to be repeated, and no other
+        does."""
+        taken = self.agreement.taken_over(self.view, self.ballot, self.answers)
+        return taken is not None and not _is_held(taken) and any(one not in answered for one in self.view.members)
 
     def on_accept(self, src: Address, head: Accept, now: int) -> Deed | None:
         """`src` holds everything up to the cut."""
@@ -235,3 +244,8 @@ class Attempt:
     def overtaken(self, ballot: Ballot) -> Deed | None:
         """This member answered the `ballot` of another leader."""
         return self.take(Input.OVERTAKEN) if ballot > self.ballot else None
+
+
+def _is_held(proposal: Proposal) -> bool:
+    """Whether each stream of the cut has a member that holds it."""
+    return all(stream in side.holders for side in proposal.sides for stream in side.cut)

@@ -27,6 +27,7 @@ from pygroups.core.view import HISTORY_DIGITS, UNBORN, AgreedView, Ballot, ViewI
 from .heads import Difference, Text
 from .membership import Membership, Phase
 from .proposal import Proposal, Side, difference, proposal_of
+from .rebirth import Rebirth
 
 Expect = Annotated[int, Meta(ge=1, le=MEMBERS_MAX)]
 
@@ -104,8 +105,9 @@ class Attempt:
 class Birth:
     """The part of this process in the birth of its group."""
 
-    def __init__(self, membership: Membership) -> None:
+    def __init__(self, membership: Membership, rebirth: Rebirth) -> None:
         self.membership = membership
+        self.rebirth = rebirth
         self.env = membership.env
         self.bound: Ballot | None = None
         self.accepted: Proposal | None = None
@@ -123,7 +125,9 @@ class Birth:
         """Whether this process may take part: it has no view, and heard of no living group.  A process that accepted a
         first view takes part all the same: the group may be the one of that view, cut off before it told this one."""
         unheard = self.looked and self.env.now > self.group_heard_at + 2 * self.env.config.join_retry
-        return self.membership.phase is Phase.JOINING and (unheard or self.accepted is not None)
+        if self.membership.phase is not Phase.JOINING or self.rebirth.missing():
+            return False
+        return unheard or self.accepted is not None
 
     # -- the others
 

@@ -68,6 +68,11 @@ def cut(
     return ends, holders
 
 
+def holder_of(rank: int, end: int, held: Mapping[Address, Sequence[int]]) -> Address | None:
+    """The first member that holds the stream of the member with this rank up to `end`; None if no member does."""
+    return next((one for one, positions in held.items() if (*positions[rank : rank + 1], 0)[0] >= end), None)
+
+
 def next_history(old: AgreedView, ballot: Ballot) -> str:
     """The id of a history that begins after `old` under `ballot`: no other ballot gives the same."""
     return blake2b(f"{old.history} {ballot}".encode(), digest_size=HISTORY_DIGITS // 2).hexdigest()

@@ -10,6 +10,7 @@ decide.py         the decisions, as pure functions
 agreement.py      the answers that a view change needs: of all members, or of a majority
 membership.py     the view, its leader, and the ballot to which this member is bound
 joining.py        how a process comes into a group, or founds one
+rebirth.py        a group begins anew after its end
 birth.py          several processes decide the first view of a group
 accusing.py       the other members learn which members this one suspects
 expelling.py      a slow member is excluded by policy
@@ -26,6 +27,7 @@ merge_attempt.py  an attempt that merges several views
 view_change.py    attempts begin, are carried out, and end
 handover.py       a decided view on its way to all of its members
 leading.py        the next action of the leader
+former_lives.py   a process answers for its former life
 
 primary.py is a layer above this one: views are decided by a majority.
 """
@@ -207,6 +209,10 @@ class Gms(Membership):
             self.below.append(MergeFailed(wanted.merge))
         else:
             self.leading.change.begin_merge(wanted)
+
+    def handle(self, src: Address, head: object) -> None:
+        """Handle a message of GMS."""
+        _HANDLERS[type(head)](self, src, head)
 
     # -- messages that concern more than one part
 

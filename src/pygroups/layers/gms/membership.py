@@ -18,7 +18,7 @@ from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 from . import decide
 from .agreement import EVERYBODY, Agreement
 from .heads import Install
-from .proposal import Proposal, Side, differences
+from .proposal import Proposal, Side, differences, text_of
 from .suspicion import Suspicions
 
 
@@ -75,6 +75,8 @@ class Binding:
                 transitional=side.members,
                 digest=dict(side.cut),
             )
+        if proposal is not None and stage == "accepted" and self.env.majority:
+            fields["detail"] = text_of(proposal)  # a later life of this process answers with it
         if proposal is not None and proposal.merges:
             fields["subgroups"] = [list(one.members) for one in proposal.sides]
             fields["digest"] = {origin: mark - 1 for origin, (mark, _) in proposal.digest.items() if mark > 1}
@@ -98,6 +100,7 @@ class Membership(Layer):
         "phase",
         "primary",
         "reserved",
+        "spoken_for",
         "standing",
         "suspicions",
         "view",
@@ -118,6 +121,8 @@ class Membership(Layer):
         self.expelled: dict[Address, str] = {}  # members of this view that are to be excluded by policy, and why
         self.doubted: dict[Address, str] = {}  # the same for members that are excluded only if they are silent
         self.vouched: dict[Address, None] = {}  # members of this view: an operator says that they have ended for good
+        self.spoken_for: dict[Address, Address] = {}  # members of this view that have ended, and the processes that
+        # answer for them
         self.inbox: list[tuple[Address, object]] = []  # messages to itself, and messages that waited for a view
         self.later: dict[tuple[Address, type], object] = {}  # of a view that is decided and not installed here yet
 
@@ -156,8 +161,17 @@ class Membership(Layer):
     def reaches_enough(self) -> bool:
         """Whether a view change may succeed, as far as silence tells: the members that are heard are enough for it."""
         silent = self.suspicions.known
-        here = [m for m in self.current.members if m not in silent or m in self.vouched]
+        here = [m for m in self.current.members if m not in silent or self.counts(m)]
         return self.agreement.may_go_on(self.current, here)
+
+    def counts(self, member: Address) -> bool:
+        """Whether a member that has ended counts in a view change: an operator vouches for its end, or another process
+        answers for it."""
+        return member in self.vouched or member in self.spoken_for
+
+    def is_missing(self, member: Address) -> bool:
+        """Whether no answer of `member` can come."""
+        return member in self.suspicions and member not in self.spoken_for
 
     def take_vouched(self, members: Iterable[Address]) -> None:
         """Members for which an operator vouches.  Only where a majority decides: see primary.py."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
+import msgspec
+
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Find, Found
 from pygroups.core.events import (
@@ -32,15 +34,18 @@ from pygroups.core.events import (
 )
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
+from pygroups.core.view import Ballot
 
-from . import birth
+from . import birth, former_lives, rebirth
 from .agreement import MAJORITY, Agreement
 from .birth import Call, Taken
-from .heads import HEADS, Difference, Excluded, Install, InstallAck, Stuck
+from .former_lives import FORWARDED, FromFormer, ToFormer
+from .heads import HEADS, Difference, Excluded, Install, InstallAck, LeaveReq, Propose, Stuck
 from .joining import ASK_MAX
 from .layer import Gms
 from .membership import Phase
-from .proposal import Installation, Proposal, proposal_of
+from .proposal import Installation, Proposal, Side, difference, in_full, proposal_of
+from .suspicion import Suspicion
 
 COMPLAINTS: Final = 2  # of a bound member in vain, before it counts as blocked
 
@@ -48,16 +53,18 @@ COMPLAINTS: Final = 2  # of a bound member in vain, before it counts as blocked
 class PrimaryGms(Gms):
     """GMS in which views are one chain; see the module."""
 
-    __slots__ = ("ahead", "birth", "blocked", "givers", "look_at", "looks", "others")
+    __slots__ = ("ahead", "birth", "blocked", "givers", "look_at", "looks", "others", "rebirth", "speaker")
 
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP", "PRIMARY"})
-    heads: ClassVar[tuple[type, ...]] = (*HEADS, *birth.HEADS)
+    heads: ClassVar[tuple[type, ...]] = (*HEADS, *birth.HEADS, *former_lives.HEADS, *rebirth.HEADS)
     agreement: ClassVar[Agreement] = MAJORITY
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         env.majority = True
-        self.birth = birth.Birth(self)
+        self.rebirth = rebirth.Rebirth(self)
+        self.birth = birth.Birth(self, self.rebirth)
+        self.speaker = former_lives.Speaker(self)
         self.blocked = False  # and the application knows it
         self.ahead: dict[Address, None] = {}  # members of this view that are heard in a later one
         self.look_at = 0  # when a blocked member looks for members outside its view
@@ -68,8 +75,15 @@ class PrimaryGms(Gms):
     # -- the first view
 
     def up(self, run: Run) -> None:
-        handler = _OF_BIRTHS.get(type(run.head))
-        if handler is None:
+        head = run.head
+        handler = _OF_BIRTHS.get(type(head))
+        if isinstance(head, ToFormer):
+            self.speaker.on_asked(run.src, head.head)
+        elif isinstance(head, rebirth.Formerly):
+            self.rebirth.on_formerly(run.src, head)
+        elif isinstance(head, FromFormer):
+            self._hears_a_former_life(run.src, head)
+        elif handler is None:
             super().up(run)
         elif self.env.expect and self.phase is not Phase.GONE:
             handler(self, run.src, run.head)
@@ -119,6 +133,48 @@ class PrimaryGms(Gms):
         self.enter(NewView(proposal.view, None, (self.env.me,), members, (), True, None))
         return True
 
+    # -- former lives
+
+    def tell(self, dest: Address | None, head: object) -> None:
+        """A message to a member that has ended goes to the process that answers for it."""
+        speaker = None if dest is None else self.spoken_for.get(dest)
+        if dest is None or speaker is None:
+            super().tell(dest, head)
+        elif isinstance(head, FORWARDED):
+            if isinstance(head, Propose | Install):
+                head = msgspec.structs.replace(head, difference=in_full(head.difference, self.current))
+            super().tell(speaker, ToFormer(dest, head))
+
+    def _hears_a_former_life(self, src: Address, head: FromFormer) -> None:
+        """`src` answers for a member of this view, of which it proves that it has ended."""
+        former, said = head.former, head.head
+        if not self.knows(former) or former in (self.env.me, src) or former.name != src.name:
+            return
+        if isinstance(said, LeaveReq):
+            self._may_be_spoken_for(src, former, said)
+        elif self.spoken_for.get(former) == src:
+            self.handle(former, said)
+        self._work()
+
+    def _may_be_spoken_for(self, src: Address, former: Address, said: LeaveReq) -> None:
+        """Ask the former life only if the living members are not enough: it is out of the next view anyway.  A blocked
+        member asks all of them: runs that none of them holds are lost."""
+        view = self.current
+        if self.binding.decided is not None:
+            return  # this member is on its way, or hands the next view over
+        if said.view > view.id:  # the others went on: was this member left out?
+            super().tell(src, ToFormer(former, Stuck(self.next_ballot(), view.id)))
+        elif said.view < view.id:  # it did not learn of this view
+            side = Side(msgspec.structs.replace(view, id=said.view), view.members, {}, {})
+            proposal = Proposal(Ballot(*view.id), view, (side,), primary=True)
+            super().tell(src, ToFormer(former, Install(difference(proposal, None), None)))
+        elif self.spoken_for.get(former) != src and (self.blocked or self.spoken_for or not self.reaches_enough()):
+            self.env.count("former lives that are answered for")
+            self.suspicions.suspect(former, Suspicion.ENDED)
+            self.spoken_for[former] = src
+            self.answering.heard_again(at_once=True)
+            self.leading.change.heard_again()
+
     # -- a minority
 
     def _work(self) -> None:
@@ -157,7 +213,10 @@ class PrimaryGms(Gms):
 
     def _on_vouched(self, member: Address) -> None:
         """An operator speaks to this member.  A process that this member hears has not ended."""
-        if self.phase is not Phase.MEMBER or not self.knows(member):
+        if self.phase is Phase.JOINING and member in self.rebirth.missing():
+            self.rebirth.vouched[member] = None
+            self.above.append(VouchedFor(member, "taken"))
+        elif self.phase is not Phase.MEMBER or not self.knows(member):
             self.above.append(VouchedFor(member, "unknown"))
         elif member == self.env.me or member not in self.suspicions.known:
             self.above.append(VouchedFor(member, "alive"))
@@ -211,8 +270,7 @@ class PrimaryGms(Gms):
 
     def up_event(self, event: Event) -> None:
         if isinstance(event, Found):
-            self.birth.found(event)
-            self._ask_others(event)
+            event = self._found(event)
         if isinstance(event, Unsuspect) and self.phase is Phase.MEMBER:
             self.answering.heard_again()
             self.leading.change.heard_again()
@@ -220,6 +278,16 @@ class PrimaryGms(Gms):
             self.ahead[event.member] = None
         super().up_event(event)
         self._begin_a_group()
+
+    def _found(self, event: Found) -> Found:
+        """Discovery names members, and other processes without a view."""
+        if self.phase is Phase.JOINING:
+            event = self.rebirth.found(event)
+            self.rebirth.tell_application(alone=not event.members)
+            self.birth.found(event)
+            self.speaker.tell_members(event.members)
+        self._ask_others(event)
+        return event
 
     # -- a view that was decided without this member's answer
 
@@ -267,8 +335,10 @@ class PrimaryGms(Gms):
         if self.view is None:
             self.inbox = []  # messages of the birth
             self.birth.ends()
+            self.rebirth.ends()
         self.ahead, self.givers, self.others = {}, {}, {}
         self.vouched = {member: None for member in self.vouched if member in event.view.members}
+        self.spoken_for = {one: by for one, by in self.spoken_for.items() if one in event.view.members}
         super().enter(event)
 
     # -- a view without this member

@@ -7,6 +7,7 @@ process in no earlier view gets the earlier views in full.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -178,3 +179,25 @@ def _side(end: SideEnd, mine: AgreedView | None) -> Side | None:
     holders = dict(zip(members, members, strict=True))
     holders |= {stream: members[rank] for stream, rank in zip(members, end.holders, strict=False)}
     return Side(view, tuple(member for member in members if member not in gone), cut, holders, end.marks)
+
+
+def in_full(difference: Difference, view: AgreedView) -> Difference:
+    """The same for a receiver that has less than a member of `view`: with this view."""
+    ends = [msgspec.structs.replace(end, view=view) if end.old == view.id else end for end in difference.sides]
+    return msgspec.structs.replace(difference, sides=tuple(ends))
+
+
+# -- in the journal
+
+
+def text_of(proposal: Proposal) -> str:
+    """The proposal as text, for a later life of this process."""
+    return base64.b85encode(msgspec.msgpack.encode(difference(proposal, None))).decode()
+
+
+def difference_in(text: str) -> Difference | None:
+    """The proposal in such a text, with the earlier view in full; None for any other text."""
+    try:
+        return msgspec.msgpack.decode(base64.b85decode(text), type=Difference) if text else None
+    except (msgspec.DecodeError, ValueError):
+        return None

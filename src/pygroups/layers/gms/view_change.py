@@ -111,7 +111,7 @@ class ViewChange:
             self._do(attempt.take(Input.OUTRANKED))
         elif attempt.stage is Stage.READY:
             self._call_the_roll(attempt)
-        elif any(member in self.membership.suspicions for member in attempt.asked):
+        elif any(self.membership.is_missing(member) for member in attempt.asked):
             self._do(attempt.take(Input.SUSPECTED))
         elif self.env.now >= attempt.since + self.patience(attempt.asked):
             self.late += 1
@@ -135,8 +135,8 @@ class ViewChange:
                 del attempt.joiners[joiner]
                 self.admission.left_unanswered(joiner)
         self.verification.leave_out_pairs()
-        suspicions, vouched = self.membership.suspicions, self.membership.vouched
-        here = [member for member in attempt.view.members if member not in suspicions or member in vouched]
+        suspicions, counts = self.membership.suspicions, self.membership.counts
+        here = [member for member in attempt.view.members if member not in suspicions or counts(member)]
         if not self._is_wanted(attempt, self.roll):
             self._do(attempt.take(Input.CALM))
         else:
@@ -232,7 +232,7 @@ class ViewChange:
 
     def _collect(self, attempt: Attempt) -> None:
         membership, view = self.membership, self.membership.current
-        here = (member for member in view.members if member not in membership.suspicions)
+        here = (member for member in view.members if not membership.is_missing(member))
         attempt.collects(membership.next_ballot(), here, self.env.now)
         membership.heard_of(attempt.ballot)
         for member in attempt.asked:

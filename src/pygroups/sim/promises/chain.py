@@ -36,6 +36,8 @@ class Chain(Check):
         self.histories: dict[ViewId, str] = {}
         self.births: dict[str, Viewed] = {}  # per history, its first view
         self.acceptors: dict[Vote, dict[Address, None]] = {}
+        self.over: dict[Address, None] = {}  # members that have ended
+        self.answered_for: dict[Address, None] = {}  # those of them for which another process took part
         self.vouched_ones: dict[Address, None] = {}
         self.blocked_ones: dict[Address, None] = {}
         self.passed = 0  # number of views, and of deliveries that were compared with a block
@@ -70,7 +72,7 @@ class Chain(Check):
             detail = f"the view has two history ids: {known} and {view.history}"
             self.broken("primary-chain", detail, member=view.member, view=view.id)
         anew = view.came_from is not None and view.history != self.histories[view.came_from]
-        if anew and not self.vouched_ones:
+        if anew and not self.vouched_ones and not self._may_have_lost(view):
             self.broken("primary-chain", "the view begins another history", member=view.member, view=view.id)
         if view.came_from is None and view.joined == view.members:
             first = self.births.setdefault(view.history, view)
@@ -78,7 +80,18 @@ class Chain(Check):
                 detail = f"the history {view.history!r} has two beginnings: this view and {first.id}"
                 self.broken("primary-chain", detail, member=view.member, other=first.member, view=view.id)
 
+    def _may_have_lost(self, view: Viewed) -> bool:
+        """Whether another view was accepted before this one, and a former life took part: runs of its cut are lost
+        with the processes that held them."""
+        rivals = [next for next, *_ in self.acceptors if next != view.id and next > (view.came_from or next)]
+        return bool(self.answered_for and rivals)
+
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        self.over[member] = None
+
     def accepts(self, member: Address, fields: dict[str, Any]) -> None:
+        if member in self.over:
+            self.answered_for[member] = None
         if fields["stage"] == "accepted":
             next = ViewId(fields["next_number"], fields["next_creator"])
             vote = (next, fields["ballot_number"], str(fields["ballot_leader"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
@@ -20,6 +22,7 @@ class Changes(Check):
         self.hints: dict[ViewId, Viewed] = {}  # the first hint for each view
         self.known: dict[ViewId, Viewed] = {}  # all views
         self.leavers: dict[Address, None] = {}  # leaving members take part in the change that releases them
+        self.over: dict[Address, None] = {}  # members that have ended
         self.judged = 0
         self.hinted = 0
 
@@ -34,6 +37,13 @@ class Changes(Check):
 
     def vouched(self, member: Address) -> None:
         self.leavers[member] = None  # it counts as taking part
+
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        self.over[member] = None
+
+    def accepts(self, member: Address, fields: dict[str, Any]) -> None:
+        if member in self.over:  # a later process of that name answers for it
+            self.leavers[member] = None
 
     def viewed(self, view: Viewed) -> None:
         before = self.last.get(view.member)

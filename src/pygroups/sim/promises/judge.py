@@ -211,7 +211,7 @@ class Judge:
                     self.suspected(member, fields["peer"], fields["reason"])
                 elif kind == "flush":
                     for accepts in self._accepts:
-                        accepts(member, fields)
+                        accepts(fields.get("life", member), fields)
                 elif kind == "merge":
                     self.merge_step(member, view, fields)
                 elif kind != "purge":

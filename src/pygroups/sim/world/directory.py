@@ -54,10 +54,11 @@ class Directory:
         others = {member: contact for member, contact in self.members.items() if member != who}
         if who not in self.members:
             self.seekers[who] = who.name
+        seekers = {one: contact for one, contact in self.seekers.items() if one != who}
         if others or not founding or self.founder not in (None, who) or any(one != who for one in self.invited):
-            return Found(others, False, {one: contact for one, contact in self.seekers.items() if one != who})
+            return Found(others, False, seekers)
         self.founder = who
-        return Found({}, True)
+        return Found({}, True, seekers)
 
     def announce(self, who: Address, contact: str, member: bool, invited: bool = False) -> None:
         """Record that `who` has a view now, or has none any more, or is being admitted (`invited`)."""

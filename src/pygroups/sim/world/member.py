@@ -39,6 +39,7 @@ from ..promises.judge import Judge
 from ..schedules.schedule import Habits
 from ..schedules.stages import Watched
 from .agenda import Agenda
+from .folders import Folder
 from .loop import ProcessLoop, local_time
 from .reading import Reading
 from .state import StateKeeper
@@ -58,6 +59,7 @@ class Around(Protocol):
     """The parts of the world that a process uses."""
 
     agenda: Agenda
+    folders: dict[str, Folder]  # of journals, by the names of processes
     judge: Judge
     changes: int  # number of starts, ends and pauses of processes that the schedule causes
     judges_journals: bool
@@ -210,6 +212,9 @@ class SimulatedMember(ProcessLoop):
             raise Died
         if self.journal is not None:
             self.world.write(self, records)
+        folder = self.world.folders.get(self.address.name)
+        if folder is not None:
+            folder.take(self.address, records, lost=self.disk_full > 0)
         if self.disk_full:
             self._journal_lost()
         elif self.world.judges_journals:

@@ -116,6 +116,9 @@ def gather(world: World, _: Gather) -> None:
 def begin_anew_if_lost(world: World) -> None:
     """Restart the members of each group of which a majority has ended: no view can follow."""
     chains = [check for check in world.judge.checks if isinstance(check, Chain)]
+    if world.folders:
+        _return_all(world, chains)
+        return
     members = [member for member in world.running.values() if member.view is not None and chains]
     here = [member.address for member in members]
     held = {member.view.id for member in members if member.view is not None}
@@ -129,6 +132,31 @@ def begin_anew_if_lost(world: World) -> None:
         _start_all(world)
 
 
+def _return_all(world: World, chains: Sequence[Chain]) -> None:
+    """Start the processes that have ended, and begin anew if that is not enough, because folders were lost."""
+    for name in world.schedule.names:
+        world.agenda.after(RESTART, _start_if_ended, world, name)
+    world.agenda.after(3 * RESTART, _begin_anew_without_folders, world, chains)
+
+
+def _begin_anew_without_folders(world: World, chains: Sequence[Chain]) -> None:
+    members = [member for member in world.running.values() if member.view is not None]
+    formers = [member.env.former for member in world.running.values() if member.view is None]
+    former = {life.address: life.view for life in formers if life is not None and life.view is not None}
+    here = [*[member.address for member in members], *former]
+    held = {member.view.id for member in members if member.view is not None}
+    held |= {view.id for view in former.values() if view is not None}
+    if members and chains:
+        lasts = [chains[0].last_of(member.view.id, held) for member in members if member.view is not None]
+        lost = not any(is_majority(last, here) for last in lasts)
+    else:
+        ended = [one for life in formers if life is not None for one in life.ended]
+        lost = any(one not in ended for view in former.values() if view is not None for one in view.members)
+    if lost:
+        world.folders.clear()
+        _start_all(world)
+
+
 def _start_all(world: World) -> None:
     """More than half of all processes must run for a birth, and none of them must know a group that has ended."""
     world.count("all started for a birth")
@@ -136,7 +164,12 @@ def _start_all(world: World) -> None:
         world.tell(member.address.name, "fault: restarted, because the whole group has ended")
         world.crash(member)
     for name in world.schedule.names:
-        world.agenda.after(RESTART, world.start, name)
+        world.agenda.after(RESTART, _start_if_ended, world, name)
+
+
+def _start_if_ended(world: World, name: str) -> None:
+    if name not in world.running:
+        world.start(name)
 
 
 def send(world: World, send: Send) -> None:

@@ -21,6 +21,7 @@ from ..promises.judge import Judge
 from ..schedules.schedule import Schedule, stream
 from ..schedules.steps import COORDINATOR, Crash, Replay
 from .agenda import Agenda
+from .folders import Folder
 from .loop import MILLION, local_time
 from .member import SimulatedMember
 from .network import CALM, SimulatedNetwork
@@ -72,6 +73,7 @@ class World(VirtualWorld[SimulatedMember]):
             self.use_pipes()
         self.config = Config(**schedule.config)
         self.births: dict[str, int] = {}  # number of starts of each name
+        self.folders: dict[str, Folder] = {}  # of journals, by the names of processes
         self.wall_ahead: dict[str, int] = {}  # the shift of each host's wall clock, in microseconds
         self.phase = 0  # number of heals: ends of faults of an earlier phase have no effect
         self.staying: list[Callable[[], None]] = []  # each brings back a lasting fault after the heal
@@ -128,6 +130,10 @@ class World(VirtualWorld[SimulatedMember]):
         chance = stream(seed, "process", address.name, address.incarnation)
         choose(env, self.schedule.on_merge)
         member = SimulatedMember(self, address, env, self.build(env), habits, chance)
+        if env.keeps_folder:
+            self.folders.setdefault(name, Folder(lambda one: not self.lives[one].ended)).opens(env)
+        elif self.folders.pop(name, None) is not None:
+            self.count("folders lost")
         around = self.judge.around
         around.merges, around.majority, around.expect = env.merges, env.majority, env.expect
         member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
@@ -220,8 +226,13 @@ class World(VirtualWorld[SimulatedMember]):
         if member.journal is not None:
             now, name = self.agenda.now, member.address.name
             wall = WALL_CLOCK + now + now * member.habits.wall_drift // MILLION + self.wall_ahead.get(name, 0)
-            put = member.journal.lose if member.disk_full else member.journal.write
-            put(plain_records(records), wall, now)
+            for life in dict.fromkeys(fields.get("life", member.address) for _, _, fields in records):
+                journal = self.lives[life].journal
+                assert journal is not None
+                of_life = [record for record in records if record[2].get("life", member.address) == life]
+                own = [(kind, view, {k: v for k, v in fields.items() if k != "life"}) for kind, view, fields in of_life]
+                put = journal.lose if member.disk_full else journal.write
+                put(plain_records(own), wall, now)
 
     def mark(self, member: SimulatedMember, kind: str, **fields: Any) -> None:
         """Write a line of the world into `member`'s journal."""

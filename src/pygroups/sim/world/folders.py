@@ -1,0 +1,44 @@
+"""The folder of the journals of one name: what a process finds there of its former lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.former import FormerLife
+from pygroups.core.layer import Env, Record
+
+
+class Folder:
+    """The lives under one name, in the order of their starts.  `runs` tells whether the process of a life runs."""
+
+    def __init__(self, runs: Callable[[Address], bool]) -> None:
+        self.runs = runs
+        self.lives: dict[Address, FormerLife] = {}
+        self.lost: dict[Address, None] = {}  # lives of which records are missing
+        self.locked_by: dict[Address, Address] = {}  # per former life, the last process that answered for it
+
+    def opens(self, env: Env) -> None:
+        """A process starts with this folder: it answers for the last life that took part in a group, and whose lock is
+        free."""
+        ended = [life for one, life in self.lives.items() if not self.runs(one) and not self._is_locked(one)]
+        known = [life for life in ended if life.address not in self.lost and (life.view or life.bound)]
+        if known:
+            env.former = msgspec.structs.replace(known[-1], ended=tuple(life.address for life in ended))
+            self.locked_by[known[-1].address] = env.me
+        self.lives[env.me] = FormerLife(env.me)
+
+    def _is_locked(self, life: Address) -> bool:
+        holder = self.locked_by.get(life)
+        return holder is not None and self.runs(holder)
+
+    def take(self, writer: Address, records: Sequence[Record], *, lost: bool) -> None:
+        """The process `writer` has written these records, some of them perhaps for a former life."""
+        for kind, view, fields in records:
+            life = fields.get("life", writer)
+            if lost:
+                self.lost[life] = None
+            elif life in self.lives:
+                self.lives[life].take(kind, view, fields)

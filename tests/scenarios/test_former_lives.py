@@ -1,0 +1,237 @@
+"""A process that starts again with the folder of its journal answers for its former life, where a majority decides.
+
+The ids are those of the scenarios in docs/layers/gms.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pygroups.core.events import Blocked, Event, Unblocked, Vouched
+from pygroups.core.former import FormerLife
+from pygroups.core.view import ViewId
+from pygroups.journal.frames import Frame, walk
+from pygroups.journal.schema import FIELDS, PREFIX
+from pygroups.journal.writer import MemoryJournal
+from pygroups.sim import scenario
+from pygroups.sim.scenarios.apps import Acting, Actor
+from pygroups.sim.scenarios.group import ScenarioGroup
+from tests.majority import majority
+from tests.scenarios.common import BOTH, QUICK
+
+SOON = 20.0  # seconds until a group goes on
+
+
+class Told(Actor):
+    """Records whether its member was told that it is blocked."""
+
+    def __init__(self, acting: Acting) -> None:
+        self.news: list[str] = []
+        self.reasons: list[str] = []
+
+    def on_event(self, event: Event) -> None:
+        if isinstance(event, Blocked | Unblocked):
+            self.news.append(type(event).__name__)
+        if isinstance(event, Blocked):
+            self.reasons.append(event.reason)
+
+
+def group_of(names: str, profile: str = "total", seed: int = 0, *, formed: bool = True) -> ScenarioGroup:
+    with_folders = majority(profile, folders=1)
+    return scenario(names, profile=with_folders, application=Told, formed=formed, seed=seed, **QUICK)
+
+
+def told(group: ScenarioGroup, name: str) -> Told:
+    actor = group.actors[name]
+    assert isinstance(actor, Told)
+    return actor
+
+
+def history_of(group: ScenarioGroup, name: str) -> str:
+    view = group[name].member.view
+    assert view is not None
+    return view.history
+
+
+def goes_on(group: ScenarioGroup, names: str, within: float = SOON) -> None:
+    """Exactly these members are in one view, in any order."""
+    view = names.split()
+    group.until(lambda: all(sorted(group[name].view) == view for name in view), within)
+
+
+def crashed(group: ScenarioGroup, names: str) -> None:
+    for name in names.split():
+        group.crash(name)
+
+
+@BOTH
+def test_prim_05_two_of_three_come_back(profile: str) -> None:
+    """The chain goes on in its history: the two answer for their former lives, and join."""
+    for seed in range(5):
+        with group_of("A B C", profile, seed) as group:
+            history = history_of(group, "A")
+            for member in group.members:
+                member.sends(5, every=0.05)
+            group.after(0.15)
+            crashed(group, "B C")
+            group.after(10)
+            assert told(group, "A").news == ["Blocked"]
+            group.start("B")
+            goes_on(group, "A B")
+            group.start("C")
+            goes_on(group, "A B C")
+            assert history_of(group, "A") == history_of(group, "B") == history
+            assert told(group, "A").news == ["Blocked", "Unblocked"]
+            group.settles()
+
+
+def test_prim_05_two_of_three_come_back_without_folders() -> None:
+    """The third one is blocked for as long as no operator vouches."""
+    with group_of("A B C") as group:
+        gone = group.address("B")
+        crashed(group, "B C")
+        for name in "BC":
+            del group.world.folders[name]
+        group.start("B C")
+        group.after(60)
+        assert group["A"].view == ("A", "B", "C")
+        assert told(group, "A").news == ["Blocked"]
+        assert group["B"].views == []
+        group["A"].asks(Vouched(gone))
+        goes_on(group, "A B C")
+
+
+def test_prim_04_two_members() -> None:
+    """The first dies, and the second is blocked until it is back.  The first of the next view goes on alone."""
+    with group_of("A B") as group:
+        history = history_of(group, "A")
+        group.crash("A")
+        group.after(30)
+        assert told(group, "B").news == ["Blocked"]
+        group.start("A")
+        goes_on(group, "A B")
+        assert group["B"].view == ("B", "A")
+        assert history_of(group, "B") == history
+        group.crash("A")
+        goes_on(group, "B")
+        group.settles()
+
+
+@pytest.mark.parametrize("expect", [0, 3])
+@BOTH
+def test_prim_03_all_die_and_return(profile: str, expect: int) -> None:
+    """Two of three are blocked and say which one is missing, also when they would be enough.  The third one returns,
+    and the group is born anew."""
+    with_folders = majority(profile, expect, folders=1)
+    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+        group.start("A B C")
+        goes_on(group, "A B C")
+        history, gone = history_of(group, "A"), group.address("C")
+        crashed(group, "A B C")
+        group.start("A B")
+        group.after(60)
+        assert group["A"].views == group["B"].views == []
+        assert str(gone) in told(group, "A").reasons[-1]
+        assert told(group, "A").news[-1] == told(group, "B").news[-1] == "Blocked"
+        group.start("C")
+        goes_on(group, "A B C", 40)
+        assert told(group, "A").news[-1] == "Unblocked"
+        assert history_of(group, "A") == history_of(group, "C") != history
+        group.settles()
+
+
+def test_an_operator_vouches_before_a_birth() -> None:
+    """C does not return.  An operator vouches at each process that returned."""
+    with group_of("A B C") as group:
+        history, gone = history_of(group, "A"), group.address("C")
+        crashed(group, "A B C")
+        group.start("A B")
+        group.after(30)
+        for name in "AB":
+            group[name].asks(Vouched(gone))
+        goes_on(group, "A B")
+        assert history_of(group, "A") != history
+
+
+@BOTH
+def test_what_a_former_life_accepted_is_repeated(profile: str) -> None:
+    """A and B accept a view with D and without C.  A installs it alone and is cut off, and B dies.  B is back with its
+    folder, and C is back, too: C learns the view from the former life of B, and makes no other.  When A is back, it
+    goes on in its view."""
+    for seed in range(4):
+        with group_of("A B C", profile, seed) as group:
+            group.isolate("C")
+            group.drop("Install", src="A")
+            group.start("D")
+            group.until(lambda: len(group["A"].view) == 3 and "D" in group["A"].view, SOON, step=0.0001)
+            group.isolate("A")
+            group.crash("B")
+            group.start("B")
+            group.world.rules.clear()
+            group.mend("C", "B D")
+            group.after(20)
+            assert group["C"].view == ("A", "B", "C")
+            assert group["C"].runs
+            group.mend("A")
+            goes_on(group, "A B D", 60)
+            group.until(lambda: "C" not in group.world.running, SOON)
+            assert group["C"].ended == "excluded"
+            group.settles()
+
+
+def test_a_process_beside_its_former_life_answers_for_nobody() -> None:
+    """The lock of the folder belongs to the life that runs."""
+    with group_of("A B C") as group:
+        beside = group.world.start_beside("B", stranger=False)
+        assert beside.env.former is None
+        group.after(1)
+        assert beside.ended
+
+
+def test_a_former_life_of_a_view_that_is_over_changes_nothing() -> None:
+    """B dies, and A and C go on.  B is back: it joins, and no member asks its former life."""
+    with group_of("A B C") as group:
+        group.crash("B")
+        goes_on(group, "A C")
+        group.start("B")
+        goes_on(group, "A B C")
+        assert not any(member.counters["former lives that are answered for"] for member in group.members)
+        group.settles()
+
+
+def test_the_journal_shows_the_former_life() -> None:
+    """The records in the journal of a former life, among them those of the process that answers for it, give its last
+    view, the ballot to which it is bound, and the proposal that it accepted."""
+    profile = majority("total", folders=1)
+    with scenario("A B C", profile=profile, journal=True, **QUICK) as group:
+        crashed(group, "B C")
+        former = group.address("B")
+        group.drop("Install", src="A")
+        group.start("B")
+        group.until(lambda: "C" not in group["A"].view, SOON)
+        life = FormerLife(former)
+        for record in records_of(group.world.lives[former].journal):
+            life.take(*record)
+        shown = group.world.folders["B"].lives[former]
+        assert life.view is not None
+        assert shown.view is not None
+        assert shown.bound is not None
+        assert [str(member) for member in shown.view.members] == list(life.view.members)
+        assert str(shown.bound) == str(life.bound)
+        assert life.accepted == shown.accepted != ""
+        group.world.rules.clear()
+        group.start("C")
+        goes_on(group, "A B C")
+
+
+def records_of(journal: MemoryJournal | None) -> Iterator[tuple[str, ViewId | None, dict[str, Any]]]:
+    """The records in a journal: kind, view, and fields by their names."""
+    assert journal is not None
+    for part in walk(journal.getvalue()):
+        for row in part.records if isinstance(part, Frame) else []:
+            head = dict(zip(PREFIX, row, strict=False))
+            fields = dict(zip(FIELDS[head["kind"]], row[len(PREFIX) :], strict=False))
+            yield head["kind"], None if head["view"] is None else ViewId(*head["view"]), fields
