@@ -50,6 +50,13 @@ def _tests() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"progress: {name}", partial(test_promises_progress.test_what_hinders_is_found, name)
     for name in test_promises_progress.JOINS:
         yield f"join-in-time: {name}", partial(test_promises_progress.test_a_lone_join_is_timed, name)
+    for few in test_promises_progress.FEW:
+        yield f"few-views: {few}", partial(test_promises_progress.test_few_views_are_right, *few)
+    for many in test_promises_progress.MANY:
+        yield (
+            f"few-views: {many}",
+            partial(test_promises_progress.test_many_views_while_nothing_changes_are_found, *many),
+        )
     for told in ((1, 3, "receiver", 3), (3, 1, "receiver", 3), (3, 2, "sender", 4)):
         yield f"journal-first: {told}", partial(_unwritten, *told)
     for planted in large:

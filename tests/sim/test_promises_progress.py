@@ -209,21 +209,22 @@ def few_views(at: Sequence[int], now: int, *, since: int = 0, stateless: bool = 
     return check
 
 
-@pytest.mark.parametrize(
-    ("at", "now", "since", "stateless", "judged"),
-    [
-        ((1, 2, 3, 4, 5, 11, 14, 17), 20, 0, False, 2),  # the sides form, and then three views
-        ((11, 12, 13, 14), 19, 0, False, 0),  # the second bound is not over
-        ((11, 12, 13, 14), 22, 3, False, 0),  # something changed at second 3
-        ((11, 12, 13, 14), 22, 0, True, 0),  # a state does not come
-        ((8, 9, 12, 13, 14), 22, 0, False, 2),
-    ],
-)
+FEW = [
+    ((1, 2, 3, 4, 5, 11, 14, 17), 20, 0, False, 2),  # the sides form, and then three views
+    ((11, 12, 13, 14), 19, 0, False, 0),  # the second bound is not over
+    ((11, 12, 13, 14), 22, 3, False, 0),  # something changed at second 3
+    ((11, 12, 13, 14), 22, 0, True, 0),  # a state does not come
+    ((8, 9, 12, 13, 14), 22, 0, False, 2),
+]
+MANY = [((11, 14, 17, 19), 20), ((1, 2, 15, 16, 17, 18), 23)]
+
+
+@pytest.mark.parametrize(("at", "now", "since", "stateless", "judged"), FEW)
 def test_few_views_are_right(at: Sequence[int], now: int, since: int, stateless: bool, judged: int) -> None:
     assert few_views(at, now, since=since, stateless=stateless).judged == judged
 
 
-@pytest.mark.parametrize(("at", "now"), [((11, 14, 17, 19), 20), ((1, 2, 15, 16, 17, 18), 23)])
+@pytest.mark.parametrize(("at", "now"), MANY)
 def test_many_views_while_nothing_changes_are_found(at: Sequence[int], now: int) -> None:
     with pytest.raises(Broken) as caught:
         few_views(at, now)
