@@ -2,6 +2,7 @@
 
 from pygroups._version import __version__
 from pygroups.channel import (
+    Blocked,
     Channel,
     Config,
     Gap,
@@ -13,6 +14,7 @@ from pygroups.channel import (
     Slow,
     State,
     Suspected,
+    Unblocked,
     Undelivered,
     View,
 )
@@ -39,6 +41,7 @@ from pygroups.core.view import ViewId
 
 __all__ = [
     "Address",
+    "Blocked",
     "Channel",
     "ChannelClosed",
     "Config",
@@ -62,6 +65,7 @@ __all__ = [
     "StateLost",
     "Suspected",
     "Timeout",
+    "Unblocked",
     "Undelivered",
     "Unknown",
     "UsageError",

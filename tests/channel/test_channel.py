@@ -436,7 +436,7 @@ def test_a_member_that_hangs_is_found_by_its_silence_and_comes_back_by_a_merge(t
         assert second.channel.view.left == (readers[0].channel.address,)
         number = await second.channel.send(b"while A hangs", until="delivered")
         awake.set()
-        await until(lambda: len(second.channel.view.members) == 3)
+        await until(lambda: len(second.views[-1].members) == 3)
         merged = second.views[-1]
         assert isinstance(merged, MergeView) and merged.joined == (readers[0].channel.address,)
         sides = {(readers[0].channel.address,), tuple(sorted(reader.channel.address for reader in (second, third)))}

@@ -119,12 +119,14 @@ def test_two_of_three_are_killed_and_an_operator_lets_the_third_go_on(
     three["A"].kill()
     three["B"].kill()
     until(lambda: three["C"].lines("blocked"))
+    assert not three["C"].lines("unblocked")
     assert three["C"].has_view_of("A", "B", "C")
     code, out, err = primary(capsys, group, "--gone", a, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == {"group": group, "gone": a, "told": c}
     until(lambda: three["C"].has_view_of("C"))
     until(lambda: three["C"].lines("message")[-1][0] == "C")
+    assert len(three["C"].lines("unblocked")) == 1
 
     code, _, err = primary(capsys, group, "--gone", b)
     assert code == 2

@@ -6,7 +6,21 @@ import json
 
 import pytest
 
-from pygroups import Address, Happening, JournalLost, Left, Message, Suspected, Undelivered, View, ViewId
+from pygroups import (
+    Address,
+    Blocked,
+    Gap,
+    Happening,
+    JournalLost,
+    Left,
+    MergeView,
+    Message,
+    Suspected,
+    Unblocked,
+    Undelivered,
+    View,
+    ViewId,
+)
 from pygroups.cli.flags import as_flags
 from pygroups.cli.printed import Chat, line_of, trouble
 
@@ -16,6 +30,11 @@ ID = ViewId(2, A)
 
 def view(*members: Address, joined: tuple[Address, ...] = (), left: tuple[Address, ...] = ()) -> View:
     return View(ID, members, members[0], True, joined, left, members)
+
+
+def merge(one: Address, *others: Address) -> MergeView:
+    members = (one, *others)
+    return MergeView(ID, members, one, True, others, (), (one,), ((one,), others), True, others)
 
 
 def message(payload: bytes, sender: Address = B) -> Message:
@@ -32,6 +51,10 @@ def message(payload: bytes, sender: Address = B) -> Message:
         (message(b"mine", A), None),
         (view(A, C, joined=(C,), left=(B,)), "-- C joined; B left; members: A, C"),
         (view(A, B), "-- a new view; members: A, B"),
+        (merge(A, B, C), "-- [A] and [B, C] are one group again; members: A, B, C"),
+        (Gap(B, 4, 2, (B, C)), "-- 2 messages of B went only to B, C"),
+        (Blocked("2 of 3 members are not reached"), "-- blocked: 2 of 3 members are not reached"),
+        (Unblocked(), "-- no longer blocked"),
         (Suspected(B), "-- B does not answer"),
         (Undelivered(B, range(3, 4)), "-- B did not confirm 1 message to it alone"),
         (Undelivered(B, range(3, 5)), "-- B did not confirm 2 messages to it alone"),
@@ -59,6 +82,17 @@ def test_trouble_is_a_sentence() -> None:
     assert trouble(JournalLost("the disk is full")) == "the disk is full; this member goes on without a journal"
     assert trouble(JournalLost("the disk is full"), leaves=True) == "the disk is full; this member leaves"
     assert trouble(Left("journal lost", [])) is None
+
+
+def test_a_merge_and_a_gap_as_a_program_reads_them() -> None:
+    line = json.loads(line_of(merge(A, B, C)))
+    assert line["event"] == "merge"
+    assert (line["members"], line["transitional"]) == (["A", "B", "C"], ["A"])
+    assert (line["subgroups"], line["winner"], line["reset"]) == ([["A"], ["B", "C"]], ["B", "C"], True)
+    gap = {"event": "gap", "from": "B", "first": 4, "count": 2, "subgroup": ["B", "C"]}
+    assert json.loads(line_of(Gap(B, 4, 2, (B, C)))) == gap
+    assert json.loads(line_of(Blocked("too few"))) == {"event": "blocked", "reason": "too few"}
+    assert json.loads(line_of(Unblocked())) == {"event": "unblocked"}
 
 
 def test_an_event_that_is_newer_than_the_command_has_a_line_too() -> None:

@@ -1,7 +1,7 @@
 """A member of a group in which a majority decides each view: a process for the tests of `pygroups primary`.
 
 No built-in profile has that stack yet, so this program adds one under the name `uniform`.  It prints its address, the
-members of each view, each message, and when it is blocked.
+members of each view, each message, and when it is blocked and unblocked.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from pygroups import Channel, Config, Message, View
+from pygroups import Blocked, Channel, Config, Message, Unblocked, View
 from pygroups.layers.profiles import PROFILES
 from tests.majority import majority
 
@@ -20,27 +20,22 @@ def say(*words: object) -> None:
     print(*words, flush=True)
 
 
-async def watch(channel: Channel) -> None:
-    """Print when the member learns that it is blocked: no event of a channel says so yet."""
-    while "blocked" not in channel.stats()["counters"]:
-        await asyncio.sleep(0.05)
-    say("blocked", channel.address)
-
-
 async def main(group: str, name: str, journal: str, discovery: str) -> None:
     PROFILES["uniform"] = majority("total")._replace(name="uniform")
     async with Channel(
         group, name=name, profile="uniform", journal=journal, discovery=discovery, config=QUICK
     ) as channel:
         say("address", channel.address)
-        watching = asyncio.create_task(watch(channel))
         async for event in channel:
             if isinstance(event, View):
                 say("view", len(event.members), *event.members)
                 await channel.send(f"{name} has view {event.id.number}".encode())
             elif isinstance(event, Message):
                 say("message", event.payload.decode())
-        watching.cancel()
+            elif isinstance(event, Blocked):
+                say("blocked", event.reason)
+            elif isinstance(event, Unblocked):
+                say("unblocked", name)
 
 
 asyncio.run(main(*sys.argv[1:]))

@@ -16,7 +16,8 @@ from pygroups.core.standing import Standing, Waits
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateTaken, StateWanted, ViewWanted
 from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.layers._providers import Providers, after_merge, providers
-from pygroups.layers.state_transfer import StateBegin, StateDone, StateRefused, StateTransfer
+from pygroups.layers._state_heads import StateBegin, StateDone, StateRefused
+from pygroups.layers.state_transfer import StateTransfer
 
 from .conversation import Conversation, Member
 

@@ -3,10 +3,24 @@
 from .channel import Channel
 from .config import Config
 from .demands import Payload, Until
-from .happenings import Gap, Happening, JournalLost, Left, MergeView, Message, Slow, Suspected, Undelivered, View
+from .happenings import (
+    Blocked,
+    Gap,
+    Happening,
+    JournalLost,
+    Left,
+    MergeView,
+    Message,
+    Slow,
+    Suspected,
+    Unblocked,
+    Undelivered,
+    View,
+)
 from .states import State
 
 __all__ = [
+    "Blocked",
     "Channel",
     "Config",
     "Gap",
@@ -19,6 +33,7 @@ __all__ = [
     "Slow",
     "State",
     "Suspected",
+    "Unblocked",
     "Undelivered",
     "Until",
     "View",

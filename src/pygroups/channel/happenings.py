@@ -95,6 +95,20 @@ class Slow(Happening, frozen=True):
     seconds: float
 
 
+class Blocked(Happening, frozen=True):
+    """Too few members of the view are reached for a majority, for the `reason`.  This member delivers nothing, and
+    what it sends waits.  Unblocked, a view or Left follows.
+
+    The event comes only in a group in which a majority decides each view.
+    """
+
+    reason: str
+
+
+class Unblocked(Happening, frozen=True):
+    """A majority of the view is reached again.  The event follows Blocked, and a view follows it."""
+
+
 class Undelivered(Happening, frozen=True):
     """`to` did not acknowledge these messages, and they will not be sent again.  `to` may have received them."""
 
@@ -148,6 +162,10 @@ def translated(event: object) -> Happening | None:
         return Gap(event.origin, event.first, event.count, event.subgroup)
     if isinstance(event, core.Suspect):
         return Suspected(event.member)
+    if isinstance(event, core.Blocked):
+        return Blocked(event.reason)
+    if isinstance(event, core.Unblocked):
+        return Unblocked()
     if isinstance(event, core.Undelivered):
         return Undelivered(event.to, event.numbers)
     return None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count, repeat
 from operator import length_hint
-from typing import Final, NamedTuple
+from typing import Final
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, StateLost, UsageError
@@ -22,7 +22,8 @@ from pygroups.core.top import Delivered
 
 from .consumption import Consumption
 from .deadlock import READS, Answers, unread_behind
-from .happenings import Gap, Happening, JournalLost, Left, Message, Undelivered, View, first_view
+from .happenings import Gap, Happening, Left, Message, View, first_view
+from .items import Item, Opened, Raised, divided, outlives_a_state, own
 from .loading import Loading
 from .pace import Pace
 from .spill import Overflow, in_memory
@@ -31,24 +32,6 @@ from .states import States, Wanted
 SLICE_MESSAGES: Final = 512  # iteration checks the clock at least once in so many messages
 BATCH_MESSAGES: Final = 8_192  # the most messages in a batch
 BATCH_TARGET: Final = 200 * MILLISECOND  # batches shrink if the program blocks the loop longer than this with a batch
-
-
-class Raised(NamedTuple):
-    """An error for the reader.  A `final` error is the last item."""
-
-    error: BaseException
-    final: bool
-
-
-class Opened(NamedTuple):
-    """A run whose messages the application is reading."""
-
-    item: Delivered
-    payloads: list[bytes]
-    at: int  # messages given so far
-
-
-Item = Delivered | Happening | Wanted | Loading | Raised
 
 
 class Inbox:
@@ -109,8 +92,8 @@ class Inbox:
         A state that replaces another one, after a merge, comes after the events before the merge.  If it is a second
         try, it contains the messages since the merge.
         """
-        first, rest = self._divided(len(self.queue) if loading.resets else 0)
-        self.in_state += self._own(rest)
+        first, rest = divided(self.queue, len(self.queue) if loading.resets else 0)
+        self.in_state += own(rest, self.me)
         for item in rest:
             if isinstance(item, Delivered) and item.position >= 0:
                 self.consumption.consume(item)
@@ -126,22 +109,11 @@ class Inbox:
         loading = self.states.loading
         if loading is None or loading.ready.is_set():
             return []
-        first, rest = self._divided(0)
-        lost = [*self.in_state, *self._own(rest)]
+        first, rest = divided(self.queue)
+        lost = [*self.in_state, *own(rest, self.me)]
         self._replace(first, [], rest)
         self.states.forget()
         return [number for numbers in lost for number in numbers]
-
-    def _divided(self, otherwise: int) -> tuple[list[Item], list[Item]]:
-        """The queue before a state that is not complete, and behind; without one it is divided at `otherwise`."""
-        queue = list(self.queue)
-        waiting = [n for n, item in enumerate(queue) if isinstance(item, Loading) and not item.is_complete]
-        at = waiting[0] if waiting else otherwise
-        return queue[:at], queue[at:]
-
-    def _own(self, items: list[Item]) -> list[range]:
-        runs = [item.run for item in items if isinstance(item, Delivered) and item.position >= 0]
-        return [range(run.first, run.next) for run in runs if run.origin == self.me]
 
     def forked(self, why: str) -> None:
         """This process is a forked child: a read here raises ChannelClosed."""
@@ -154,7 +126,7 @@ class Inbox:
         self.overflow.stop()
         self.queue = deque(first)
         self.queue_bytes = sum([in_memory(item) for item in first if isinstance(item, Delivered)])
-        for item in (*items, *[item for item in rest if _outlives_a_state(item)]):
+        for item in (*items, *[item for item in rest if outlives_a_state(item)]):
             self.put(item)  # the kept runs are unicasts, so no own multicast is counted twice
 
     # -- to the application
@@ -383,10 +355,3 @@ class NoInbox(Inbox):
 
     async def next(self, *, whole: bool) -> Iterator[Happening]:
         raise UsageError("this channel keeps no events, because it was opened with events='none': leave the option out")
-
-
-def _outlives_a_state(item: Item) -> bool:
-    """Whether no state contains the item: messages and news for this member alone."""
-    if isinstance(item, Delivered):
-        return item.position < 0
-    return isinstance(item, JournalLost | Undelivered | Raised)

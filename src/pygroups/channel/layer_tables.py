@@ -136,7 +136,7 @@ MEMBERSHIP: Final = {
     "gms.leading.verification.question.members": "members",
     "gms.leading.verification.questioned": "fixed",
     "gms.leading.verification.questioned[]": "members_max",
-    "gms.told": "fixed",
+    "gms.merging.told": "fixed",
     "gms.suspicions.accusations": "members",
     "gms.suspicions.accusations[]": "members",
     "gms.suspicions.apart": "members",

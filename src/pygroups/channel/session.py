@@ -24,12 +24,14 @@ from pygroups.wire.codec import Codec
 
 from .endings import excluded, refusal
 from .happenings import JournalLost, Left, MergeView, Slow, View, translated
-from .inbox import Inbox, NoInbox, Raised
+from .inbox import Inbox, NoInbox
+from .items import Raised
 from .log import Log, join_waits, send_waits
 from .options import Options
 from .outbox import Outbox
 from .places import Places, Reachable
 from .platform import platform_of_the_loop
+from .standstill import Standstill
 from .states import States
 from .tracing import trace_of
 from .watchdog import Watchdog
@@ -84,9 +86,7 @@ class Session:
         self.found: tuple[Address, ...] = ()  # members that the join is waiting for
         self.suspected: dict[Address, None] = {}
         self.changing = False  # a view change is in progress
-        self.progress = (0, 0)  # of the program's reading, at the last check
-        self.left_window = -1  # bytes that have left the window, at the last check
-        self.alone: dict[Address, int] = {}  # receivers of waiting unicasts, with the free bytes of their windows
+        self.standstill = Standstill(self.sending, self.reading, self.me)
         watched(self)
         here.ready(self)
 
@@ -363,18 +363,7 @@ class Session:
         return f"a view change is in progress, and no message is sent until it ends; suspected members: {names}"
 
     def holders(self) -> Sequence[Address]:
-        sending = self.sending
-        left = sending.room() + sending.top.sent_bytes()
-        moved, self.left_window = left != self.left_window, left
-        reads, self.progress = self.reading.progress != self.progress, self.reading.progress
-        before, self.alone = self.alone, sending.waited_for()
-        if self.left.done():
-            return ()
-        alone = [member for member, room in self.alone.items() if before.get(member) == room]
-        holders = dict.fromkeys([*(() if moved else sending.holders()), *alone])
-        if reads:
-            holders.pop(self.me, None)  # the program reads; it has only not reached its own messages yet
-        return tuple(holders)
+        return () if self.left.done() else self.standstill.holders()
 
     def is_slow(self, member: Address, seconds: float) -> None:
         self.log.warning("%s", send_waits(member, self.me, seconds, self.options.limits.window))

@@ -64,7 +64,8 @@ def line_of(event: Happening) -> bytes:
 
 def _merge(event: MergeView) -> dict[str, object]:
     subgroups = [[member.name for member in subgroup] for subgroup in event.subgroups]
-    return {"subgroups": subgroups, "reset": event.reset}
+    winner = [member.name for member in event.winner]
+    return {"subgroups": subgroups, "reset": event.reset, "winner": winner}
 
 
 def _plain(value: object) -> object:
@@ -121,6 +122,10 @@ class Chat:
                 return f"-- {_count(event.count, 'message')} of {event.sender.name} went only to {others}"
             case pygroups.Suspected():
                 return f"-- {event.member.name} does not answer"
+            case pygroups.Blocked():
+                return f"-- blocked: {event.reason}"
+            case pygroups.Unblocked():
+                return "-- no longer blocked"
             case pygroups.Undelivered():
                 return f"-- {event.to.name} did not confirm {_count(len(event.numbers), 'message')} to it alone"
             case pygroups.Left(reason="left" | "journal lost"):

@@ -27,6 +27,7 @@ merge_attempt.py  an attempt that merges several views
 view_change.py    attempts begin, are carried out, and end
 handover.py       a decided view on its way to all of its members
 leading.py        the next action of the leader
+merging.py        MERGE2 learns whether this member is busy, and begins a merge
 former_lives.py   a process answers for its former life
 
 primary.py is a layer above this one: views are decided by a majority.
@@ -41,7 +42,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Found, Incompatible
 from pygroups.core.events import Event, LifeVerified, NewView, Suspect, Unsuspect
 from pygroups.core.layer import NEVER, Env
-from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Reserved
+from pygroups.core.merge_events import MergeWanted, Reserved
 from pygroups.core.run import Run
 from pygroups.core.state_events import StateStanding, ViewWanted
 from pygroups.core.view import Subgroup
@@ -67,6 +68,7 @@ from .heads import (
 from .joining import Joining
 from .leading import Leading
 from .membership import Membership, Phase
+from .merging import Merging
 from .proposal import Installation, Proposal, proposal_of
 from .requests import Requests
 from .suspicion import Suspicion
@@ -75,7 +77,7 @@ from .suspicion import Suspicion
 class Gms(Membership):
     """Views, agreed on; see the module."""
 
-    __slots__ = ("accusing", "answering", "expelling", "joining", "leading", "requests", "told", "whereabouts")
+    __slots__ = ("accusing", "answering", "expelling", "joining", "leading", "merging", "requests", "whereabouts")
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST", "SUSPICION", "DISCOVERY"})
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP"})
@@ -91,7 +93,7 @@ class Gms(Membership):
         self.answering = Answering(self, self.whereabouts)
         self.leading = Leading(self, self.whereabouts, self.accusing, self.answering)
         self.requests = Requests(self, self.whereabouts, self.leading.admission)
-        self.told: tuple[bool, int] | None = None  # to MERGE2
+        self.merging = Merging(self, self.leading)
 
     # -- input
 
@@ -118,7 +120,7 @@ class Gms(Membership):
         elif isinstance(event, Reserved):
             self.reserved = event.merge
         elif isinstance(event, MergeWanted):
-            self._merge(event)
+            self.merging.begin(event)
         elif isinstance(event, Suspect):
             self.suspicions.suspect(event.member, Suspicion.ENDED if event.proven else Suspicion.SILENT)
             if event.proven:
@@ -178,37 +180,7 @@ class Gms(Membership):
             src, head = self.inbox.pop(0)
             _HANDLERS[type(head)](self, src, head)
         if self.env.merges:
-            self._tell_merge2()
-
-    def _tell_merge2(self) -> None:
-        """Report to MERGE2 whether this member may take part in a merge, when that changes."""
-        state = (self.is_busy(), self.highest)
-        if state != self.told:
-            self.told = state
-            self.below.append(Occupied(*state))
-
-    def is_busy(self) -> bool:
-        """Whether this member takes part in a view change, or is no member."""
-        handover = self.leading.handover
-        welcomes = handover is not None and not handover.welcomed
-        under_way = self.binding.ballot is not None or self.leading.change.attempt is not None
-        return self.phase is not Phase.MEMBER or under_way or welcomes
-
-    def _merge(self, wanted: MergeWanted) -> None:
-        """Begin a merge that MERGE2 has prepared, unless another view change has begun or another member leads.
-
-        A member that would lead here and takes part on another side has answered that it is in another view.  It
-        leaves this view first."""
-        mine = wanted.sides[0][0].id
-        others = [member for _, members in wanted.sides[1:] for member in members]
-        leader = self.leader()
-        if leader in others and self.current.id == mine:
-            self.suspicions.elsewhere(leader)
-            self.below.append(MergeFailed(wanted.merge))
-        elif leader != self.env.me or self.is_busy() or self.current.id != mine:
-            self.below.append(MergeFailed(wanted.merge))
-        else:
-            self.leading.change.begin_merge(wanted)
+            self.merging.report()
 
     def handle(self, src: Address, head: object) -> None:
         """Handle a message of GMS."""

@@ -239,6 +239,9 @@ class Check:
     def keeps_no_state(self, member: Address) -> None:
         """The application of `member` neither takes nor gives a state."""
 
+    def state_late(self, member: Address) -> None:
+        """`member` goes on with no state, because none came in time; other members may have one."""
+
     def state_refused(self, member: Address) -> None:
         """The application of `member` was asked for its state and does not give it."""
 

@@ -117,6 +117,7 @@ class Judge:
         self._state_given = _hearers(checks, "state_given")
         self._state_set = _hearers(checks, "state_set")
         self._keeps_no_state = _hearers(checks, "keeps_no_state")
+        self._state_late = _hearers(checks, "state_late")
         self._state_refused = _hearers(checks, "state_refused")
         self._state_none = _hearers(checks, "state_none")
         self._looked = _hearers(checks, "looked")
@@ -329,6 +330,11 @@ class Judge:
     def keeps_no_state(self, member: Address) -> None:
         """`member`, which has no view yet, neither takes nor gives a state."""
         for check in self._keeps_no_state:
+            check(member)
+
+    def state_late(self, member: Address) -> None:
+        """No state came for `member` in time, and it goes on with none."""
+        for check in self._state_late:
             check(member)
 
     def state_refused(self, member: Address) -> None:

@@ -23,6 +23,7 @@ class States(Check):
         self.waits: dict[Address, ViewId] = {}  # members that began with a digest and have no state for it yet
         self.since: dict[Address, int] = {}  # the time since which a member waits for a state, over several views
         self.stateless: dict[Address, None] = {}  # members without a state
+        self.in_vain: dict[Address, None] = {}  # of them, those that waited for one; a merge may give them one
         self.none: dict[Address, ViewId] = {}  # members that began a view with no state
         self.refusing: dict[Address, None] = {}  # members that have a state and did not give it
         self.members: dict[ViewId, tuple[Address, ...]] = {}
@@ -39,6 +40,8 @@ class States(Check):
         self.installed.setdefault(view.id, {})[view.member] = None
         if not view.subgroups:  # members of another side have states
             self.joined.setdefault(view.id, view.joined)
+        if view.digest is not None and view.member in (view.losers or ()) and view.member in self.in_vain:
+            del self.in_vain[view.member], self.stateless[view.member]  # it stands like a joiner again
         self._check_winner(view)
         if view.digest is None:
             return
@@ -104,6 +107,10 @@ class States(Check):
         self.stateless[member] = None
         self.waits.pop(member, None)
 
+    def state_late(self, member: Address) -> None:
+        self.stateless[member] = self.in_vain[member] = None
+        self.waits.pop(member, None)
+
     def state_refused(self, member: Address) -> None:
         self.refusing[member] = None
 
@@ -120,7 +127,7 @@ class States(Check):
         without = {**self.waits, **self.stateless, **dict.fromkeys([*same, *absent])}
         for other in self.members.get(view, ()):
             if other in self.refusing or in_vain:
-                self.stateless[member] = None  # no member asks it for a state, because another has one
+                self.stateless[member] = self.in_vain[member] = None  # another one has a state: nobody asks this one
             elif other not in without:
                 detail = "the member begins with no state, although another member has one"
                 self.broken("state-cut", detail, member=member, other=other, view=view)

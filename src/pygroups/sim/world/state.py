@@ -93,7 +93,7 @@ class StateKeeper:
         if event.none:
             self.parts, self.waits = [], False
             if self.member.env.counters.get("state that did not come in time"):
-                self.member.judge.keeps_no_state(self.member.address)  # other members may have a state
+                self.member.judge.state_late(self.member.address)  # other members may have a state
             else:
                 self.member.judge.state_none(self.member.address, event.view)
             return
