@@ -41,6 +41,7 @@ def test_a_merged_view_names_its_subgroups_in_the_order_of_the_addresses() -> No
         "left": [],
         "transitional": ["A"],
         "subgroups": [["A"], ["B", "C"]],
+        "winner": [],
         "reset": False,
     }
 
