@@ -48,6 +48,7 @@ EVERY_COMMAND: dict[str, tuple[list[str], int]] = {
     "demo": ([], 2),
     "ingest": ([".", "--out", "table"], 2),
     "join": (["g", "--leave-at-eof", "--discovery", "dir:groups"], 0),
+    "primary": (["g", "--gone", "A@00"], 2),
     "simulate": (["--seeds", "0:2", "--jobs", "1"], 0),
 }
 """Arguments with which each command does its work, and its exit code without the extra."""

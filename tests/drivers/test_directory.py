@@ -127,7 +127,7 @@ def test_while_one_founds_the_next_waits_and_then_finds_it(place: Place) -> None
         first.find()
         second.find()
         await asyncio.sleep(0.01)
-        assert (found_by_first, found_by_second) == ([Found({}, True)], [])
+        assert (found_by_first, found_by_second) == ([Found({}, True, {B: "127.0.0.1:1"})], [])
         first.announce(True)
         await until(lambda: found_by_second)
         assert found_by_second == [Found({A: "127.0.0.1:1"}, False)]
@@ -164,7 +164,7 @@ def test_an_invitation_of_a_process_that_stands_still_is_not_waited_for(place: P
         long_ago = time.time() - other.invitation_s - 1
         os.utime(invited.path, (long_ago, long_ago))
         other.find()
-        assert found == [Found({}, True)]
+        assert found == [Found({}, True, {A: "127.0.0.1:1"})]
         invited.close()
         other.close()
 
@@ -182,7 +182,7 @@ def test_whoever_does_not_found_after_all_lets_the_next_one(
         second.find()
         gives_up(first)
         await until(lambda: found)
-        assert found == [Found({}, True)]
+        assert [(answer.members, answer.may_found) for answer in found] == [({}, True)]
         second.close()
         first.close()
 
