@@ -3,7 +3,7 @@
 Those of OPEN still do, and are to be mended.  Each has the patch that brings its bug back, beside it as `<name>.toml`:
 with the patch it has to fail (guards.py), or else it guards nothing and goes.
 
-A file here was written by `pygroups simulate --shrink SEED --schedule FILE`.
+Most files here were written by `pygroups simulate --shrink SEED --schedule FILE`, a few by hand.
 """
 
 from __future__ import annotations
