@@ -105,6 +105,7 @@ def _members() -> list[Planted]:
         ),
         *(_one(f"knocked-{at}", lambda g, at=at: s.knocked(g, at), "total-order") for at in "AC"),
         _one("slow-to-heal", lambda g: s.slow_to_heal(g, 500), "liveness"),
+        _one("late-without-a-journal", lambda g: s.slow_to_heal(g, 500, missing="D"), "liveness"),
         _one("quick-to-heal", lambda g: s.slow_to_heal(g, 5000)),
     ]
 
@@ -226,6 +227,10 @@ def _merges() -> list[Planted]:
         _one("merged-survivors", m.survived),
         _one("merged-newcomer", m.newcomers_merged),
         _one("merged-newcomer-begun-anew", lambda g: m.newcomers_merged(g, "E")),
+        *(
+            _one(f"repeated-before-a-state-{at}", lambda g, at=at: m.newcomers_merged(g, at, at), "fifo no-duplication")
+            for at in "AE"
+        ),
         _one("merged-without-the-dead", m.died_in_a_merge),
         _one("merged-without-journals", m.merged_without_journals),
         *(_one(f"merged-in-a-fault-{at}", lambda g, at=at: m.divided(g, at, healed=False)) for at in "AD"),

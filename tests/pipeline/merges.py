@@ -119,14 +119,20 @@ def merged(group: str, forgets: str = "", apart: bool = True, profile: str = "to
     return history
 
 
-def newcomers_merged(group: str, given: str = "") -> History:
-    """E, which a given state made a member of AB, merges with CD. It may begin the merged view with a state of C."""
+def newcomers_merged(group: str, given: str = "", repeats: str = "") -> History:
+    """E, which a given state made a member of AB, merges with CD. It may begin the merged view with a state of C.
+
+    Before the merge the member `repeats` delivers a message a second time."""
     history = History(group)
     history.view("AB")
     history.multicast("AB", count=2)
     history.start("E")
     history.view("ABE")
     history.multicast("AE")
+    if repeats:
+        run = history.send("B")
+        history.deliver(run, "ABE")
+        history.deliver(run, repeats)
     history.view("CD")
     history.multicast("CD", count=3)
     merge(history, "ABE", "CD", given=(given, "C"))

@@ -251,14 +251,17 @@ def left_with_a_hole(group: str, at: str) -> History:
     return closed(history)
 
 
-def slow_to_heal(group: str, bound_us: int) -> History:
-    """The view comes 1,000 us after `heal`."""
-    history = History(group, "total", "ABC", bound_us)
-    history.view("ABC")
+def slow_to_heal(group: str, bound_us: int, missing: str = "") -> History:
+    """The view comes 1,000 us after `heal`. The member `missing` has no journal."""
+    names = "ABC" + missing
+    history = History(group, "total", names, bound_us)
+    history.view(names)
     history.mark("heal")
-    history.view("ABC")
+    history.view(names)
     history.multicast("ABC")
     history.mark("quiet")
+    if missing:
+        history[missing].missing = True
     return history
 
 

@@ -161,6 +161,16 @@ def test_who_accepted_a_view_is_not_known_from_a_missing_journal(verdicts: dict[
     assert witness.detail == "no majority of the view before accepted it under one ballot"
 
 
+def test_one_view_at_quiet_is_not_known_without_the_journal_of_one_of_its_members(
+    verdicts: dict[str, dict[str, Verdict]],
+) -> None:
+    why = "the journal of a member of the last view is missing or ends early"
+    alone = verdicts["chain-without-the-founder"]["liveness"]
+    assert (alone.verdict, alone.judged, alone.skips) == ("not judged", 0, {why: 1})
+    late = verdicts["late-without-a-journal"]["liveness"]
+    assert (late.verdict, len(late.violations)) == ("broken", 3), "that a view came late needs no other journal"
+
+
 def test_a_loss_that_a_missing_journal_may_explain_is_skipped(verdicts: dict[str, dict[str, Verdict]]) -> None:
     accuracy = verdicts["excluded-without-a-journal"]["view-accuracy"]
     assert accuracy.skips["a journal that may hold a mark or a leave is missing or ends early"] == 2

@@ -76,12 +76,13 @@ def test_a_fault_in_a_drawn_schedule_is_seen_and_the_rest_is_not_accused(
 
 
 def words_of(*audits: AuditResult) -> Verdicts:
-    """Of each promise and group the worst word of all its histories."""
-    words = ["held", "not judged", "broken"]
+    """Of each promise and group one word for all its histories, as the SQL, which does not part them, has it: broken
+    if one is, else held if one is."""
+    words = ["not judged", "held", "broken"]
     found: Verdicts = {}
     for verdict in [verdict for audited in audits for verdict in audited.verdicts]:
         key = verdict.promise, verdict.group
-        found[key] = max(found.get(key, "held"), verdict.verdict, key=words.index)
+        found[key] = max(found.get(key, "not judged"), verdict.verdict, key=words.index)
     return found
 
 

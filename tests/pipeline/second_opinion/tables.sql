@@ -52,11 +52,16 @@ WITH RECURSIVE named AS (
 )
 SELECT grp, a AS life, min(b) AS side FROM reached GROUP BY ALL;
 
+-- A process without a journal that sent nothing has no key: views alone name it.
+CREATE TEMP TABLE nameless AS
+SELECT DISTINCT grp, life FROM (SELECT grp, life, unnest(members) AS address FROM installed)
+ANTI JOIN life USING (grp, address);
+
 -- For each linked set: whether anybody marked anything, and whether each journal is there and whole.
 CREATE TEMP TABLE side AS
 SELECT k.grp, k.side,
        bool_or(coalesce(m.marks > 0, false)) AS marked,
-       bool_and(coalesce(l.whole, false)) AS complete
+       bool_and(coalesce(l.whole, false) AND (k.grp, k.life) NOT IN (SELECT (grp, life) FROM nameless)) AS complete
 FROM linked k LEFT JOIN life l USING (grp, life)
 LEFT JOIN (SELECT grp, life, count(*) AS marks FROM event WHERE kind IN ('fault', 'heal', 'quiet') GROUP BY ALL) m
 USING (grp, life)

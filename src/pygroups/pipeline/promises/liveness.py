@@ -1,4 +1,8 @@
-"""liveness: after healing the group forms one view in time, and delivers all messages. Marks are required."""
+"""liveness: after healing the group forms one view in time, and delivers all messages. Marks are required.
+
+A view in which nothing is wrong is not judged if the journal of one of its members may hide that this member reached
+quiet in another one.
+"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,15 +24,19 @@ _WRONG = {
 """What is wrong with a view at quiet, and the words for it, as SQL text."""
 _BROKEN = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)
 _UNKNOWN = f"bound_us is null and not ({_BROKEN})"
+# Of the members of the view that have not reached quiet, one has a journal that may hide that it has.
+_HIDDEN = f"arrays_overlap(array_except(members, settled), unknown) and bound_us is not null and not ({_BROKEN})"
 
 
 def at_quiet(tables: Tables) -> DataFrame:
-    """Per member at quiet after healing: its view, the time of the view, whether others are in `several` views."""
+    """Per member at quiet after healing: its view, the time of the view, whether others are in `several` views, and all
+    linked members that are `settled`."""
     members = tables.lives.where(f"{_SETTLED} and profile <> 'unicast'").selectExpr(
         *("`group`", "profile", "life", "quiet_view as view", "quiet_index", "healed_us", "bound_us", "blocks"),
+        *("unknown", "collect_set(address) over (partition by linked) as settled"),
         "min(quiet_view) over (partition by linked) <> max(quiet_view) over (partition by linked) as several",
     )
-    views = tables.views.selectExpr("life", "view", "history", "mono_us as installed_us")
+    views = tables.views.selectExpr("life", "view", "history", "members", "mono_us as installed_us")
     return members.join(views, ["life", "view"], "left")
 
 
@@ -87,8 +95,11 @@ RULE = Rule(
     counts=(
         Count(
             at_quiet,
-            judged=f"if({_UNKNOWN}, 0, 1)",
-            skipped={"a member's start record names no bound": f"if({_UNKNOWN}, 1, 0)"},
+            judged=f"if(({_UNKNOWN}) or coalesce({_HIDDEN}, false), 0, 1)",
+            skipped={
+                "a member's start record names no bound": f"if({_UNKNOWN}, 1, 0)",
+                "the journal of a member of the last view is missing or ends early": f"if({_HIDDEN}, 1, 0)",
+            },
             suspect=_BROKEN,
         ),
         Count(reached, judged="members", suspect="all_heard < members"),
