@@ -37,13 +37,14 @@ _SETTINGS: Final = {
 _LOCAL_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "1200m",
+    "spark.driver.memory": "1120m",
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "32m",  # such a table is in memory for each of the tasks
 }
 # Above SMALL_BYTES: with this heap and collector the JVM and Python stay below 2 GB. The second compiler begins ten
-# times as late: an audit has many short queries, and by default it compiles longer than the tasks run.
+# times as late: an audit has many short queries, and by default it compiles longer than the tasks run. Half of the heap
+# is for new objects: the batches of a scan live for a short time.
 _LARGE_JAVA: Final = (
-    "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
+    "-XX:+UseParallelGC -XX:NewRatio=1 -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
 # A small audit spends its time on compiling and planning, not on rows: the quick compiler only, no code generation,
