@@ -74,7 +74,7 @@ def test_a_copy_has_the_state_of_its_original_and_goes_its_own_way() -> None:
     assert digest_of(twin) != before and digest_of(process) == before
 
 
-@pytest.mark.parametrize("field", ["highest", "told", "standing", "wake", "leaving"])
+@pytest.mark.parametrize("field", ["highest", "phase", "standing", "wake", "leaving"])
 def test_the_canonical_form_contains_each_field_of_a_layer(field: str) -> None:
     process = a_process()
     (gms,) = [layer for layer in process.stack.layers if type(layer).__name__ == "Gms"]
@@ -90,7 +90,10 @@ def test_the_canonical_form_contains_the_parts_of_a_layer_and_leaves_out_counter
     process.env.count("something")
     assert digest_of(process) == before
     gms.leading.admission.joiners[Address("B", "1" * 16)] = "B"  # type: ignore[attr-defined]
-    assert digest_of(process) != before
+    changed = digest_of(process)
+    assert changed != before
+    gms.merging.told = (True, 99)  # type: ignore[attr-defined]
+    assert digest_of(process) not in (before, changed)
 
 
 def test_a_layer_that_raises_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
