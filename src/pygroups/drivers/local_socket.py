@@ -87,12 +87,7 @@ class LocalSocket:
                     call = msgspec.json.decode(await reader.readline(), type=Call)
                     writer.write(msgspec.json.encode(await self._answer(call)) + b"\n")
                     await writer.drain()
-        except (
-            OSError,
-            TimeoutError,
-            ValueError,
-            msgspec.DecodeError,
-        ):  # the caller went away, waits, or is no command
+        except (OSError, ValueError, msgspec.DecodeError):  # the caller went away, is late, or is no command
             LOGGER.debug("a call to %s was not answered", self.me, exc_info=True)
         finally:
             self.calls.discard(writer)

@@ -261,7 +261,7 @@ class Birth:
                 self.bound = head.ballot
                 self._record("collect")
             accepted = None if self.accepted is None else difference(self.accepted, None)
-            self._answer(src, Called(head.ballot, self.bound, accepted))
+            self.membership.tell(src, Called(head.ballot, self.bound, accepted))
 
     def on_lives(self, src: Address, head: Lives) -> None:
         """There is a living group.  Only processes that accepted a first view may go on with the birth."""
@@ -285,18 +285,15 @@ class Birth:
             return
         self._hears(src)
         if self.bound is not None and ballot < self.bound:
-            self._answer(src, Called(ballot, self.bound))
+            self.membership.tell(src, Called(ballot, self.bound))
             return
         self.bound, self.accepted = ballot, proposal
         self._record("accepted", proposal)
-        self._answer(src, Taken(ballot))
+        self.membership.tell(src, Taken(ballot))
 
     def _hears(self, src: Address) -> None:
         if src != self.env.me:
             self.leader_heard_at = self.env.now
-
-    def _answer(self, src: Address, head: Called | Taken) -> None:
-        self.membership.tell(src, head)
 
     # -- the first view
 
