@@ -123,8 +123,8 @@ def to_json(schedule: Schedule) -> bytes:
     fields["habits"] = {name: _unusual(habits) for name, habits in schedule.habits.items() if habits != Habits()}
     fields["weather"] = _unusual(schedule.weather)
     fields["actions"] = [{"at": step.at, "type": _type(step)} | _unusual(step) for step in schedule.actions]
-    usual = {"on_merge": "keep"}
-    written = [name for name, value in fields.items() if value not in (False, {}, usual.get(name)) or name == "seed"]
+    usual = {field.name: field.default for field in msgspec.structs.fields(schedule) if field.name != "format"}
+    written = [name for name, value in fields.items() if value not in ({}, usual.get(name, {}))]
     lines = [f' "{name}": {_text(fields[name])}' for name in written]
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
