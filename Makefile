@@ -78,7 +78,8 @@ bench: venv ## short benchmarks, about two minutes; what they mean stands in ben
 	@$(BIN)/python bench/layers.py --seconds 1
 	@$(BIN)/python bench/delivery.py --seconds 2
 	@$(BIN)/python bench/stable.py --seconds 1
-	@$(BIN)/python bench/total_order.py --seconds 3 --repeat 1 --kills 2
+	@$(BIN)/python bench/total_order.py --seconds 3 --repeat 1
+	@$(BIN)/python bench/failover.py --kills 2
 	@$(BIN)/python bench/simulator.py --seconds 20 --repeat 1
 
 venv: $(READY) ## the virtual environment .venv, with pinned packages

@@ -1,4 +1,4 @@
-"""Total order among real processes on loopback TCP, profile `total`: throughput, latency, failover.
+"""Total order among real processes on loopback TCP, profile `total`: throughput and latency.
 
 Every member sends as fast as its window allows and delivers everything in one order.  Counted between two instants
 within the load, at every member; afterwards all members must have delivered the same messages in the same order, each
@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import json
 import os
-import signal
 import statistics
 import sys
 import time
@@ -174,48 +173,10 @@ async def latency(members: int, size: int, rate: float, seconds: float) -> dict[
     return {"messages": found["count"], "p50_ms": round(found["p50"], 3), "p99_ms": round(found["p99"], 3)}
 
 
-# -- failover
-
-
-async def failover(members: int, size: int, rate: float) -> dict[str, Any]:
-    """SIGKILL of the member that orders, under load; what the survivors saw."""
-    async with Group(members, "batches") as group:
-        first, *others = group.members
-        names = (await first.do("view"))["members"]
-        assert names[0] == "m0", "who came first orders"
-        await group.all_do("read_differently")
-        end = time.monotonic() + 4.0
-        drips = [asyncio.create_task(m.do("drip", size=size, rate=rate, until=end)) for m in group.members]
-        await asyncio.sleep(1.5)
-        killed = time.monotonic()
-        os.kill(first.process.pid, signal.SIGKILL)
-        sent = await asyncio.gather(*drips[1:])
-        await asyncio.gather(drips[0], return_exceptions=True)
-        group.members = others
-        await asyncio.gather(*[member.do("wait", count=1 << 30, patience=1.0) for member in others])
-        gaps = [(await member.do("gaps", after=killed))["gap_ms"] for member in others]
-        reports = await group.all_do("report")
-        await first.process.wait()
-    return {"gap_ms": max(gaps), **survivors(reports, [answer["accepted"] for answer in sent])}
-
-
-def survivors(reports: list[dict[str, Any]], accepted: list[int]) -> dict[str, Any]:
-    lost = sum(
-        count - report["by_sender"].get(str(index), 0) for report in reports for index, count in enumerate(accepted, 1)
-    )
-    return {
-        "lost": lost + sum(report["missing"] for report in reports),
-        "double_or_out_of_order": sum(report["double_or_out_of_order"] for report in reports),
-        "one_order": len({report["order"] for report in reports}) == 1,
-        "of_the_killed": [report["by_sender"].get("0", 0) for report in reports],
-    }
-
-
 # -- all of it
 
 
-async def run(options: argparse.Namespace) -> bool:
-    well = True
+async def run(options: argparse.Namespace) -> None:
     for size in options.sizes:
         for how in options.how:
             result = common.Result("total_order")
@@ -240,29 +201,9 @@ async def run(options: argparse.Namespace) -> bool:
         result = common.Result("total_order")
         found = await latency(options.members, 100, 200.0, options.seconds * 2)
         result.write(what="latency", members=options.members, size=100, rate=200, **found)
-    if options.kills:
-        result = common.Result("total_order")
-        tries = [await failover(options.members, 100, 1_000.0) for _ in range(options.kills)]
-        gaps = sorted(one["gap_ms"] for one in tries)
-        well = all(not one["lost"] and not one["double_or_out_of_order"] and one["one_order"] for one in tries)
-        result.write(
-            what="failover",
-            members=options.members,
-            size=100,
-            rate_each=1_000,
-            kills=len(tries),
-            gap_ms_median=statistics.median(gaps),
-            gap_ms_max=gaps[-1],
-            budget_ms=250,
-            gaps_ms=gaps,
-            lost=sum(one["lost"] for one in tries),
-            double_or_out_of_order=sum(one["double_or_out_of_order"] for one in tries),
-            one_order=all(one["one_order"] for one in tries),
-        )
-    return well
 
 
-def main() -> int:
+def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--members", type=int, default=4)
     options.add_argument("--sizes", type=int, nargs="*", default=[100, 1_000])
@@ -271,9 +212,8 @@ def main() -> int:
     options.add_argument("--repeat", type=int, default=3, help="times each load; the median is written")
     options.add_argument("--latency", action=argparse.BooleanOptionalAction, default=True)
     options.add_argument("--config", type=json.loads, default={}, help="of the members, as JSON; throughput only")
-    options.add_argument("--kills", type=int, default=5)
-    return 0 if asyncio.run(run(options.parse_args())) else 1
+    asyncio.run(run(options.parse_args()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
