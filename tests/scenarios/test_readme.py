@@ -7,10 +7,12 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tests.house.scenarios import IDS
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 ROW = re.compile(r"^\| (?P<id>[A-Z0-9-]+) \| (?P<what>[^|]+) \| (?P<where>[^|]+) \|$", re.MULTILINE)
-NAMED = re.compile(r"[A-Z]+_\d\d")  # in the name of a test: the id of its scenario
+NAMED = re.compile(rf"(?<![a-zA-Z])(?:{IDS})_\d\d(?!\d)", re.IGNORECASE)  # in the name of a test: an id
 
 
 def rows(text: str) -> list[tuple[str, str]]:
@@ -36,7 +38,7 @@ def offences(text: str) -> list[str]:
             found += [f"{id}: there is no {place}"] if not exists(place) else []
     for file in sorted(HERE.glob("test_*.py")):
         for name in names_in(file):
-            for id in NAMED.findall(name):
+            for id in map(str.upper, NAMED.findall(name)):
                 row = dict(rows(text)).get(id.replace("_", "-"), "")
                 if f"{file.name}::{name}`" not in row:
                     found.append(f"{file.name}::{name} is not in the row of {id}")
@@ -61,5 +63,9 @@ def test_what_is_wrong_with_a_table_is_seen() -> None:
         "SEQ-01: there is no test_sequencer.py::test_SEQ_00",
         "test_sequencer.py::test_SEQ_01 is not in the row of SEQ_01",
     ]
-    assert offences(text.replace("| MRG-32 |", "| MRG-31 |")) == ["MRG-31 stands twice"]
+    assert "PB-07 stands twice" in offences(text.replace("| PB-08 |", "| PB-07 |"))
     assert "TOT-01 has neither a test nor a reason" in offences(text.replace("comes with profile total1999", "soon"))
+    played = "`test_primary.py::test_prim_02_three_of_four_leave_at_once`"
+    assert offences(text.replace(played, "comes with the birth of a group")) == [
+        "test_primary.py::test_prim_02_three_of_four_leave_at_once is not in the row of PRIM_02"
+    ]
