@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from pygroups.sim.promises.judge import Judge, checks_of
@@ -66,6 +68,14 @@ def test_a_planted_fault_breaks_what_it_breaks_and_nothing_else(planted: Planted
     history = planted.make(planted.group)
     broken = judged(history).broken
     assert {witness.promise for witness in broken} == planted.breaks, "\n".join(lines(history, broken))
+
+
+def test_four_histories_break_each_promise_that_journals_show() -> None:
+    """The audit judges the same histories.  `causal` follows from other promises there, and has its own histories."""
+    checks = [check for profile in ("fifo", "total") for check in checks_of(profile, majority=True)]
+    promises = {promise for check in checks for promise in check.promises} - ONLY_RUNNING - {"causal"}
+    count = Counter(promise for planted in PLANTED for promise in planted.breaks)
+    assert {promise for promise in promises if count[promise] < 4} == set()
 
 
 def test_what_is_left_out_is_in_the_catalog() -> None:
