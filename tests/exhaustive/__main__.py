@@ -7,14 +7,17 @@ python -m tests.exhaustive --case "A sends" --profile fifo    one case, until it
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from .cases import LARGE, NAMED, SMALL
 from .explore import Result, Search
+from .kept import Kept
 
 PROFILES: Final = ("total", "fifo")
 ENOUGH: Final = 100_000  # distinct states of a long count
@@ -30,11 +33,15 @@ def main() -> int:
     parser.add_argument("--profile", choices=PROFILES)
     parser.add_argument("--most", type=int, help="states of the one case")
     parser.add_argument("--seconds", type=float, help="the most seconds for the one case")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes that search")
+    parser.add_argument("--kept", type=Path, help="a file of completed classes: the one case goes on behind them")
     parser.add_argument("--json", action="store_true", help="print the result of the one case as JSON")
     options = parser.parse_args()
     if options.case is None:
-        return long_count(options.minutes, PROFILES if options.profile is None else (options.profile,))
-    search = Search(NAMED[options.case], options.profile or "total")
+        return long_count(options.minutes, PROFILES if options.profile is None else (options.profile,), options.jobs)
+    profile = options.profile or "total"
+    kept = None if options.kept is None else Kept(options.kept, options.case, profile)
+    search = Search(NAMED[options.case], profile, options.jobs, kept)
     found = search.run(options.most, options.seconds, _quiet if options.json else _tell)
     if options.json:
         print(msgspec.json.encode(found).decode())
@@ -43,7 +50,7 @@ def main() -> int:
     return int(found.violation is not None)
 
 
-def long_count(minutes: float, profiles: tuple[str, ...]) -> int:
+def long_count(minutes: float, profiles: tuple[str, ...], jobs: int) -> int:
     """Find the planted bugs, then search all cases.  The large ones share the time that the small ones leave."""
     from . import planted, results  # they import the mutants and the benchmarks
 
@@ -62,7 +69,7 @@ def long_count(minutes: float, profiles: tuple[str, ...]) -> int:
         if seconds < WORTH:
             _tell(f"{case.name}, {profile}: not searched, because too little time is left")
             continue
-        found = Search(case, profile).run(seconds=seconds, tell=_tell)
+        found = Search(case, profile, jobs).run(seconds=seconds, tell=_tell)
         results.append(found)
         all_found.append(found)
         _show(found)

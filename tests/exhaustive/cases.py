@@ -36,6 +36,6 @@ LARGE: Final = (
     _case("C joins, B sends", "AB", B="send"),
     _case("C joins, B sends, A leaves", "AB", A="leave", B="send"),
 )
-"""A long count searches a part of these."""
+"""A long count searches a part of these.  "C joins, A leaves" takes some minutes."""
 
 NAMED: Final = {case.name: case for case in (*SMALL, *LARGE)}

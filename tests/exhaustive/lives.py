@@ -11,7 +11,6 @@ import io
 import pickle
 import zlib
 from hashlib import blake2b
-from types import FunctionType
 from typing import Any, ClassVar, Final, NamedTuple
 
 from pygroups.core.address import Address
@@ -19,13 +18,20 @@ from pygroups.core.driver_events import Announce, Find, Probe
 from pygroups.core.events import Event
 from pygroups.core.layer import NEVER
 from pygroups.layers.failure import Failure
+from pygroups.layers.gms.agreement import EVERYBODY, MAJORITY, Agreement
 from pygroups.layers.merge2 import Merge2
 from pygroups.sim.promises.broken import Broken
 
 from .process import CODECS, CONFIG, STEADY, Process, Turn, Unnumbered
 from .state import digest_of
 
-_BY_NAME: Final[dict[str, object]] = {"config": CONFIG, "random": STEADY, **CODECS}
+_BY_NAME: Final[dict[str, object]] = {
+    "config": CONFIG,
+    "random": STEADY,
+    "everybody": EVERYBODY,
+    "majority": MAJORITY,
+    **CODECS,
+}
 
 Told = tuple[tuple[str, Any], ...]
 
@@ -34,28 +40,16 @@ def _shared(name: str) -> object:
     return _BY_NAME[name]
 
 
-_FUNCTIONS: Final[dict[int, FunctionType]] = {}
-
-
-def _function(number: int) -> FunctionType:
-    return _FUNCTIONS[number]
-
-
 class _Pickler(pickle.Pickler):
-    """Objects that never change are not copied.  Copies stay in this program, so that functions need no name."""
+    """Objects that never change are not copied."""
 
     dispatch_table: ClassVar = {
         **copyreg.dispatch_table,
         type(CONFIG): lambda _: (_shared, ("config",)),
         type(STEADY): lambda _: (_shared, ("random",)),
         Unnumbered: lambda codec: (_shared, (codec.profile,)),
+        Agreement: lambda agreement: (_shared, ("majority" if agreement.by_majority else "everybody",)),
     }
-
-    def reducer_override(self, obj: Any) -> Any:
-        if type(obj) is FunctionType and "<lambda>" in obj.__qualname__:
-            _FUNCTIONS[id(obj)] = obj
-            return _function, (id(obj),)
-        return NotImplemented
 
 
 def packed(process: Process) -> bytes:
@@ -114,7 +108,6 @@ class Lives:
         self.items: list[tuple[int, Any]] = []  # a sender and a frame, or -1 and an event
         self.steps: dict[tuple[int, int, int], Step] = {}
         self._numbers: dict[tuple[bytes, bytes], int] = {}
-        self._by_data: dict[bytes, int] = {}  # a short cut: equal bytes are an equal state
         self._item_numbers: dict[Any, int] = {}
 
     # -- items
@@ -134,17 +127,11 @@ class Lives:
         return self._number(process, b"", None, ())
 
     def _number(self, process: Process, history: bytes, before: Life | None, told: Told) -> int:
-        data = packed(process)
-        same = blake2b(data + history, digest_size=16).digest()
-        number = self._by_data.get(same)
-        if number is not None:
-            return number
         key = (digest_of(process), history)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.lives)
-            self.lives.append(_life(process, data, history, before, told))
-        self._by_data[same] = number
+            self.lives.append(_life(process, packed(process), history, before, told))
         return number
 
     def dead(self, history: bytes) -> int:

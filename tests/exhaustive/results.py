@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from pathlib import Path
 from typing import Final
 
 from bench.common import RESULTS, commit
@@ -13,6 +11,7 @@ from bench.simulate import digest_of
 from pygroups.layers.profiles import PROFILES
 
 from .explore import Result
+from .kept import search_digest
 
 FILE: Final = RESULTS / "exhaustive.jsonl"
 
@@ -24,7 +23,7 @@ def append(found: Result, planted: str = "") -> None:
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "commit": commit(),
         "digest": digest_of(PROFILES[found.profile]),
-        "search": _search(),
+        "search": search_digest(),
         "planted": planted or None,
         **{name: value for name, value in found._asdict().items() if name != "violation"},
         "promise": found.violation.promise if found.violation else None,
@@ -32,10 +31,3 @@ def append(found: Result, planted: str = "") -> None:
     }
     with FILE.open("a") as file:
         file.write(json.dumps(line) + "\n")
-
-
-def _search() -> str:
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]

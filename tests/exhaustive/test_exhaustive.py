@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +14,13 @@ from . import planted
 from .cases import LARGE, NAMED, SMALL
 from .explore import Search
 from .judging import unstable
+from .kept import Kept
 from .lives import packed, unpacked
+from .part import Part
 from .process import CODECS, CONFIG, STEADY, Process
 from .state import digest_of
-from .world import BEGIN, COUNT, NAMES, Choice, World
+from .waiting import Waiting
+from .world import BEGIN, COUNT, NAMES, Choice, State, World
 
 
 @pytest.mark.parametrize("profile", ["total", "fifo"])
@@ -52,6 +57,113 @@ def test_a_planted_bug_is_found() -> None:
 def test_the_same_search_finds_the_same_states() -> None:
     one, other = (Search(NAMED["C joins"], "total").run(most=500) for _ in range(2))
     assert (one.states, one.moves, one.ends, one.steps) == (other.states, other.moves, other.ends, other.steps)
+
+
+# -- the moves that may wait
+
+
+def all_moves(world: World) -> Part:
+    """All states, each with all of its moves and its crashes."""
+    state, setup = world.start()
+    part = Part(world, Everything(world), setup)
+    part.begin(state)
+    while part.frontier:
+        state, at = part.frontier.popleft()
+        for choice, _ in part.expand(state, at):
+            for crash in world.crashes(state, choice):
+                part.add(world.after(state, crash), at, crash)
+        for crash in world.idle_crashes(state):
+            part.add(world.after(state, crash), at, crash)
+    return part
+
+
+class Everything(Waiting):
+    """No move waits."""
+
+    def moves(self, state: State, choices: list[Choice]) -> list[Choice]:
+        return choices
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "profile", "crashing"),
+    [("A sends", "total", "A"), ("B leaves", "fifo", "A"), ("C joins", "total", "B"), ("A leaves", "total", "A")],
+)
+def test_no_end_is_lost_by_moves_that_wait(
+    case: str, profile: str, crashing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: set[State] = set()
+    monkeypatch.setattr("tests.exhaustive.part.judge", lambda *given: ends.add(end_of(*given)))
+    small = NAMED[case]._replace(may_crash=crashing)
+    search = Search(small, profile)
+    states = len(all_moves(search.world).seen)
+    expected = set(ends)
+    ends.clear()
+    found = search.run()
+    assert found.complete and ends == expected
+    assert found.states < states
+
+
+def end_of(world: World, setup: list[Choice], path: list[Choice]) -> State:
+    state = world.begin()
+    for choice in setup:
+        state = world.after(state, choice)
+    state = world.open(state)
+    for choice in path:
+        state = world.after(state, choice)
+    return state
+
+
+@pytest.mark.slow
+def test_a_crash_before_a_step_elsewhere_and_that_step_lead_to_the_same() -> None:
+    world = World(NAMED["C joins"], "total")
+    waiting, compared = Waiting(world), 0
+    state, setup = world.start()
+    part = Part(world, waiting, setup)
+    part.begin(state)
+    while part.frontier and len(part.seen) < 600:
+        state, at = part.frontier.popleft()
+        for choice, _ in part.expand(state, at):
+            after, earlier = world.after(state, choice), waiting.elsewhere(state, choice)
+            for other in [one for one in world.choices(state) if one.who >= 0 and earlier >> one.who & 1]:
+                assert other in world.choices(after)
+                assert list(world.crashes(state, other)) == list(world.crashes(after, other))
+                for crash in world.crashes(state, other):
+                    compared += 1
+                    assert world.after(after, crash) == world.after(world.after(state, crash), choice)
+            own = [one for one in world.choices(after) if one.who >= 0 and earlier >> one.who & 1]
+            assert set(own) <= set(world.choices(state)), "a process that may crash before has no new choice"
+    assert compared > 1_000
+
+
+# -- classes
+
+
+@pytest.mark.slow
+def test_two_processes_visit_the_same_states_as_one() -> None:
+    small = NAMED["A sends"]._replace(may_crash="A")
+    one, two = Search(small, "total").run(), Search(small, "total", jobs=2).run()
+    assert (one.states, one.moves, one.ends, one.complete) == (two.states, two.moves, two.ends, two.complete)
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_behind_the_classes_that_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, file = NAMED["A sends"]._replace(may_crash="A"), tmp_path / "kept.jsonl"
+    kept = partial(Kept, file, small.name, "total")
+    whole = Search(small, "total", kept=kept()).run()
+    first, *others = file.read_text().splitlines(keepends=True)
+    assert len(others) >= 2
+    file.write_text("".join(others))
+    searched: list[str] = []
+    search_class = Search.search
+    monkeypatch.setattr(Search, "search", lambda self, one: searched.append(one.name) or search_class(self, one))
+    again = Search(small, "total", kept=kept()).run()
+    assert again[:5] == whole[:5] and again.complete
+    assert len(searched) == 1 and searched[0] in first
+    assert len(file.read_text().splitlines()) == len(others) + 1
+    file.write_text(file.read_text().replace(kept().key[0], "another-digest"))
+    Search(small, "total", kept=kept()).run()
+    assert len(searched) == len(others) + 2, "of other layers nothing is known"
 
 
 # -- the parts

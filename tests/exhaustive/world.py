@@ -80,6 +80,13 @@ class Choice(NamedTuple):
         return text
 
 
+_SOURCES: Final = (*range(COUNT), NETWORK)
+FRAMES: Final = tuple(tuple(Choice("frame", who, src) for src in _SOURCES) for who in range(COUNT))
+TIME: Final = Choice("time")
+TIMERS: Final = tuple(Choice("timer", who) for who in range(COUNT))
+ACTS: Final = tuple(Choice("act", who) for who in range(COUNT))
+
+
 class World:
     """The moves of a small case."""
 
@@ -122,33 +129,35 @@ class World:
     def choices(self, state: State) -> list[Choice]:
         """All that may happen next, without the crashes."""
         found: list[Choice] = []
-        flying = False
         due, soonest = False, NEVER
         for who in range(COUNT):
-            if not state.alive >> who & 1:
-                continue
-            life = self.lives.lives[state.lives[who]]
-            for src in (*range(COUNT), NETWORK):
-                if state.links[COUNT * src + who]:
-                    flying = True
-                    found.append(Choice("frame", who, src))
-            soonest = min(soonest, life.works_at)
-            if life.wake <= state.now:
-                due = True
-                found.append(Choice("timer", who))
-            if life.next < len(self.programs[who]):
-                action = self.programs[who][life.next]
-                if action == "join" or life.may_act:
-                    found.append(Choice("act", who))
-        if not due and soonest <= state.now + PATIENCE and (not flying or state.early):
-            found.append(Choice("time"))
+            if state.alive >> who & 1:
+                life = self.lives.lives[state.lives[who]]
+                due, soonest = due or life.wake <= state.now, min(soonest, life.works_at)
+                found += self.choices_of(state, who)
+        if not due and soonest <= state.now + PATIENCE and (state.early or not any(state.links)):
+            found.append(TIME)
+        return found
+
+    def choices_of(self, state: State, who: int) -> list[Choice]:
+        """The same for one process."""
+        if not state.alive >> who & 1:
+            return []
+        life = self.lives.lives[state.lives[who]]
+        found = [FRAMES[who][src] for src in _SOURCES if state.links[COUNT * src + who]]
+        if life.wake <= state.now:
+            found.append(TIMERS[who])
+        if life.next < len(self.programs[who]):
+            action = self.programs[who][life.next]
+            if action == "join" or life.may_act:
+                found.append(ACTS[who])
         return found
 
     def crashes(self, state: State, choice: Choice) -> Iterator[Choice]:
         """The same step with a crash of its process, after any part of its output has left."""
         if not state.crashes or choice.who < 0 or NAMES[choice.who] not in self.case.may_crash:
             return
-        sent = dict(self._step(state, choice).sent)
+        sent = dict(self.step(state, choice).sent)
         counts = [len(sent.get(dest, ())) for dest in range(COUNT)]
         for reach in product(*(range(count + 1) for count in counts)):
             yield choice._replace(reach=reach, seen=False)
@@ -164,7 +173,8 @@ class World:
 
     # -- what follows
 
-    def _step(self, state: State, choice: Choice) -> Step:
+    def step(self, state: State, choice: Choice) -> Step:
+        """The step of the process whose choice it is."""
         who = choice.who
         life = state.lives[who]
         if choice.kind == "frame":
@@ -184,10 +194,10 @@ class World:
             return self._ended(state, choice.who, dead, links, Ended(ADDRESSES[choice.who]))
         if choice.kind == "frame":
             place = COUNT * choice.src + choice.who
-            step = self._step(state, choice)
+            step = self.step(state, choice)
             links[place] = links[place][1:]
         else:
-            step = self._step(state, choice)
+            step = self.step(state, choice)
         return self._moved(state, choice, step, links)
 
     def _moved(self, state: State, choice: Choice, step: Step, links: list[tuple[int, ...]]) -> State:
@@ -247,7 +257,7 @@ class World:
         """What the judge hears of this step."""
         if choice.kind in ("time", "crash"):
             return ()
-        step = self._step(state, choice)
+        step = self.step(state, choice)
         return step.told if choice.seen else step.told_crashed
 
     def shown(self, item: int, who: int) -> str:
