@@ -5,35 +5,24 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from typing import Final
 
-from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.limits import MILLISECOND, Config
 
 from .contacts import Contact
 from .forks import closed_in_children
 
-KEEPALIVE_PROBES: Final = 3
-
 
 def prepared(sock: socket.socket, config: Config) -> socket.socket:
-    """Set the options of `sock`: small frames leave at once, and the loss of a peer's machine or network is noticed.
+    """Set the options of `sock`: small frames leave at once, and data that stays unacknowledged ends the connection,
+    after twice the time in which a silent member is removed.
 
-    Data that stays unacknowledged ends the connection, after twice the time in which a silent member is removed.
+    The kernel does not probe silent connections: in a large group most are silent, and heartbeats watch the members.
     """
     closed_in_children(sock)
-    patience = 2 * (config.heartbeat_timeout + config.verify_timeout)
-    probing = max(1, patience // (KEEPALIVE_PROBES + 1) // SECOND)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    wanted = {
-        "TCP_KEEPIDLE": probing,
-        "TCP_KEEPINTVL": probing,
-        "TCP_KEEPCNT": KEEPALIVE_PROBES,
-        "TCP_USER_TIMEOUT": patience // MILLISECOND,
-    }
-    for option, value in wanted.items():
-        if hasattr(socket, option):  # not every system has all of them
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # not every system has it
+        patience = 2 * (config.heartbeat_timeout + config.verify_timeout)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience // MILLISECOND)
     return sock
 
 
