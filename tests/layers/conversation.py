@@ -76,6 +76,7 @@ SELDOM = (
     "history",
     "vouched",
     "winner",
+    "round_trip",
 )
 BELOW_GMS = {"Merge2", "Unicast2", "VerifySuspect", "Failure", "Discovery"}
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}

@@ -235,6 +235,38 @@ def test_views_do_not_wait_for_a_leader_that_cannot_merge(also: str, profile: st
             merged(group)
 
 
+@BOTH
+@pytest.mark.parametrize("by", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("far", "ACD")
+def test_views_merge_over_a_link_that_is_slower_than_flush_timeout(far: str, by: float, profile: str) -> None:
+    """One process is far from all others: a round trip takes longer than `flush_timeout` and `merge_interval`.  The
+    first merge succeeds, and the merged view changes over this link too."""
+    views = {**dict.fromkeys("AB", (5, "A B")), **dict.fromkeys("CD", (7, "C D"))}
+    with mapped(views, profile, heartbeat_timeout=3 * SECOND) as group:
+        others = [name for name in "ABCD" if name != far]
+        links = [link for other in others for link in ((far, other), (other, far))]
+        group.world.network.move(links, int(by * SECOND))
+        bound = bound_with_merges(Config(**QUICK), int(2 * by * SECOND)) / SECOND
+        merged(group, bound)
+        assert all(len(member.views) == 2 for member in group.members), [member.views for member in group.members]
+        if far != "A":  # otherwise B leads in its place
+            group.crash("B")
+            group.after(bound)
+            assert all(member.views[1:] == [tuple("ABCD"), tuple("ACD")] for member in group.members)
+
+
+@BOTH
+def test_a_merged_view_waits_for_the_first_heartbeat_of_a_far_member(profile: str) -> None:
+    """A round trip to C takes longer than a silent member has.  C's first heartbeat of the merged view comes after that
+    time, and C stays in the view."""
+    views = {"A": (5, "A B"), "B": (5, "A B"), "C": (7, "C")}
+    with mapped(views, profile, merge_interval=SECOND) as group:
+        links = [("C", "A"), ("A", "C"), ("C", "B"), ("B", "C")]
+        group.world.network.move(links, SECOND)
+        group.after(120)
+        assert all(len(member.views) == 2 for member in group.members), [member.views for member in group.members]
+
+
 def test_two_leaders_at_once_take_no_member_out_of_a_view() -> None:
     """B and C both lead when the network heals: the second merge does not take A and D out of the view of the first."""
     views = {"A": (5, "A D"), "B": (6, "B"), "C": (7, "C"), "D": (5, "A D")}

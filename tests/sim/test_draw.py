@@ -124,7 +124,7 @@ def test_what_lasts_is_there_when_all_else_has_healed_and_long_enough_to_be_judg
         last = max(step.at for step in schedule.actions if not isinstance(step, Send))
         by = max((step.by for step in schedule.actions if isinstance(step, Far)), default=0)
         lasts = schedule.heal_at + schedule.stays - last
-        assert lasts > progress.bound_of(Config(**schedule.config), 2 * by) + 500_000
+        assert lasts > 2 * progress.bound_with_merges(Config(**schedule.config), 2 * by) + 500_000
 
 
 def test_limits_that_are_small_go_together() -> None:

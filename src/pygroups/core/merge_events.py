@@ -22,6 +22,14 @@ class Reserved(Event):
     """Up, merge2 to gms: this member takes part in this merge and in no other; None: in any."""
 
     merge: MergeId | None
+    round_trip: int = 0  # microseconds until the slowest process of the merge answers its leader
+
+
+class RoundTrips(Event):
+    """Up, merge2 to gms, and down, merge2 to failure: the time, in microseconds, that each of these processes took to
+    answer a question.  Before a merge up, at its leader; after it both, at each member of the merged view."""
+
+    times: dict[Address, int]
 
 
 class MergeWanted(Event):

@@ -39,22 +39,28 @@ class Sighting(NamedTuple):
     """The answer of a process to a question of this member."""
 
     view: AgreedView
+    asked_at: int
     at: int
+
+    @property
+    def took(self) -> int:
+        """Microseconds from the question to the answer."""
+        return self.at - self.asked_at
 
 
 class OtherViews:
     """The questions of one member, and the views that it learns of."""
 
-    __slots__ = ("asked", "astray", "env", "first", "known", "layer", "number", "sightings", "suspects", "view")
+    __slots__ = ("asked", "astray", "env", "known", "layer", "looks", "sightings", "since", "suspects", "view")
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self.env = layer.env
         self.view: AgreedView | None = None
         self.known: dict[Address, Known] = {}
-        self.asked: dict[Address, int] = {}  # the number of the last question to each
-        self.number = 0  # of the last questions
-        self.first = 1  # of the first questions in this view: answers to earlier ones are outdated
+        self.asked: dict[Address, int] = {}  # when each was asked last
+        self.looks = 0  # intervals so far
+        self.since = 0  # when the view was installed: answers to earlier questions are outdated
         self.sightings: dict[Address, Sighting] = {}
         self.suspects: dict[Address, None] = {}  # members of the view
         self.astray: dict[Address, None] = {}  # members of the view that named another view
@@ -91,6 +97,15 @@ class OtherViews:
         """Those of `peers` outside the view that have not answered lately."""
         return [peer for peer in peers if peer in self.known and peer not in self.sightings]
 
+    def round_trips(self, peers: Iterable[Address]) -> dict[Address, int]:
+        """Microseconds that each of `peers` took to answer the last time, for those that answered lately."""
+        longest = self.env.config.patience_max
+        return {peer: min(self.sightings[peer].took, longest) for peer in peers if peer in self.sightings}
+
+    def longest_round_trip(self) -> int:
+        """Of the processes that answered lately."""
+        return max(self.round_trips(self.sightings).values(), default=0)
+
     def learn(self, contacts: Mapping[Address, str]) -> None:
         """Remember processes outside the view.  Of too many those that left most questions unanswered are forgotten."""
         new = {}
@@ -112,7 +127,7 @@ class OtherViews:
         """A new view: earlier answers are outdated, and the members that it lost are outside now."""
         old, self.view = self.view, event.view
         members = event.view.members
-        self.sightings, self.astray, self.first = {}, {}, self.number + 1
+        self.sightings, self.astray, self.since = {}, {}, self.env.now
         self.suspects = {member: None for member in self.suspects if member in members}
         self.known = {peer: known for peer, known in self.known.items() if peer not in members}
         self.asked = {peer: number for peer, number in self.asked.items() if peer in self.known}
@@ -131,7 +146,7 @@ class OtherViews:
         env = self.env
         old = env.now - SIGHTING_LASTS * env.config.merge_interval
         self.sightings = {peer: sighting for peer, sighting in self.sightings.items() if sighting.at >= old}
-        self.number += 1
+        self.looks += 1
         coordinates = self.coordinates()
         if coordinates or env.rng.random() * len(self.current.members) < FEW // 2:
             self.layer.below.append(driver_events.Find(members_only=True))
@@ -141,7 +156,7 @@ class OtherViews:
         """The processes to ask now: those that answer, and of the others each seldom."""
         chosen = [peer for peer, known in self.known.items() if known.unanswered < SELDOM]
         silent = [peer for peer, known in self.known.items() if known.unanswered >= SELDOM]
-        chosen += silent[self.number % SELDOM :: SELDOM]
+        chosen += silent[self.looks % SELDOM :: SELDOM]
         if len(chosen) > most:
             self.env.rng.shuffle(chosen)
         return [*chosen[:most], *self.astray]
@@ -149,25 +164,28 @@ class OtherViews:
     def ask(self, peers: Iterable[Address]) -> None:
         """Ask each of `peers` for its view."""
         for peer in peers:
-            self.asked[peer] = self.number
+            self.asked[peer] = self.env.now
             if peer in self.known:
                 self.known[peer].unanswered += 1
-            self.layer.tell(peer, FindReq(self.number, self.env.contact, self.current.id))
+            self.layer.tell(peer, FindReq(self.env.now, self.env.contact, self.current.id))
 
     def on_find_req(self, src: Address, head: FindReq) -> None:
         self.learn({src: head.contact})
         self.named(src, head.view)
         self._is_there(src)
-        self.layer.tell(src, FindRsp(head.number, self.current))
+        self.layer.tell(src, FindRsp(head.asked_at, self.current))
 
     def on_find_rsp(self, src: Address, head: FindRsp) -> None:
-        if not self.first <= head.number <= self.asked.get(src, -1):
+        last = self.sightings.get(src)
+        if not self.since <= head.asked_at <= self.asked.get(src, -1):
             self.env.drop("answer to no question")
+        elif last is not None and head.asked_at <= last.asked_at:
+            self.env.drop("late answer")
         elif src not in head.view.members:
             self.env.drop("view without its member")
         else:
             self._is_there(src)
-            self.sightings[src] = Sighting(head.view, self.env.now)
+            self.sightings[src] = Sighting(head.view, head.asked_at, self.env.now)
             if head.view.id == self.current.id:
                 self.astray.pop(src, None)
             self.learn(dict(zip(head.view.members, head.view.contacts, strict=True)))

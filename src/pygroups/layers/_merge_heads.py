@@ -20,7 +20,7 @@ Contacts = Annotated[dict[Address, Contact], Meta(max_length=MEMBERS_MAX)]
 class FindReq(msgspec.Struct, Loose, array_like=True, tag=52):
     """To a process that may be in another view: which view do you have?"""
 
-    number: Number  # of the question, for the answer
+    asked_at: Number  # by the clock of the sender
     contact: Contact  # where the sender listens
     view: ViewId  # of the sender: its receiver may believe that the sender is in its own view
 
@@ -28,7 +28,7 @@ class FindReq(msgspec.Struct, Loose, array_like=True, tag=52):
 class FindRsp(msgspec.Struct, Loose, array_like=True, tag=53):
     """The answer to FindReq."""
 
-    number: Number
+    asked_at: Number  # of the question: the asker learns how long the answer took
     view: AgreedView
 
 
@@ -43,6 +43,7 @@ class MergeReq(msgspec.Struct, Loose, array_like=True, tag=55):
 
     merge: MergeId
     contacts: Contacts  # of all that are asked
+    round_trip: Number = 0  # microseconds until the slowest of them answers the leader
 
 
 class MergeRsp(msgspec.Struct, Loose, array_like=True, tag=56):

@@ -7,6 +7,7 @@ that is heard afterwards proves nothing.  Note: docs/layers/failure.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
@@ -15,6 +16,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Dead, Disconnect, Ended, Probe
 from pygroups.core.events import Event, Gone, Heard, HeartbeatOf, LifeVerified, NewView, Proven, Silent, VerifyLife
 from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.merge_events import RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 
@@ -49,7 +51,8 @@ class Failure(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.view: ViewId | None = None
-        self.heard: dict[Address, int] = {}  # the other members of the view, and when each was heard last
+        self.heard: dict[Address, int] = {}  # the other members of the view, and when each was heard last; later for a
+        # member whose first heartbeat takes long
         self.neighbors = Neighbors((), (), 0)
         self.silences: dict[Address, int] = {}  # how long each of them may be silent
         self.silent: dict[Address, bool] = {}  # those reported and not heard since; True: reported as proven
@@ -64,7 +67,7 @@ class Failure(Layer):
     def up(self, run: Run) -> None:
         src = run.src
         if src in self.heard:
-            self.heard[src] = self.env.now
+            self.heard[src] = max(self.heard[src], self.env.now)
             if self.silent:
                 self._hear(src)
         head = run.head
@@ -133,7 +136,7 @@ class Failure(Layer):
     def _on_answered(self, peer: Address) -> None:
         """The same incarnation answered: only the connection was lost."""
         if peer in self.heard:
-            self.heard[peer] = self.env.now
+            self.heard[peer] = max(self.heard[peer], self.env.now)
             self._hear(peer)
             self.doubted.pop(peer, None)
         if peer in self.asked:
@@ -145,6 +148,9 @@ class Failure(Layer):
     def down_event(self, event: Event) -> None:
         if isinstance(event, VerifyLife):
             self._ask(event.member)
+            return
+        if isinstance(event, RoundTrips):
+            self._wait_for(event.times)
             return
         self.below.append(event)
         if isinstance(event, NewView):
@@ -174,6 +180,13 @@ class Failure(Layer):
             self.leaving[peer] = env.now + env.config.leave_timeout  # its last messages, and ours, get through
         if self.beat_at == NEVER:
             self.beat_at = env.now + env.config.heartbeat
+        self._set_wake()
+
+    def _wait_for(self, times: Mapping[Address, int]) -> None:
+        """The first heartbeat of a member that comes from another view takes a round trip: its timeout begins then."""
+        for member, time in times.items():
+            if member in self.heard:
+                self.heard[member] = max(self.heard[member], self.env.now + time)
         self._set_wake()
 
     # -- time
@@ -211,7 +224,7 @@ class Failure(Layer):
             return  # every timer rings a little late: if that moved deadlines, none would ever come
         now, fresh = self.env.now, late >= self.env.config.heartbeat // 2
         for member, when in self.heard.items():
-            self.heard[member] = now if fresh else min(now, when + 2 * late)
+            self.heard[member] = max(when, now if fresh else min(now, when + 2 * late))
 
     def _accuse(self, now: int) -> None:
         """Report the members that were silent for too long, and connect to each anew: the existing connection may be

@@ -21,7 +21,7 @@ from pygroups.core.events import (
 )
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
-from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Reserved
+from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Reserved, RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.view import MergeId
 
@@ -29,18 +29,21 @@ from . import _merge_rules as rules
 from ._merge_finding import OtherViews
 from ._merge_heads import HEADS, FindReq, FindRsp, Found, MergeReq, MergeRsp
 
-RESERVED_FOR: Final = 4  # intervals, or twice the time for an answer in a view change if that is longer
-ANSWERS_FOR: Final = 2  # intervals in which the leader waits for answers; doubles with each merge that was cancelled
-TURN: Final = 3  # intervals after which a member leads in place of another one; for each member before it
+# In paces: a pace is an interval, or the longest round trip to a process of other views if that is longer.
+RESERVED_FOR: Final = 4  # or twice the time for an answer in a view change if that is longer
+ANSWERS_FOR: Final = 2  # for which the leader waits for answers; doubles with each merge that was cancelled
+
+TURN: Final = 3  # after which a member leads in place of another one; for each member before it
 DOUBLINGS: Final = 3  # of this time, and of the pause after merges that were cancelled
 
 
 class Round:
     """The questions of this member as the leader of a merge, and their answers."""
 
-    def __init__(self, merge: MergeId, contacts: dict[Address, str], now: int) -> None:
+    def __init__(self, merge: MergeId, contacts: dict[Address, str], round_trip: int, now: int) -> None:
         self.merge = merge
         self.contacts = contacts  # of all that are asked
+        self.round_trip = round_trip  # of the slowest of them
         self.since = now
         self.ask_at = now  # the processes that have not answered are asked again then
         self.answers: dict[Address, rules.Answer | None] = {}  # None: it refuses
@@ -109,11 +112,11 @@ class Merge2(Layer):
     def _lead_in_place_of_others(self) -> None:
         """The members with lower addresses may never be able to merge their views with this one, or may not even see
         it.  Other views must not wait for them."""
-        now, interval = self.env.now, self.env.config.merge_interval
+        now, pace = self.env.now, self._pace(self.finding.longest_round_trip())
         if self.waits_since is None:
             self.waits_since = now
         lower = rules.leaders_before(self.env.me, self.finding.views())
-        waited = now >= self.waits_since + TURN * (1 + len(lower)) * interval
+        waited = now >= self.waits_since + TURN * (1 + len(lower)) * pace
         if waited and self.finding.coordinates() and self._may_lead():
             self.env.count("merges led in place of others")
             self._begin()
@@ -137,17 +140,18 @@ class Merge2(Layer):
             contacts.update(zip(view.members, view.contacts, strict=True))
         self.counter += 1
         contacts = dict(list(contacts.items())[:MEMBERS_MAX])
-        round = self.round = Round(MergeId(self.counter, self.env.me), contacts, self.env.now)
-        self._reserve(round.merge)
+        round_trip = self.finding.longest_round_trip()
+        round = self.round = Round(MergeId(self.counter, self.env.me), contacts, round_trip, self.env.now)
+        self._reserve(round.merge, round_trip)
         self.finding.learn(contacts)
         self.finding.ask(self.finding.unheard(contacts))
         self._ask_to_merge(round)
 
     def _ask_to_merge(self, round: Round) -> None:
-        round.ask_at = self.env.now + self.env.config.merge_interval // 4
+        round.ask_at = self.env.now + self._pace(round.round_trip) // 4
         for peer in round.contacts:
             if peer != self.env.me and peer not in round.answers:
-                self.tell(peer, MergeReq(round.merge, round.contacts))
+                self.tell(peer, MergeReq(round.merge, round.contacts, round.round_trip))
 
     def on_merge_rsp(self, src: Address, head: MergeRsp) -> None:
         round = self.round
@@ -168,6 +172,7 @@ class Merge2(Layer):
         sides = rules.take_part(self.env.me, round.answers, round.changing)
         if sides and not self.occupied.busy:
             self.handed = round.merge
+            self.above.append(RoundTrips(self.finding.round_trips(round.contacts)))
             self.above.append(MergeWanted(round.merge, round.highest, sides))
         else:
             self._cancel()
@@ -177,7 +182,7 @@ class Merge2(Layer):
         self.env.count("merges cancelled")
         self.failures += 1
         self.handed = None
-        longest = self.env.config.merge_interval << min(self.failures, DOUBLINGS)
+        longest = self._pace(self.finding.longest_round_trip()) << min(self.failures, DOUBLINGS)
         self.pause_until = self.env.now + longest // 2 + self.env.rng.randrange(0, longest)
         if self.reserved is not None and self.reserved.leader == self.env.me:
             self._reserve(None)
@@ -193,10 +198,10 @@ class Merge2(Layer):
             self._take_part(head)
 
     def _take_part(self, head: MergeReq) -> None:
-        """Answer when all processes in the request have been heard, or an interval is over."""
+        """Answer when all processes in the request have been heard, or a pace is over."""
         self.finding.learn(head.contacts)
-        self._reserve(head.merge)
-        self.requested, self.answer_at = head, self.env.now + self.env.config.merge_interval
+        self._reserve(head.merge, head.round_trip)
+        self.requested, self.answer_at = head, self.env.now + self._pace(head.round_trip)
         self.finding.ask(self.finding.unheard(head.contacts))
         self._answer_if_all_heard()
 
@@ -220,12 +225,16 @@ class Merge2(Layer):
             answer = MergeRsp(requested.merge, view, self.occupied.highest, hears, changes)
             self.tell(requested.merge.leader, answer)
 
-    def _reserve(self, merge: MergeId | None) -> None:
-        config = self.env.config
-        self.reserved_until = self.env.now + max(RESERVED_FOR * config.merge_interval, 2 * config.flush_timeout)
+    def _reserve(self, merge: MergeId | None, round_trip: int = 0) -> None:
+        lasts = max(RESERVED_FOR * self._pace(round_trip), 2 * self.env.config.flush_timeout)
+        self.reserved_until = self.env.now + lasts
         if merge != self.reserved:
             self.reserved = merge
-            self.above.append(Reserved(merge))
+            self.above.append(Reserved(merge, round_trip))
+
+    def _pace(self, round_trip: int) -> int:
+        config = self.env.config
+        return max(config.merge_interval, min(round_trip, config.patience_max))
 
     # -- runs and events
 
@@ -271,6 +280,10 @@ class Merge2(Layer):
             return
         self.below.append(event)
         if isinstance(event, NewView):
+            if event.subgroups:
+                measured = RoundTrips(self.finding.round_trips(event.view.members))
+                self.above.append(measured)
+                self.below.append(measured)
             self._install(event)
         elif isinstance(event, Gone):
             self.finding.view = self.round = self.requested = self.handed = None
@@ -294,7 +307,7 @@ class Merge2(Layer):
 
     def timer(self) -> None:
         now, interval, round = self.env.now, self.env.config.merge_interval, self.round
-        if round is not None and now >= round.since + (ANSWERS_FOR * interval << min(self.failures, DOUBLINGS)):
+        if round is not None and now >= round.since + self._waits(round):
             self._decide(round)
         elif round is not None and now >= round.ask_at:
             self._ask_to_merge(round)
@@ -306,6 +319,9 @@ class Merge2(Layer):
             self.finding.look()
             self._lead_or_report()
         self._set_wake()
+
+    def _waits(self, round: Round) -> int:
+        return ANSWERS_FOR * self._pace(round.round_trip) << min(self.failures, DOUBLINGS)
 
     def _set_wake(self) -> None:
         ask_at = NEVER if self.round is None else self.round.ask_at

@@ -1,10 +1,11 @@
-"""Answer times: how long each member took to answer Ready."""
+"""Answer times: how long each member took to answer Ready, or a question of MERGE2."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from pygroups.core.address import Address
+from pygroups.core.limits import MEMBERS_MAX
 
 ASKED_MAX = 16  # unanswered Ready of one member whose times are remembered
 
@@ -28,6 +29,10 @@ class AnswerTimes:
         """`member` answered."""
         if self.asked.get(member):
             self.took[member] = now - self.asked[member].pop(0)
+
+    def measured(self, times: Mapping[Address, int]) -> None:
+        """MERGE2 asked these processes, which are in a merge."""
+        self.took = dict([*self.took.items(), *times.items()][-MEMBERS_MAX:])
 
     def patience(self, members: Iterable[Address]) -> int:
         """Twice the time, in microseconds, that the slowest of `members` took."""

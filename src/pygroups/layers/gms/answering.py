@@ -180,7 +180,14 @@ class Answering:
 
     def released_at(self) -> int:
         """The time when the leader of a merge counts as silent, and the view of this member goes on without it."""
-        return self.leader_heard_at + 2 * self.env.config.flush_timeout
+        return self.leader_heard_at + 2 * self._leader_waits()
+
+    def _leader_waits(self) -> int:
+        """The time for which the leader of this member's ballot may wait for one answer: it waits longer for the
+        processes of a merge that are slow."""
+        config = self.env.config
+        merges = self.binding.merge is not None
+        return max(config.flush_timeout, min(2 * self.membership.round_trip, config.patience_max) if merges else 0)
 
     def is_held_by_a_merge(self) -> bool:
         """Whether this member is bound to another member's merge."""
@@ -220,7 +227,6 @@ class Answering:
     def _patience(self) -> int:
         """The time that a bound member waits: longer than its leader waits for an answer, longer by rank, and longer
         after each complaint."""
-        config = self.env.config
-        longest = max(config.patience_max, 2 * config.flush_timeout)
-        grown = min(2 * config.flush_timeout << min(self.complaints, 10), longest)
+        config, shortest = self.env.config, 2 * self._leader_waits()
+        grown = min(shortest << min(self.complaints, 10), max(config.patience_max, shortest))
         return grown + config.batch * decide.rank(self.membership.current, self.membership.suspicions, self.env.me)

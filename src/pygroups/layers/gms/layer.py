@@ -42,7 +42,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Found, Incompatible
 from pygroups.core.events import Event, LifeVerified, NewView, Suspect, Unsuspect
 from pygroups.core.layer import NEVER, Env
-from pygroups.core.merge_events import MergeWanted, Reserved
+from pygroups.core.merge_events import MergeWanted, Reserved, RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.state_events import StateStanding, ViewWanted
 from pygroups.core.view import Subgroup
@@ -118,7 +118,9 @@ class Gms(Membership):
         elif isinstance(event, events.HeartbeatOf):
             self.whereabouts.explain(event.member, event.view, asked=False)
         elif isinstance(event, Reserved):
-            self.reserved = event.merge
+            self.reserved, self.round_trip = event.merge, event.round_trip
+        elif isinstance(event, RoundTrips):
+            self.leading.times.measured(event.times)
         elif isinstance(event, MergeWanted):
             self.merging.begin(event)
         elif isinstance(event, Suspect):

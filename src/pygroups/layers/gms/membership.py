@@ -100,6 +100,7 @@ class Membership(Layer):
         "phase",
         "primary",
         "reserved",
+        "round_trip",
         "spoken_for",
         "standing",
         "suspicions",
@@ -117,6 +118,7 @@ class Membership(Layer):
         self.highest = 0  # of all known ballots and views
         self.binding = Binding(env)
         self.reserved: MergeId | None = None  # this member takes part in this merge, and in no other
+        self.round_trip = 0  # of the slowest process of this merge
         self.suspicions = Suspicions()
         self.expelled: dict[Address, str] = {}  # members of this view that are to be excluded by policy, and why
         self.doubted: dict[Address, str] = {}  # the same for members that are excluded only if they are silent

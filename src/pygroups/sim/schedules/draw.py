@@ -115,7 +115,8 @@ def _stay(rng: Random, plan: FaultPlan, wish: Wish, heal_at: int, config: dict[s
     staying = tuple(fault for fault in plan.may if fault in lasting.STAYING)
     if not staying or rng.random() >= (STAYS if is_swarm(wish.faults) else 0.9):
         return NOTHING_STAYS
-    return lasting.add(plan, staying, heal_at, Config(**config))
+    merges = Merge2 in profile_named(wish.profile).layers
+    return lasting.add(plan, staying, heal_at, Config(**config), merges=merges)
 
 
 def bound_of(config: dict[str, int], weather: Weather) -> int:

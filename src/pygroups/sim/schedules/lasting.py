@@ -2,7 +2,7 @@
 
 Most of these faults begin when all members are together and no other fault is active, so that their effects are seen
 alone.  Then a process crashes, leaves or joins, so that the group must agree on a new view.  Afterwards nothing changes
-for as long as the bound of `progress` allows.
+for two bounds of `progress` and half of one, because `few-views` judges the views of the second bound.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 
-from ..promises.progress import bound_of
+from ..promises.progress import bound_of, bound_with_merges
 from .fault_plan import FaultPlan
 from .steps import COORDINATOR, FOLLOWER, Crash, Cut, Far, Gather, Leave, Send, Start, Way
 
@@ -28,8 +28,9 @@ class Stay(NamedTuple):
     for_good: bool
 
 
-def add(plan: FaultPlan, faults: tuple[str, ...], heal_at: int, config: Config) -> Stay:
-    """Add lasting faults that begin after `heal_at`, or before it, and the steps that happen during them."""
+def add(plan: FaultPlan, faults: tuple[str, ...], heal_at: int, config: Config, *, merges: bool) -> Stay:
+    """Add lasting faults that begin after `heal_at`, or before it, and the steps that happen during them.  `merges`:
+    the profile merges views, which takes its time."""
     rng = plan.rng
     begins = heal_at + TOGETHER + rng.randrange(0, 200 * MILLISECOND)
     plan.actions.append(Gather(at=heal_at + 1 + plan.soon()))
@@ -40,7 +41,8 @@ def add(plan: FaultPlan, faults: tuple[str, ...], heal_at: int, config: Config) 
         farthest = max(farthest, _DRAWN[fault](plan, at, config))
     _happenings(plan, begins)
     last = max(step.at for step in plan.actions if not isinstance(step, Send))
-    over = last + bound_of(config, 2 * farthest) * 6 // 5 + 2 * SECOND
+    bound = (bound_with_merges if merges else bound_of)(config, 2 * farthest)
+    over = last + bound * 5 // 2 + 2 * SECOND
     return Stay(over - heal_at, rng.random() < FOR_GOOD)
 
 
