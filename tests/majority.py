@@ -20,9 +20,13 @@ def majority(name: str, expect: int = 0, *, folders: float = 0) -> Profile:
     """The built-in profile of this name, with views that a majority decides, and without MERGE2.  `expect` processes
     take part in the birth of the group; without it the directory's lock decides.  A process that starts again answers
     for its former life if the folder of its journal is kept; `folders` is the chance of that."""
+    return with_gms(name, _configured(expect, folders))
+
+
+def with_gms(name: str, gms: type[PrimaryGms]) -> Profile:
+    """The built-in profile of this name with another GMS, and without MERGE2."""
     profile = PROFILES[name]
     layers = [layer for layer in profile.layers if layer is not Merge2]
-    gms = _configured(expect, folders)
     return profile._replace(layers=tuple(gms if layer is Gms else layer for layer in layers))
 
 

@@ -12,10 +12,13 @@ import pytest
 
 import pygroups
 from pygroups import Channel, Config, Message, NotBuilt, UsageError
-from pygroups.channel.options import default_name
+from pygroups.channel.options import Options, default_name
 from pygroups.drivers import places
+from pygroups.layers.gms.primary import PrimaryGms
+from pygroups.layers.profiles import PROFILES
 from tests.channel.socket_group import Group, in_a_group, until
 from tests.channel.test_state import records
+from tests.majority import with_gms
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,7 @@ from tests.channel.test_state import records
         ({"journal_payloads": True}, "need journal=DIR"),
         ({"journal_fsync": True}, "need journal=DIR"),
         ({"state": object()}, "get_state"),
+        ({"expect": 3}, "profile 'total' decides no view by a majority, so expect= means nothing there: leave it out"),
         ({"config": {"window": 5}}, "pygroups.Config"),
     ],
 )
@@ -58,7 +62,6 @@ def test_what_is_wrong_is_refused_at_the_call(options: dict[str, Any], sentence:
     [
         {"profile": "uniform"},
         {"profile": "gossip"},
-        {"expect": 3},
         {"rejoin": True},
         {"secret": b"s"},
     ],
@@ -66,6 +69,38 @@ def test_what_is_wrong_is_refused_at_the_call(options: dict[str, Any], sentence:
 def test_what_is_not_built_is_refused_and_not_ignored(options: dict[str, Any]) -> None:
     with pytest.raises(NotBuilt, match="not built yet"):
         Channel("g", **options)
+
+
+@pytest.fixture
+def uniform(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile in which a majority decides each view; no built one does."""
+    monkeypatch.setitem(PROFILES, "uniform", with_gms("total", PrimaryGms)._replace(name="uniform"))
+
+
+@pytest.mark.usefixtures("uniform")
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"expect": 0}, "expect=0 must be a number of processes from 1 to"),
+        ({"expect": True}, "expect=True must be a number of processes"),
+        ({"expect": "3"}, "expect='3' must be a number of processes"),
+        (
+            {"discovery": "127.0.0.1:7000"},
+            "profile 'uniform' over the network needs expect=, the number of all processes",
+        ),
+    ],
+)
+def test_what_a_majority_needs_is_asked_for_at_the_call(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence) as caught:
+        Channel("g", profile="uniform", **options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("uniform")
+def test_a_member_of_a_majority_always_leaves_without_its_journal() -> None:
+    """Otherwise it would accept views that its former life does not know of."""
+    assert Options("g", profile="uniform", expect=3, discovery="127.0.0.1:7000").leaves_without_journal
+    assert not Options("g").leaves_without_journal
 
 
 def test_a_place_or_a_folder_that_cannot_be_had_is_one_clear_error(tmp_path: Path) -> None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import socket
 import stat
-import subprocess
-import sys
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import pytest
@@ -24,50 +19,14 @@ from pygroups.cli.main import COMMANDS, main
 from pygroups.core.address import Address
 from pygroups.drivers import local_calls
 from pygroups.drivers.local_calls import folder_of, sockets_in
-from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.layers.profiles import PROFILES
-
-ROOT: Final = Path(__file__).parents[2]
-PROGRAM: Final = "tests.cli.uniform_member"
-SOON: Final = 30.0  # seconds, on a busy machine
-
-
-class Process:
-    """One member in a process of its own."""
-
-    def __init__(self, group: str, name: str, folder: Path) -> None:
-        self.out = folder / f"{name}.out"
-        arguments = [group, name, str(folder / "journal"), f"dir:{folder / 'groups'}"]
-        with self.out.open("wb") as out:
-            self.process = subprocess.Popen([sys.executable, "-m", PROGRAM, *arguments], stdout=out, cwd=ROOT)
-
-    def lines(self, kind: str) -> list[list[str]]:
-        """What it printed so far: the words after `kind`."""
-        return [line.split()[1:] for line in self.out.read_text().splitlines() if line.startswith(f"{kind} ")]
-
-    @property
-    def address(self) -> str:
-        return self.lines("address")[0][0]
-
-    def has_view_of(self, *members: str) -> bool:
-        views = self.lines("view")
-        return bool(views) and [one.partition("@")[0] for one in views[-1][1:]] == list(members)
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(SOON)
+from tests.cli.uniform_group import SOON, Process, group_name, histories, until
 
 
 @pytest.fixture
 def group() -> Iterator[str]:
-    """A name that no other group on this machine has; its folder is removed."""
-    name = f"test-{uuid.uuid4().hex[:12]}"
-    yield name
-    folder = folder_of(name)
-    for path in folder.iterdir() if folder.exists() else ():
-        path.unlink()
-    if folder.exists():
-        folder.rmdir()
+    with group_name() as name:
+        yield name
 
 
 @pytest.fixture
@@ -83,14 +42,6 @@ def three(group: str, tmp_path: Path) -> Iterator[dict[str, Process]]:
     finally:
         for process in processes.values():
             process.kill()
-
-
-def until(condition: object, seconds: float = SOON) -> None:
-    end = time.monotonic() + seconds
-    assert callable(condition)
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def primary(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -136,14 +87,6 @@ def test_two_of_three_are_killed_and_an_operator_lets_the_third_go_on(
     assert len(histories(tmp_path / "journal", c)) == 2
     code, _, err = primary(capsys, group, "--gone", a)
     assert (code, err) == (2, f"pygroups: no member of group {group} runs on this machine under this user\n")
-
-
-def histories(journal: Path, member: str) -> list[str]:
-    """The history ids of the views of a member, in their order."""
-    segments = [segment for segment in find_segments([journal]) if member in segment.path]
-    parts = [part for part in read_segments(segments) if not isinstance(part, Quarantine)]
-    views = [row for part in parts for row in part.to_pylist() if row["kind"] == "view"]
-    return list(dict.fromkeys(row["history"] for row in views))
 
 
 # -- what is refused

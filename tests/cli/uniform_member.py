@@ -1,17 +1,23 @@
-"""A member of a group in which a majority decides each view: a process for the tests of `pygroups primary`.
+"""A member of a group in which a majority decides each view: a process for tests.
 
-No built-in profile has that stack yet, so this program adds one under the name `uniform`.  It prints its address, the
-members of each view, each message, and when it is blocked and unblocked.
+No built-in profile has that stack yet, so this program adds one under the name `uniform`.  Its argument is a JSON
+object with the options of the channel; with `"busy": true` it sends all the time.  It prints its address, the members
+of each view, each message, when it is blocked and unblocked, and the lines of its log.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
+import logging
 import sys
+from typing import Any
 
 from pygroups import Blocked, Channel, Config, Message, Unblocked, View
+from pygroups.layers.gms.primary import PrimaryGms
 from pygroups.layers.profiles import PROFILES
-from tests.majority import majority
+from tests.majority import with_gms
 
 QUICK = Config(heartbeat=0.2, heartbeat_timeout=1.0, verify_timeout=0.5)
 
@@ -20,22 +26,38 @@ def say(*words: object) -> None:
     print(*words, flush=True)
 
 
-async def main(group: str, name: str, journal: str, discovery: str) -> None:
-    PROFILES["uniform"] = majority("total")._replace(name="uniform")
-    async with Channel(
-        group, name=name, profile="uniform", journal=journal, discovery=discovery, config=QUICK
-    ) as channel:
+class Said(logging.Handler):
+    """Prints the log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say("log", record.getMessage())
+
+
+async def sends(channel: Channel) -> None:
+    """Send numbered messages without an end."""
+    for number in itertools.count():
+        await channel.send(f"{channel.address}#{number}".encode())
+        await asyncio.sleep(0.01)
+
+
+async def main(*, busy: bool = False, **options: Any) -> None:
+    PROFILES["uniform"] = with_gms("total", PrimaryGms)._replace(name="uniform")
+    logging.getLogger("pygroups").addHandler(Said())
+    logging.getLogger("pygroups").setLevel(logging.INFO)
+    async with Channel(profile="uniform", config=QUICK, **options) as channel:
         say("address", channel.address)
+        sending = asyncio.create_task(sends(channel)) if busy else None
         async for event in channel:
             if isinstance(event, View):
                 say("view", len(event.members), *event.members)
-                await channel.send(f"{name} has view {event.id.number}".encode())
+                if sending is None:
+                    await channel.send(f"{channel.address.name} has view {event.id.number}".encode())
             elif isinstance(event, Message):
                 say("message", event.payload.decode())
             elif isinstance(event, Blocked):
                 say("blocked", event.reason)
             elif isinstance(event, Unblocked):
-                say("unblocked", name)
+                say("unblocked", channel.address.name)
 
 
-asyncio.run(main(*sys.argv[1:]))
+asyncio.run(main(**json.loads(sys.argv[1])))

@@ -11,11 +11,14 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Disconnect, Found, Probe
+from pygroups.core.errors import JournalFailed
 from pygroups.core.events import Consumed, Event, Excluded, Join, Leave, Marks, NewView
+from pygroups.core.former import FormerLife
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
 from pygroups.core.turn import Source
+from pygroups.drivers.former_life import Former
 from pygroups.drivers.member import CLOCK, Member
 from pygroups.journal.writer import JournalError, JournalWriter
 from tests.drivers.tiny_stack import A, B, Tiny, tiny_stack
@@ -282,6 +285,37 @@ def test_a_lost_journal_is_told_and_the_member_goes_on() -> None:
             "turned",
         ]
         assert world.stack.env.counters["journal outages"] == 1
+
+    in_a_loop(story)
+
+
+def test_an_answer_for_a_former_life_is_written_there_or_does_not_leave() -> None:
+    former_life = Address("A", "f" * 16)
+
+    async def story() -> None:
+        world = World()
+        await joined(world)
+        other = World()
+        former = Former(FormerLife(former_life), cast(JournalWriter, other))
+        world.member.answers_for(former)
+        assert world.stack.env.former is former.life
+
+        world.stack.env.records.append(("flush", None, {"stage": "collect", "life": former_life}))
+        world.top.accept(b"x")
+        world.member.schedule()
+        await settled()
+        assert other.diary == [("journal", ["flush"])]
+        assert world.diary[:2] == [("journal", ["send", "deliver"]), ("network", ["B"])]
+
+        other.refusing = "the disk is full"
+        world.diary.clear()
+        world.stack.env.records.append(("flush", None, {"stage": "accepted", "life": former_life}))
+        world.top.accept(b"y")
+        world.member.schedule()
+        await settled()
+        assert world.diary == ["closed", "closed", "closed"]  # journal, discovery and network
+        assert other.diary[-1] == "closed"
+        assert isinstance(world.error, JournalFailed)
 
     in_a_loop(story)
 

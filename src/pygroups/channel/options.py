@@ -17,6 +17,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.fingerprint import fingerprint
+from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.limits import Config as Limits
 from pygroups.core.merge_side import KEEP, PRIMARY, OnMerge
 from pygroups.drivers.contacts import advertised, checked_bind
@@ -63,7 +64,7 @@ class Options:
     config: Config | Limits | None = None
 
     def __post_init__(self) -> None:
-        _refuse_unbuilt(self.expect, self.rejoin, self.secret)
+        _refuse_unbuilt(self.rejoin, self.secret)
         _check_types(self.profile, self.bind, name=self.name, advertise=self.advertise)
         _check_discovery(self.discovery)
         _check_flags(insecure=self.insecure, journal_payloads=self.journal_payloads, journal_fsync=self.journal_fsync)
@@ -80,7 +81,8 @@ class Options:
         _check_events(self.events, self.state)
         if self.name is not None:
             checked_name(self.name, "member")
-        _ = self.ways, self.limits  # each raises for a wrong value
+        _check_expect(self.expect, self.chosen_profile, self.ways)
+        _ = self.limits  # raises for a wrong value
 
     @cached_property
     def chosen_profile(self) -> Profile:
@@ -117,8 +119,11 @@ class Options:
 
     @property
     def leaves_without_journal(self) -> bool:
-        """Whether the member leaves its group when its journal cannot be written."""
-        return isinstance(self.config, Config) and self.config.on_journal_lost == "leave"
+        """Whether the member leaves its group when its journal cannot be written.  Where a majority decides it always
+        does, because nobody could answer for it later."""
+        return self.chosen_profile.majority or (
+            isinstance(self.config, Config) and self.config.on_journal_lost == "leave"
+        )
 
     @cached_property
     def folder(self) -> Path | None:
@@ -143,14 +148,29 @@ def with_parameters_of(
     return decorate
 
 
-def _refuse_unbuilt(expect: int | None, rejoin: bool, secret: object) -> None:
+def _refuse_unbuilt(rejoin: bool, secret: object) -> None:
     """Raise NotBuilt for an option that is part of the design and is not built yet."""
-    if expect is not None:
-        raise NotBuilt("expect= is not built yet: leave it out")
     if rejoin:
         raise NotBuilt("rejoin=True is not built yet: open a new channel after Left")
     if secret is not None:
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
+
+
+def _check_expect(expect: object, profile: Profile, ways: Ways) -> None:
+    """Without a folder, whose lock lets one process found the group, a majority needs the number of all processes."""
+    if expect is None:
+        if profile.majority and ways.asks:
+            raise UsageError(
+                f"profile {profile.name!r} over the network needs expect=, the number of all processes that may take "
+                "part in the first view of the group"
+            )
+        return
+    if not profile.majority:
+        raise UsageError(
+            f"profile {profile.name!r} decides no view by a majority, so expect= means nothing there: leave it out"
+        )
+    if isinstance(expect, bool) or not isinstance(expect, int) or not 1 <= expect <= MEMBERS_MAX:
+        raise UsageError(f"expect={expect!r} must be a number of processes from 1 to {MEMBERS_MAX:,}")
 
 
 def _check_alone(

@@ -10,6 +10,7 @@ import random
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from pygroups._version import __version__
@@ -20,6 +21,7 @@ from pygroups.core.layer import Random
 from pygroups.drivers.contacts import Contact
 from pygroups.drivers.directory import Directory
 from pygroups.drivers.finding import Finding
+from pygroups.drivers.former_life import Former, former_life
 from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import CLOCK, Clock, DriverDiscovery, DriverNetwork, Journal, Loop
 from pygroups.drivers.nowhere import Nowhere
@@ -87,6 +89,9 @@ class Platform(Protocol[SessionType]):
     def journal(self, me: Address, options: Options) -> Journal | None:
         """The journal of the member, or None without the option.  Raises UsageError if it cannot be opened."""
 
+    def former(self, me: Address, options: Options) -> Former | None:
+        """The former life of this process, as the folder of the journal shows it, where a majority decides."""
+
     def local(self, me: Address, options: Options, ask: Ask, members: Members) -> LocalSocket | None:
         """The socket for commands on this machine, for a member whose layers take an operator's word; or None."""
 
@@ -131,6 +136,9 @@ class LocalPlatform:
     def journal(self, me: Address, options: Options) -> Journal | None:
         return journal_on_disk(me, options, socket.gethostname(), boot_id())
 
+    def former(self, me: Address, options: Options) -> Former | None:
+        return former_on_disk(me, options, socket.gethostname(), boot_id())
+
     def local(self, me: Address, options: Options, ask: Ask, members: Members) -> LocalSocket:
         return LocalSocket(options.room, me, ask, members)
 
@@ -152,18 +160,37 @@ def journal_on_disk(me: Address, options: Options, host: str, boot: str) -> Jour
     if options.folder is None:
         return None
     try:
-        return JournalWriter(
-            options.folder,
-            options.room,
-            me.name,
-            me.incarnation,
-            options.profile,
-            host=host,
-            boot_id=boot,
-            version=__version__,
-            segment_bytes=options.limits.journal_segment,
-            keep=options.limits.journal_keep,
-            fsync=options.journal_fsync,
-        )
+        return _journal_of(me, options.folder, options, host, boot)
     except JournalError as error:
         raise UsageError(f"{error}; give journal= a folder that this process may write to") from error
+
+
+def former_on_disk(me: Address, options: Options, host: str, boot: str) -> Former | None:
+    """The former life in the folder that the options name, or None."""
+    folder = options.folder
+    if folder is None or options.name is None:
+        return None
+
+    def journal_of(life: Address) -> JournalWriter:
+        return _journal_of(life, folder, options, host, boot, later=True)
+
+    return former_life(folder, options.room, me, options.profile, journal_of)
+
+
+def _journal_of(
+    life: Address, folder: Path, options: Options, host: str, boot: str, *, later: bool = False
+) -> JournalWriter:
+    return JournalWriter(
+        folder,
+        options.room,
+        life.name,
+        life.incarnation,
+        options.profile,
+        host=host,
+        boot_id=boot,
+        version=__version__,
+        segment_bytes=options.limits.journal_segment,
+        keep=options.limits.journal_keep,
+        fsync=options.journal_fsync,
+        later=later,
+    )

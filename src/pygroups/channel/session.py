@@ -8,7 +8,7 @@ from typing import Final
 
 from pygroups.core import events as core
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Ended, Found, Replied
+from pygroups.core.driver_events import Ended
 from pygroups.core.errors import ChannelClosed, Excluded, JournalFailed, UsageError
 from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, UNREAD_EVENTS_MAX
@@ -26,7 +26,8 @@ from .endings import excluded, refusal
 from .happenings import JournalLost, Left, MergeView, Slow, View, translated
 from .inbox import Inbox, NoInbox
 from .items import Raised
-from .log import Log, join_waits, send_waits
+from .join_wait import JoinWait
+from .log import Log, send_waits
 from .options import Options
 from .outbox import Outbox
 from .places import Places, Reachable
@@ -36,7 +37,6 @@ from .states import States
 from .tracing import trace_of
 from .watchdog import Watchdog
 
-FOUND_MAX: Final = 16  # members named in the log line of a join that waits
 DRAIN_SECONDS: Final = 0.5  # for the last frames to reach the kernel
 
 
@@ -64,7 +64,8 @@ class Session:
         journal = here.journal(me, options)
         stack = self._stack(journaling=journal is not None)
         self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
-        if stack.env.majority:
+        if options.chosen_profile.majority:
+            self.member.answers_for(here.former(me, options))
             self.member.local = here.local(me, options, self.member.ask, lambda: self.view.members if self.view else ())
         self._connect()
         self.log = Log(me.name, options.room)
@@ -83,7 +84,7 @@ class Session:
         self.watchdog = Watchdog(self, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
         self.places = None if options.group is not None else Places(self.network.meet, config.contacts_max)
         self.reachable = Reachable(self.network.knows)
-        self.found: tuple[Address, ...] = ()  # members that the join is waiting for
+        self.waiting = JoinWait(options.expect)
         self.suspected: dict[Address, None] = {}
         self.changing = False  # a view change is in progress
         self.standstill = Standstill(self.sending, self.reading, self.me)
@@ -95,6 +96,7 @@ class Session:
         env = Env(self.me, here.clock.now(), here.chance(self.me), options.limits, journaling=journaling)
         env.lossless = self.network.lossless
         env.archiving = options.journal_payloads
+        env.expect = options.expect or 0
         env.on_merge, env.chooses = choice_of(options.on_merge, self._undecided)
         frame_bytes = options.carrier.frame_bytes(options.limits)
         trace = trace_of(self.me)
@@ -107,10 +109,7 @@ class Session:
         network.count = directory.count = member.stack.env.count
 
     def _found(self, event: core.Event) -> None:
-        if isinstance(event, Found):
-            self.found = tuple(event.members)
-        elif isinstance(event, Replied) and event.presence.member:
-            self.found = tuple(dict.fromkeys([*self.found, event.presence.process]))[-FOUND_MAX:]
+        self.waiting.heard(event)
         self.member.happened(event)
 
     def _members(self) -> Container[Address]:
@@ -229,6 +228,7 @@ class Session:
             self.member.local.answered(event)
         elif isinstance(event, core.Undelivered):
             self.sending.receipts.undelivered(event.to, event.numbers)
+        self.waiting.heard(event)
         if (happening := translated(event)) is not None:
             self.reading.put(happening)
 
@@ -354,7 +354,7 @@ class Session:
         if self.joined.done():
             return None
         guessed = self.network.bind.everywhere and self.options.advertise is None
-        return join_waits(self.found, self.network.contact if guessed else None)
+        return self.waiting.text(self.network.contact if guessed else None)
 
     def changes_view(self) -> str | None:
         if not self.changing or self.left.done():

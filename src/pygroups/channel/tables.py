@@ -54,7 +54,6 @@ CHANNEL: Final = {
     "journal._encoder._identity": "fixed",
     "journal._encoder._in_force": "fixed",
     "journal._kept": "segments",
-    "session.found": "members_max",
     "session.options.chosen_profile.layers": "fixed",
     "session.options.discovery": "listed",
     "session.options.ways.listed": "listed",
@@ -101,6 +100,7 @@ CHANNEL: Final = {
     "session.view.left": "members_max",
     "session.view.members": "members",
     "session.view.transitional": "members",
+    "session.waiting.found": "members_max",
     "session.watchdog.lasting": "members_max",
 }
 

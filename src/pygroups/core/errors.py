@@ -41,7 +41,8 @@ class ChannelClosed(Error):
 
 
 class JournalFailed(Error):
-    """The journal cannot be written, and the member has left for this reason, because `on_journal_lost` is "leave".
+    """The journal cannot be written, and the member has left for this reason, because `on_journal_lost` is "leave", or
+    because a majority decides each view.
 
     Iteration raises this error after the last event, `Left("journal lost")`."""
 

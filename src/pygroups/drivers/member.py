@@ -24,6 +24,7 @@ from pygroups.core.view import ViewId
 from pygroups.journal.writer import JournalError
 
 from .forks import watched
+from .former_life import Former
 from .local_socket import LocalSocket
 
 
@@ -127,6 +128,7 @@ class Member:
         self.stats_timer: Timer | None = None
         self.closed = False
         self.local: LocalSocket | None = None  # where an operator's word is taken
+        self.former: Former | None = None  # the former life that this process answers for
         watched(self)
 
     # -- what comes in
@@ -196,7 +198,10 @@ class Member:
             self._arm(self.stack.wake())
 
     def write(self, records: Sequence[Record], now: int) -> None:
-        """Write the records of a turn into the journal; the journal reports an outage, and the member goes on."""
+        """Write the records of a turn into the journal; the journal reports an outage, and the member goes on.  If an
+        answer for a former life cannot be written, the member ends, because the answer must not leave."""
+        if self.former is not None:
+            records = self.former.write(records, self.clock.wall(), now)
         if self.journal is None:
             return
         try:
@@ -242,6 +247,11 @@ class Member:
         counters = msgspec.json.encode(env.counters).decode()
         self.record("stats", {"gauges": self.stack.gauges(), "detail": counters})
 
+    def answers_for(self, former: Former | None) -> None:
+        """Answer for this former life, if there is one."""
+        self.former = former
+        self.stack.env.former = None if former is None else former.life
+
     def crash(self, error: BaseException) -> None:
         """A fault of ours, or of the machine: this member ends here, as if its process had, and says so."""
         if not self.closed:
@@ -253,8 +263,9 @@ class Member:
     def forked(self) -> None:
         """In a child nothing of this member goes on; its parent's connections, entry and journal are left alone."""
         self.closed = True
-        if self.journal is not None:
-            self.journal.close()
+        for journal in (self.journal, self.former):
+            if journal is not None:
+                journal.close()
 
     def close(self) -> None:
         """Stop at once: no more turns, no connections, no entry, no journal."""
@@ -263,10 +274,9 @@ class Member:
             if timer is not None:
                 timer.cancel()
         with ExitStack() as rest:  # whatever breaks, the others are closed
-            if self.journal is not None:
-                rest.callback(self.journal.close)
-            if self.local is not None:
-                rest.callback(self.local.close)
+            for part in (self.journal, self.former, self.local):
+                if part is not None:
+                    rest.callback(part.close)
             rest.callback(self.discovery.close)
             rest.callback(self.network.close)
 

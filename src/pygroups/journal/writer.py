@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from .frames import Frame, Header, Record, encode_frame, frame_of, rows_of, segment_beginning, walk
+from .ending import LOST, Ending, ending_of
+from .frames import Header, Record, encode_frame, frame_of, rows_of, segment_beginning
 from .schema import FIELDS, LOCK_NAME, PREFIX, SEGMENT_SUFFIX
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -19,6 +20,7 @@ RETRY_US: Final = 1_000_000  # time between a failed write and the next try
 RESERVE: Final = bytes(4_096)  # content of the lock file: on a full disk its page becomes room for one last record
 LOGGER: Final = logging.getLogger("pygroups.journal")
 _STAGE_AT: Final = len(PREFIX) + FIELDS["flush"].index("stage")
+_DETAIL_AT: Final = len(PREFIX) + FIELDS["flush"].index("detail")
 UNKNOWN_VERSION: Final = "unknown"  # of the software that writes, for people; a reader goes by the preamble
 
 
@@ -34,12 +36,12 @@ class JournalEncoder:
     ) -> None:
         self._identity = (group, member, incarnation, profile, version, host, boot_id)
         self._repeats = profile.startswith("uniform")
-        self._in_force: dict[str, list[Any]] = {}  # view, collect, accepted: the records that a new segment repeats
+        self._in_force: dict[str, list[Any]] = {}  # the records that a new segment repeats, by kind or stage
         self.index = 0  # number of the next record
 
     def beginning(self) -> bytes:
         """The preamble and header frame of a new segment."""
-        return segment_beginning(Header(*self._identity, in_force=list(self._in_force.values())))
+        return segment_beginning(Header(*self._identity, in_force=self.in_force))
 
     def frame(self, records: Sequence[Record], time_us: int, mono_us: int) -> bytes:
         """One frame with `records`. They use up their numbers even if the frame does not reach a disk."""
@@ -50,12 +52,21 @@ class JournalEncoder:
         return frame_of(rows)
 
     def remember(self, rows: Sequence[list[Any]]) -> None:
-        """Store the records in force: the last view, and the last collect and accepted records after it."""
+        """Store the records in force: the last view, and the last collect and accepted records after it.  A later view
+        that another process installed for this life is an `installed` record with a detail."""
         for row in rows:
+            stage = row[_STAGE_AT] if row[0] == "flush" else None
             if row[0] == "view":
                 self._in_force = {"view": row}
-            elif row[0] == "flush" and row[_STAGE_AT] in ("collect", "accepted"):
-                self._in_force[row[_STAGE_AT]] = row
+            elif stage in ("collect", "accepted"):
+                self._in_force[stage] = row
+            elif stage == "installed" and row[_DETAIL_AT]:
+                self._in_force = {kind: old for kind, old in self._in_force.items() if kind == "view"} | {stage: row}
+
+    @property
+    def in_force(self) -> list[list[Any]]:
+        """The records that a new segment repeats, the view first."""
+        return list(self._in_force.values())
 
 
 class MemoryJournal:
@@ -109,8 +120,8 @@ class JournalWriter:
 
     An existing journal is continued in a new segment, with the next index. `segment_bytes`: the size after which a new
     segment begins. `keep`: the number of segments that stay; each new segment removes the oldest ones beyond it. With
-    `fsync` every write reaches the disk before the call returns. Raises JournalError if the folder cannot be used, or
-    if another process holds its lock.
+    `fsync` every write reaches the disk before the call returns. With `later` the first segment begins at the first
+    write. Raises JournalError if the folder cannot be used, or if another process holds its lock.
     """
 
     def __init__(
@@ -127,6 +138,7 @@ class JournalWriter:
         segment_bytes: int = SEGMENT_BYTES,
         keep: int = SEGMENTS_MAX,
         fsync: bool = False,
+        later: bool = False,
     ) -> None:
         self.folder = Path(root) / group / f"{member}@{incarnation}"
         self.lost = 0  # records that could not be written
@@ -146,11 +158,23 @@ class JournalWriter:
             raise JournalError(f"the journal in {self.folder} cannot be opened: {_why(error)}") from error
         try:
             self._kept = deque(_numbers_in(self.folder))  # the numbers of the segments, the current one last
-            _resume(self.folder, self._encoder)
-            self._begin_segment()
+            found = ending_of(self.folder) if self._kept else Ending()
+            self._encoder.index = found.next_index
+            self._encoder.remember(found.rows)
+            self.continues = found.profile  # the profile of the journal that was there; "": there was none
+            self.whole = found.whole  # False: records are missing at the end of that journal
+            if later:
+                self._sound = False
+            else:
+                self._begin_segment()
         except OSError as error:
             os.close(self._lock)
             raise JournalError(f"the journal in {self.folder} cannot be opened: {_why(error)}") from error
+
+    @property
+    def in_force(self) -> list[list[Any]]:
+        """The last view, and the last collect and accepted records after it."""
+        return self._encoder.in_force
 
     @property
     def next_index(self) -> int:
@@ -273,9 +297,18 @@ class JournalWriter:
         self._size += len(frame)
 
 
+def is_free(folder: Path) -> bool:
+    """Whether no process holds the lock of the life in `folder`, so that the life has ended."""
+    try:
+        os.close(_locked(folder / LOCK_NAME))
+    except OSError:
+        return False
+    return True
+
+
 def loss(why: str) -> Record:
     """The record that stands behind lost records."""
-    return ("drop", None, {"reason": "journal lost", "detail": why})
+    return ("drop", None, {"reason": LOST, "detail": why})
 
 
 def segment_path(folder: Path, number: int) -> Path:
@@ -319,21 +352,3 @@ def _sync_folder(folder: Path) -> None:
 def _numbers_in(folder: Path) -> list[int]:
     """The numbers of the segments in `folder`, ascending."""
     return sorted([int(path.stem) for path in folder.glob(f"*{SEGMENT_SUFFIX}") if path.stem.isdecimal()])
-
-
-def _resume(folder: Path, encoder: JournalEncoder) -> None:
-    """Set `encoder` to continue the journal in `folder`.
-
-    Only the last readable segment matters: it has the highest index, and its header has the records in force.
-    """
-    for path in sorted(folder.glob(f"*{SEGMENT_SUFFIX}"), reverse=True):
-        seen = False
-        for part in walk(path.read_bytes()):
-            if isinstance(part, Header):
-                encoder.remember(part.in_force)
-            elif isinstance(part, Frame) and part.records:
-                encoder.index = part.records[-1][1] + 1
-                encoder.remember(part.records)
-                seen = True
-        if seen:
-            break

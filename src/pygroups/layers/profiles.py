@@ -42,6 +42,11 @@ class Profile(NamedTuple):
         """The heads that may come on the wire."""
         return [head for layer in self.layers for head in layer.heads]
 
+    @property
+    def majority(self) -> bool:
+        """Whether a majority of each view decides the next one."""
+        return any("PRIMARY" in layer.gives for layer in self.layers)
+
     def stack_name(self) -> str:
         """The layers by name, for the fingerprint that members compare."""
         return "/".join(layer.__name__ for layer in self.layers)

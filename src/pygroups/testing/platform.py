@@ -9,12 +9,13 @@ from typing import Final
 from pygroups._version import __version__
 from pygroups.channel.happenings import View
 from pygroups.channel.options import Options
-from pygroups.channel.platform import Ask, Connections, Meeting, Members, journal_on_disk
+from pygroups.channel.platform import Ask, Connections, Meeting, Members, former_on_disk, journal_on_disk
 from pygroups.channel.session import Session
 from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.errors import NotBuilt
 from pygroups.core.layer import Random
 from pygroups.core.records import PlainRecord
+from pygroups.drivers.former_life import Former
 from pygroups.drivers.member import Journal, Loop
 from pygroups.drivers.places import Ways
 from pygroups.journal.writer import JournalWriter, MemoryJournal
@@ -89,6 +90,9 @@ class MemoryPlatform:
 
     def _wrote(self, me: Address, records: Sequence[PlainRecord]) -> None:
         self.watches[me].recorded(records)
+
+    def former(self, me: Address, options: Options) -> Former | None:
+        return former_on_disk(me, options, HOST, HOST)
 
     def local(self, me: Address, options: Options, ask: Ask, members: Members) -> None:
         """No command reaches a process in memory."""

@@ -1,0 +1,39 @@
+"""The things that a join waits for, for the log of a program whose join takes long."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pygroups.core.address import Address
+from pygroups.core.driver_events import Found, Replied
+from pygroups.core.events import Blocked, Unblocked
+
+from .log import join_waits
+
+FOUND_MAX: Final = 16  # members that are named
+
+
+class JoinWait:
+    """The members that were found, and the reason why no group can begin.  `expect`: the option of the channel."""
+
+    def __init__(self, expect: int | None) -> None:
+        self.expect = expect
+        self.found: tuple[Address, ...] = ()
+        self.blocked = ""
+
+    def heard(self, event: object) -> None:
+        """Discovery, or the stack, reports something."""
+        if isinstance(event, Found):
+            self.found = tuple(event.members)
+        elif isinstance(event, Replied) and event.presence.member:
+            self.found = tuple(dict.fromkeys([*self.found, event.presence.process]))[-FOUND_MAX:]
+        elif isinstance(event, Blocked | Unblocked):
+            self.blocked = event.reason if isinstance(event, Blocked) else ""
+
+    def text(self, told: str | None) -> str:
+        """The log line.  `told`: the address that this process chose for itself and tells the others."""
+        if self.blocked:
+            return f"the join waits: {self.blocked}"
+        if self.expect and not self.found:
+            return f"the join waits: the first view needs more than half of the {self.expect} processes of expect="
+        return join_waits(self.found, told)

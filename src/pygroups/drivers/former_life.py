@@ -1,0 +1,140 @@
+"""The former life of a process, in the folder of its journal, where a majority decides each view.
+
+A process that starts under the name of a former life takes the lock of that life's journal, which proves that the life
+has ended.  It answers for that life as long as it holds the lock, and writes each answer into that journal before the
+answer leaves.  Note: docs/decisions/0104, 0112.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pygroups.core.address import Address, parse_address
+from pygroups.core.errors import JournalFailed, UsageError
+from pygroups.core.former import FormerLife
+from pygroups.core.layer import Record
+from pygroups.core.records import plain_records
+from pygroups.core.view import ViewId
+from pygroups.journal.ending import begun_at
+from pygroups.journal.schema import FIELDS, PREFIX
+from pygroups.journal.writer import JournalError, JournalWriter, is_free
+
+_VIEW_AT: Final = PREFIX.index("view")
+LIVES_MAX: Final = 256  # of one name that are looked at
+LOGGER: Final = logging.getLogger("pygroups.drivers.former_life")
+
+
+class Former:
+    """A former life and its journal, which no other process can open meanwhile.  Without a journal nobody answers for
+    the life; it has ended all the same."""
+
+    def __init__(self, life: FormerLife, journal: JournalWriter | None) -> None:
+        self.life = life
+        self.journal = journal
+
+    def write(self, records: Sequence[Record], time_us: int, mono_us: int) -> list[Record]:
+        """Write the answers for the former life.  Returns the other records.  After JournalFailed the answers must not
+        leave."""
+        own = [record for record in records if "life" not in record[2]]
+        if len(own) < len(records):
+            answers = [
+                (kind, view, {name: value for name, value in fields.items() if name != "life"})
+                for kind, view, fields in records
+                if "life" in fields
+            ]
+            assert self.journal is not None
+            try:
+                self.journal.write(plain_records(answers), time_us, mono_us)
+            except JournalError as error:
+                raise JournalFailed(f"this process cannot answer for {self.life.address}: {error}") from error
+        return own
+
+    def close(self) -> None:
+        """Release the lock.  A second call has no effect."""
+        if self.journal is not None:
+            self.journal.close()
+
+
+def former_life(
+    root: Path, group: str, me: Address, profile: str, open: Callable[[Address], JournalWriter]
+) -> Former | None:
+    """The last life of this name that has ended and took part in the group; None if the folder shows no ended life.
+
+    `open` opens the journal of a life, and raises JournalError if another process holds its lock.  Nobody can answer
+    for a life whose journal lacks records.
+    """
+    folder, ended = root / group, list[Address]()
+    found: Former | None = None
+    for life in _lives(folder, me):
+        if found is None:
+            found = _opened(life, profile, open, ended)
+        elif is_free(folder / str(life)):
+            ended.append(life)
+    if found is not None:
+        LOGGER.info("%s answers for its former life %s", me, found.life.address)
+    elif ended:
+        found = Former(FormerLife(ended[0]), None)
+    if found is not None:
+        found.life.ended = tuple(reversed(ended))
+    return found
+
+
+def _opened(
+    life: Address, profile: str, open: Callable[[Address], JournalWriter], ended: list[Address]
+) -> Former | None:
+    """The life and its journal, if a process can answer for it.  Adds a life that has ended to `ended`."""
+    try:
+        journal = open(life)
+    except JournalError as error:
+        if not isinstance(error.__cause__, BlockingIOError):
+            LOGGER.warning("it is not known whether %s has ended: %s", life, error)
+        return None
+    ended.append(life)
+    shown = _shown(life, profile, journal)
+    if shown is None:
+        journal.close()
+        return None
+    return Former(shown, journal)
+
+
+def _lives(folder: Path, me: Address) -> list[Address]:
+    """The last other lives of the name, the newest first, by the wall clock at their starts."""
+    lives: list[tuple[int, Address]] = []
+    for path in folder.glob(f"{me.name}@*"):
+        try:
+            life = parse_address(path.name)
+            if life != me:
+                lives.append((begun_at(path), life))
+        except (OSError, UsageError) as error:
+            LOGGER.warning("%s is no journal of a former life that can be read: %s", path, error)
+    return [life for _, life in sorted(lives, reverse=True)[:LIVES_MAX]]
+
+
+def _shown(address: Address, profile: str, journal: JournalWriter) -> FormerLife | None:
+    """The end of a life; None if it took no part in a group with this profile, or if its journal lacks records."""
+    life = FormerLife(address)
+    try:
+        for row in journal.in_force if journal.continues == profile else ():
+            life.take(*_record(row))
+    except (LookupError, TypeError, ValueError, UsageError) as error:
+        LOGGER.warning("the end of the journal in %s cannot be read: %r", journal.folder, error)
+        return None
+    if not journal.whole:
+        LOGGER.warning("nobody can answer for %s: the journal in %s lacks records", address, journal.folder)
+        return None
+    return life if life.view or life.bound else None
+
+
+def _record(row: list[Any]) -> Record:
+    """A record of a journal in the form that the layers give it, with addresses instead of texts."""
+    kind, view = row[0], row[_VIEW_AT]
+    fields = dict(zip(FIELDS[kind], row[len(PREFIX) :], strict=False))
+    if fields.get("members") is not None:
+        fields["members"] = tuple([parse_address(one) for one in fields["members"]])
+    for name in ("ballot_leader", "next_creator"):
+        if fields.get(name) is not None:
+            fields[name] = parse_address(fields[name])
+    return kind, None if view is None else ViewId(view[0], parse_address(view[1])), fields
