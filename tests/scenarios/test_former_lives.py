@@ -143,6 +143,68 @@ def test_prim_03_all_die_and_return(profile: str, expect: int) -> None:
         group.settles()
 
 
+@BOTH
+def test_a_joiner_that_never_learned_its_view_has_ended(profile: str) -> None:
+    """A and B install a view with C, and all end before C has it.  The folder of C shows no view, and C has ended."""
+    with group_of("A B", profile) as group:
+        group.drop("Install", dest="C")
+        group.start("C")
+        group.until(lambda: "C" in group["A"].view and "C" in group["B"].view, SOON, step=0.0001)
+        crashed(group, "A B C")
+        group.world.rules.clear()
+        group.start("A B C")
+        goes_on(group, "A B C", 40)
+        group.settles()
+
+
+@BOTH
+def test_processes_that_never_learned_the_first_view_have_ended(profile: str) -> None:
+    """The leader of the birth installs the first view alone, and all end.  The folders of the others show no view."""
+    with_folders = majority(profile, 3, folders=1)
+    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+        group.drop("Install")
+        group.start("A B C")
+        group.until(lambda: any(group[name].views for name in "ABC"), SOON, step=0.0001)
+        assert [bool(group[name].views) for name in "ABC"].count(True) == 1
+        crashed(group, "A B C")
+        group.world.rules.clear()
+        group.start("A B C")
+        goes_on(group, "A B C", 40)
+        group.settles()
+
+
+@BOTH
+def test_a_first_view_whose_members_have_all_ended_is_dropped(profile: str) -> None:
+    """A, B and C accept a first view of A and B, and no process learns that.  A and B end, and are back."""
+    with_folders = majority(profile, 3, folders=1)
+    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+        group.drop("Taken")
+        group.start("A B")
+        group.after(2)
+        group.start("C")
+        group.after(10)
+        assert not any(group[name].views for name in "ABC")
+        crashed(group, "A B")
+        group.world.rules.clear()
+        group.after(10)
+        group.start("A B")
+        goes_on(group, "A B C", 40)
+        group.settles()
+
+
+@BOTH
+def test_a_former_life_in_a_later_view_says_that_a_member_is_left_out(profile: str) -> None:
+    """A and B go on without C, which is cut off, and end.  A is back, and C learns from it that it is left out."""
+    with group_of("A B C", profile) as group:
+        group.isolate("C")
+        goes_on(group, "A B")
+        crashed(group, "A B")
+        group.start("A")
+        group.mend("C")
+        group.until(lambda: "C" not in group.world.running, SOON)
+        assert group["C"].ended == "excluded"
+
+
 def test_an_operator_vouches_before_a_birth() -> None:
     """C does not return.  An operator vouches at each process that returned."""
     with group_of("A B C") as group:

@@ -193,6 +193,18 @@ def test_found_schedules_keep_every_promise(profile: str, seed: int) -> None:
     assert outcome.witness is None, f"{outcome.witness}\n{outcome.trace}"
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        96,  # a first view that living processes had accepted was repeated, and all its members had ended
+        55,  # a former life in a later view said that a member is left out, and that member did not listen
+    ],
+)
+def test_found_births_and_former_lives_keep_every_promise(seed: int) -> None:
+    outcome = drawn(seed, expected=True, folders=1.0)
+    assert outcome.witness is None, f"{outcome.witness}\n{outcome.trace}"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # half a minute on two cores that have nothing else to do
 @pytest.mark.parametrize("profile", ["total", "fifo"])

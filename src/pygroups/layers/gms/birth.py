@@ -218,10 +218,18 @@ class Birth:
             if len(attempt.answers) == len(attempt.contacts):
                 self._propose(attempt)
 
+    def _without_the_ended(self, attempt: Attempt) -> dict[Address, Proposal | None]:
+        """The answers, without the first views whose members have all ended: no process can ever install these."""
+        ended = self.rebirth.have_ended
+        return {
+            src: None if accepted is None or ended(accepted.view.members) else accepted
+            for src, accepted in attempt.answers.items()
+        }
+
     def _propose(self, attempt: Attempt) -> None:
         number = self.env.rng.randrange(0, 16**HISTORY_DIGITS)
         history = f"{number:0{HISTORY_DIGITS}x}"
-        attempt.proposal = first_view(attempt.ballot, attempt.answers, attempt.contacts, history)
+        attempt.proposal = first_view(attempt.ballot, self._without_the_ended(attempt), attempt.contacts, history)
         attempt.until = self.env.now + self.env.config.flush_timeout
         self.membership.wake_at(attempt.until)
         first = First(difference(attempt.proposal, None))

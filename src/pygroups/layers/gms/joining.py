@@ -35,10 +35,15 @@ class Joining:
         self.membership.wake_at(self.env.now + (self.env.config.join_retry << doublings))
         self.searches += 1
 
+    @property
+    def is_invited(self) -> bool:
+        """Whether a group may have taken this joiner in."""
+        return self.invited_until < NEVER
+
     def invited(self) -> None:
         """A group sent Ready to this joiner.  The joiner may be in the next view of that group and learn this late."""
         if self.membership.phase is Phase.JOINING:
-            if self.invited_until == NEVER:
+            if not self.is_invited:
                 self.membership.below.append(events.Invited(True))
             self.invited_until = self.env.now + 2 * self.env.config.flush_timeout
 
@@ -49,7 +54,7 @@ class Joining:
         if membership.phase is not Phase.JOINING:
             return None
         if event.may_found:
-            if self.invited_until < NEVER:
+            if self.is_invited:
                 self.env.count("founding put off")
                 return None  # those that invited it may be gone, and others may have a view with it
             number = self.env.rng.randrange(0, 16**HISTORY_DIGITS) if self.env.majority else 0

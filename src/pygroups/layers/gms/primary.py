@@ -24,6 +24,7 @@ from pygroups.core.events import (
     Fetched,
     FetchTo,
     HeartbeatOf,
+    Invited,
     NewView,
     Positions,
     Stop,
@@ -152,7 +153,7 @@ class PrimaryGms(Gms):
             return
         if isinstance(said, LeaveReq):
             self._may_be_spoken_for(src, former, said)
-        elif self.spoken_for.get(former) == src:
+        elif self.spoken_for.get(former) == src or isinstance(said, Excluded):
             self.handle(former, said)
         self._work()
 
@@ -282,7 +283,9 @@ class PrimaryGms(Gms):
     def _found(self, event: Found) -> Found:
         """Discovery names members, and other processes without a view."""
         if self.phase is Phase.JOINING:
-            event = self.rebirth.found(event)
+            may_found, event = event.may_found, self.rebirth.found(event)
+            if may_found and not event.may_found:
+                self.below.append(Invited(self.joining.is_invited))  # gives the permission to found back
             self.rebirth.tell_application(alone=not event.members)
             self.birth.found(event)
             self.speaker.tell_members(event.members)

@@ -27,7 +27,7 @@ class Formerly(msgspec.Struct, Loose, array_like=True, tag=67):
     """To a process that looks for the group: what the folder of the sender shows."""
 
     ended: Members  # all lives of the folder
-    view: AgreedView  # the last one of the last life, without contacts
+    view: AgreedView | None  # the last one of the last life, without contacts; None: it had none
     accepted: Difference | None  # the next one, if that life accepted it
     asks: bool  # the receiver is to tell the sender the same
 
@@ -38,12 +38,13 @@ HEADS: Final = (Formerly,)
 def missing(shown: Collection[Formerly], vouched: Iterable[Address]) -> list[Address]:
     """The members of the last view of each history that may still live, by address.  A next view that was accepted may
     have been decided: its members count, too."""
-    last = {one.view.history: one.view.id for one in sorted(shown, key=lambda one: one.view.id)}
+    views = [(one.view, one.accepted) for one in shown if one.view is not None]
+    last = {view.history: view.id for view, _ in sorted(views, key=lambda each: each[0].id)}
     needed: dict[Address, None] = {}
-    for one in shown:
-        if one.view.id == last[one.view.history]:
-            next_one = None if one.accepted is None else proposal_of(one.accepted, None)
-            needed.update(dict.fromkeys((*one.view.members, *(() if next_one is None else next_one.view.members))))
+    for view, accepted in views:
+        if view.id == last[view.history]:
+            next_one = None if accepted is None else proposal_of(accepted, None)
+            needed.update(dict.fromkeys((*view.members, *(() if next_one is None else next_one.view.members))))
     ended = {member: None for one in shown for member in one.ended}
     return sorted(member for member in needed if member not in ended and member not in vouched)
 
@@ -60,15 +61,25 @@ class Rebirth:
 
     def missing(self) -> list[Address]:
         """The members of the former group that may still live."""
+        return missing(self._shown(), self.vouched)
+
+    def have_ended(self, members: Iterable[Address]) -> bool:
+        """Whether all of these have ended for certain, and no member of a former group may still live."""
+        shown = self._shown()
+        ended = {member: None for one in shown for member in one.ended}
+        return all(one in ended or one in self.vouched for one in members) and not missing(shown, self.vouched)
+
+    def _shown(self) -> list[Formerly]:
+        """The contents of the folders of the processes that were heard lately, and of this one."""
         oldest = self.env.now - 4 * self.env.config.join_retry
         self.heard = {one: said for one, said in self.heard.items() if said[1] >= oldest}
         own = self._own(asks=False)
         shown = [said for said, _ in self.heard.values()]
-        return missing(shown if own is None else [own, *shown], self.vouched)
+        return shown if own is None else [own, *shown]
 
     def _own(self, *, asks: bool) -> Formerly | None:
         life = self.env.former
-        if life is None or life.view is None:
+        if life is None:
             return None
         return Formerly(life.ended, life.view, difference_in(life.accepted), asks)
 

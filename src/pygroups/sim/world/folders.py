@@ -22,12 +22,13 @@ class Folder:
 
     def opens(self, env: Env) -> None:
         """A process starts with this folder: it answers for the last life that took part in a group, and whose lock is
-        free."""
+        free.  Without such a life it still knows that the others have ended."""
         ended = [life for one, life in self.lives.items() if not self.runs(one) and not self._is_locked(one)]
         known = [life for life in ended if life.address not in self.lost and (life.view or life.bound)]
-        if known:
-            env.former = msgspec.structs.replace(known[-1], ended=tuple(life.address for life in ended))
-            self.locked_by[known[-1].address] = env.me
+        if ended:
+            last = known[-1] if known else FormerLife(ended[-1].address)
+            env.former = msgspec.structs.replace(last, ended=tuple(life.address for life in ended))
+            self.locked_by[last.address] = env.me
         self.lives[env.me] = FormerLife(env.me)
 
     def _is_locked(self, life: Address) -> bool:
