@@ -15,7 +15,7 @@ import pytest
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.view import ViewId
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.promises.facts import Link, Situation, Stand, Viewed
+from pygroups.sim.promises.facts import Around, Link, Situation, Stand, Viewed
 from pygroups.sim.promises.few_views import FewViews
 from pygroups.sim.promises.progress import bound_of
 from tests.sim.test_promises import ALL, History
@@ -195,9 +195,10 @@ def test_what_hinders_is_found(name: str) -> None:
     assert caught.value.witness.promise == "progress"
 
 
-def few_views(at: Sequence[int], now: int, *, since: int = 0, stateless: bool = False) -> FewViews:
+def few_views(at: Sequence[int], now: int, *, since: int = 0, stateless: bool = False, merges: bool = True) -> FewViews:
     """B installs a view at each of these seconds, A only the first; then a look at second `now`.  A bound is 10 s."""
     check = FewViews()
+    check.around = Around(merges=merges)
     ids = [ViewId(number, ALL["A"]) for number in range(1, len(at) + 1)]
     members = (ALL["A"], ALL["B"])
     for name in "AB":
@@ -222,6 +223,10 @@ MANY = [((11, 14, 17, 19), 20), ((1, 2, 15, 16, 17, 18), 23)]
 @pytest.mark.parametrize(("at", "now", "since", "stateless", "judged"), FEW)
 def test_few_views_are_right(at: Sequence[int], now: int, since: int, stateless: bool, judged: int) -> None:
     assert few_views(at, now, since=since, stateless=stateless).judged == judged
+
+
+def test_few_views_are_not_judged_without_merge2() -> None:
+    assert few_views(MANY[0][0], MANY[0][1], merges=False).judged == 0
 
 
 @pytest.mark.parametrize(("at", "now"), MANY)

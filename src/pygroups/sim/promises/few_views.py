@@ -18,7 +18,8 @@ class FewViews(Check):
     """In a period without changes, after a first bound for the sides to form, a member installs at most VIEWS_MAX views
     in any further bound.  `bound` is that of `progress`, which contains the time for sides that merge.
 
-    An application that gives no state in time is a reason for further views, so such members are not judged.
+    An application that gives no state in time is a reason for further views, so such members are not judged.  Neither
+    are stacks without MERGE2: a joiner that one member does not reach is admitted, left out, and joins again.
     """
 
     promises = ("few-views",)
@@ -36,6 +37,8 @@ class FewViews(Check):
         del times[: -VIEWS_MAX - 1]
 
     def looked(self, situation: Situation) -> None:
+        if not self.around.merges:
+            return
         if situation.now < situation.since + 2 * situation.bound:
             return
         for stand in situation.stands:
