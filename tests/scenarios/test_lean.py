@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from pygroups.core.limits import SECOND
 from pygroups.layers.profiles import Profile, profile_named
 from pygroups.sim.scenarios.group import ScenarioGroup, scenario
+from tests.merging import Map, mapped, whole
 
 SMALL, LARGE = 22, 44  # members; both are more than heartbeat_all
 LINEAR: float = 2.9  # twice the members may cost so much more: with the square it is four times
@@ -56,6 +58,27 @@ def crash(group: ScenarioGroup, names: list[str]) -> None:
 
 def nothing(group: ScenarioGroup, names: list[str]) -> None:
     group.after(10)
+
+
+def cost_of_a_merge(views: Map, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Bytes until all members are in one view, without the promises."""
+    with mapped(views, heartbeat=SECOND, heartbeat_timeout=5 * SECOND, merge_interval=SECOND) as group:
+        group.judge.checks.clear()
+        meter = Meter(group, monkeypatch)
+        group.until(lambda: whole(group), within=40, step=0.05)
+        return meter.bytes
+
+
+def halves(count: int) -> Map:
+    names = [f"member-{number:03}" for number in range(count)]
+    one, other = names[: count // 2], names[count // 2 :]
+    return {**dict.fromkeys(one, (5, " ".join(one))), **dict.fromkeys(other, (7, " ".join(other)))}
+
+
+def test_two_halves_merge_without_their_views_for_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each member asks each member of the other half.  If each answer had the view, 60 members would cost 5.2 MB.
+    (0111)"""
+    assert cost_of_a_merge(halves(60), monkeypatch) < 3_300_000
 
 
 @pytest.mark.parametrize("happens", [join, crash, nothing])

@@ -181,13 +181,14 @@ MERGING: Final = {
     "merge2.finding.asked": "known",
     "merge2.finding.astray": "members",
     "merge2.finding.known": "members_max",
+    "merge2.finding.last_views": "known",
     "merge2.finding.sightings": "known",
     "merge2.finding.suspects": "members",
-    "merge2.requested.contacts": "members_max",
     "merge2.round.answers": "members_max",
     "merge2.round.answers[].hears": "members_max",
     "merge2.round.changing": "members_max",
     "merge2.round.contacts": "members_max",
+    "merge2.round.views": "members_max",
 }
 
 ABOVE: Final = {

@@ -51,7 +51,19 @@ class Sighting(NamedTuple):
 class OtherViews:
     """The questions of one member, and the views that it learns of."""
 
-    __slots__ = ("asked", "astray", "env", "known", "layer", "looks", "sightings", "since", "suspects", "view")
+    __slots__ = (
+        "asked",
+        "astray",
+        "env",
+        "known",
+        "last_views",
+        "layer",
+        "looks",
+        "sightings",
+        "since",
+        "suspects",
+        "view",
+    )
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
@@ -62,6 +74,7 @@ class OtherViews:
         self.looks = 0  # intervals so far
         self.since = 0  # when the view was installed: answers to earlier questions are outdated
         self.sightings: dict[Address, Sighting] = {}
+        self.last_views: dict[Address, AgreedView] = {}  # with each known process, the last that this member heard of
         self.suspects: dict[Address, None] = {}  # members of the view
         self.astray: dict[Address, None] = {}  # members of the view that named another view
 
@@ -122,6 +135,16 @@ class OtherViews:
             forgotten = max(self.known, key=lambda peer: self.known[peer].unanswered)
             del self.known[forgotten]
             self.asked.pop(forgotten, None)
+            self.last_views.pop(forgotten, None)
+
+    def learn_views(self, views: Iterable[AgreedView]) -> None:
+        """Remember the processes of these views, and in which of them each process was last: a process in it does not
+        need to send it again."""
+        for view in views:
+            self.learn(dict(zip(view.members, view.contacts, strict=True)))
+            for member in view.members:
+                if member in self.known and member not in self.sightings:
+                    self.last_views[member] = view
 
     def installed(self, event: NewView) -> None:
         """A new view: earlier answers are outdated, and the members that it lost are outside now."""
@@ -130,7 +153,8 @@ class OtherViews:
         self.sightings, self.astray, self.since = {}, {}, self.env.now
         self.suspects = {member: None for member in self.suspects if member in members}
         self.known = {peer: known for peer, known in self.known.items() if peer not in members}
-        self.asked = {peer: number for peer, number in self.asked.items() if peer in self.known}
+        self.asked = {peer: asked_at for peer, asked_at in self.asked.items() if peer in self.known}
+        self.last_views = {peer: view for peer, view in self.last_views.items() if peer in self.known}
         if old is not None:
             self.learn(dict(zip(old.members, old.contacts, strict=True)))
 
@@ -167,28 +191,39 @@ class OtherViews:
             self.asked[peer] = self.env.now
             if peer in self.known:
                 self.known[peer].unanswered += 1
-            self.layer.tell(peer, FindReq(self.env.now, self.env.contact, self.current.id))
+            last = self.last_views.get(peer)
+            seen = None if last is None else last.id
+            self.layer.tell(peer, FindReq(self.env.now, self.env.contact, self.current.id, seen))
 
     def on_find_req(self, src: Address, head: FindReq) -> None:
         self.learn({src: head.contact})
         self.named(src, head.view)
         self._is_there(src)
-        self.layer.tell(src, FindRsp(head.asked_at, self.current))
+        mine = self.current
+        named = mine.id in (head.view, head.seen)
+        self.layer.tell(src, FindRsp(head.asked_at, mine.id if named else None, None if named else mine))
 
     def on_find_rsp(self, src: Address, head: FindRsp) -> None:
-        last = self.sightings.get(src)
+        last, view = self.sightings.get(src), head.view or self._in_view(src, head.id)
         if not self.since <= head.asked_at <= self.asked.get(src, -1):
             self.env.drop("answer to no question")
         elif last is not None and head.asked_at <= last.asked_at:
             self.env.drop("late answer")
-        elif src not in head.view.members:
+        elif view is None or src not in view.members:
             self.env.drop("view without its member")
         else:
             self._is_there(src)
-            self.sightings[src] = Sighting(head.view, head.asked_at, self.env.now)
-            if head.view.id == self.current.id:
+            if head.view is not None:
+                self.learn_views([view])
+            if src in self.known:
+                self.last_views[src] = view
+            self.sightings[src] = Sighting(view, head.asked_at, self.env.now)
+            if view.id == self.current.id:
                 self.astray.pop(src, None)
-            self.learn(dict(zip(head.view.members, head.view.contacts, strict=True)))
+
+    def _in_view(self, src: Address, id: ViewId | None) -> AgreedView | None:
+        """The view of `src`, which sends the id only, because the question named it."""
+        return next((view for view in (self.current, self.last_views.get(src)) if view and view.id == id), None)
 
     def _is_there(self, src: Address) -> None:
         """`src` was heard: it is asked in each interval again."""

@@ -23,13 +23,15 @@ class FindReq(msgspec.Struct, Loose, array_like=True, tag=52):
     asked_at: Number  # by the clock of the sender
     contact: Contact  # where the sender listens
     view: ViewId  # of the sender: its receiver may believe that the sender is in its own view
+    seen: ViewId | None = None  # the last view with the receiver that the sender has heard of
 
 
 class FindRsp(msgspec.Struct, Loose, array_like=True, tag=53):
     """The answer to FindReq."""
 
     asked_at: Number  # of the question: the asker learns how long the answer took
-    view: AgreedView
+    id: ViewId | None  # of the view, if the question names it
+    view: AgreedView | None  # otherwise
 
 
 class Found(msgspec.Struct, Loose, array_like=True, tag=54):
@@ -42,7 +44,7 @@ class MergeReq(msgspec.Struct, Loose, array_like=True, tag=55):
     """Leader of a merge to every process that may take part: will you?  No member stops."""
 
     merge: MergeId
-    contacts: Contacts  # of all that are asked
+    views: Annotated[tuple[AgreedView, ...], Meta(max_length=MEMBERS_MAX)]  # their members are asked
     round_trip: Number = 0  # microseconds until the slowest of them answers the leader
 
 
@@ -50,7 +52,8 @@ class MergeRsp(msgspec.Struct, Loose, array_like=True, tag=56):
     """The answer to MergeReq."""
 
     merge: MergeId
-    view: AgreedView | None  # of the sender; None: it takes no part
+    id: ViewId | None  # of the view of the sender, if the request has it
+    view: AgreedView | None  # otherwise; both None: the sender takes no part
     highest: Number = 0  # of all ballots and views that the sender knows
     hears: Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)] = ()  # those asked that answer the sender
     changes: bool = False  # it takes no part because its view is about to change

@@ -7,6 +7,7 @@ GMS then merges the views of those that do (gms/merge_attempt.py).  Note: docs/l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from pygroups.core import driver_events
@@ -23,7 +24,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Reserved, RoundTrips
 from pygroups.core.run import Run
-from pygroups.core.view import MergeId
+from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import _merge_rules as rules
 from ._merge_finding import OtherViews
@@ -37,12 +38,18 @@ TURN: Final = 3  # after which a member leads in place of another one; for each 
 DOUBLINGS: Final = 3  # of this time, and of the pause after merges that were cancelled
 
 
+def contacts_of(views: Iterable[AgreedView]) -> dict[Address, str]:
+    """The members of all these views, and where each listens."""
+    return {m: contact for view in views for m, contact in zip(view.members, view.contacts, strict=True)}
+
+
 class Round:
     """The questions of this member as the leader of a merge, and their answers."""
 
-    def __init__(self, merge: MergeId, contacts: dict[Address, str], round_trip: int, now: int) -> None:
+    def __init__(self, merge: MergeId, views: dict[ViewId, AgreedView], round_trip: int, now: int) -> None:
         self.merge = merge
-        self.contacts = contacts  # of all that are asked
+        self.views = views  # their members are asked
+        self.contacts = contacts_of(views.values())
         self.round_trip = round_trip  # of the slowest of them
         self.since = now
         self.ask_at = now  # the processes that have not answered are asked again then
@@ -135,30 +142,35 @@ class Merge2(Layer):
     def _begin(self) -> None:
         """Ask all members of all views that this member knows of."""
         self.env.count("merges begun")
-        contacts: dict[Address, str] = {}
+        views: dict[ViewId, AgreedView] = {}
+        size = 0
         for view in [self.finding.current, *self.finding.views().values()]:
-            contacts.update(zip(view.members, view.contacts, strict=True))
+            if view.id not in views and size + len(view.members) <= MEMBERS_MAX:
+                views[view.id], size = view, size + len(view.members)
         self.counter += 1
-        contacts = dict(list(contacts.items())[:MEMBERS_MAX])
         round_trip = self.finding.longest_round_trip()
-        round = self.round = Round(MergeId(self.counter, self.env.me), contacts, round_trip, self.env.now)
+        round = self.round = Round(MergeId(self.counter, self.env.me), views, round_trip, self.env.now)
         self._reserve(round.merge, round_trip)
-        self.finding.learn(contacts)
-        self.finding.ask(self.finding.unheard(contacts))
+        self.finding.learn_views(views.values())
+        self.finding.ask(self.finding.unheard(round.contacts))
         self._ask_to_merge(round)
 
     def _ask_to_merge(self, round: Round) -> None:
         round.ask_at = self.env.now + self._pace(round.round_trip) // 4
         for peer in round.contacts:
             if peer != self.env.me and peer not in round.answers:
-                self.tell(peer, MergeReq(round.merge, round.contacts, round.round_trip))
+                self.tell(peer, MergeReq(round.merge, tuple(round.views.values()), round.round_trip))
 
     def on_merge_rsp(self, src: Address, head: MergeRsp) -> None:
         round = self.round
         if round is None or head.merge != round.merge or src not in round.contacts:
             self.env.drop("answer to no merge")
             return
-        round.answers[src] = None if head.view is None else rules.Answer(head.view, dict.fromkeys(head.hears))
+        view = head.view if head.id is None else round.views.get(head.id)
+        if view is None and head.id is not None:
+            self.env.drop("answer with an unknown view")
+            return
+        round.answers[src] = None if view is None else rules.Answer(view, dict.fromkeys(head.hears))
         if head.changes:
             round.changing[src] = None
         round.highest = max(round.highest, head.highest)
@@ -192,17 +204,19 @@ class Merge2(Layer):
     def on_merge_req(self, src: Address, head: MergeReq) -> None:
         if head.merge.leader != src:
             self.env.drop("merge of another leader")
+        elif sum(len(view.members) for view in head.views) > MEMBERS_MAX:
+            self.env.drop("merge of too many")
         elif self._refuses(head.merge):
-            self.tell(src, MergeRsp(head.merge, None, changes=self._changes()))
+            self.tell(src, MergeRsp(head.merge, None, None, changes=self._changes()))
         elif self.requested is None or self.requested.merge != head.merge:  # otherwise it waits for answers
             self._take_part(head)
 
     def _take_part(self, head: MergeReq) -> None:
         """Answer when all processes in the request have been heard, or a pace is over."""
-        self.finding.learn(head.contacts)
+        self.finding.learn_views(head.views)
         self._reserve(head.merge, head.round_trip)
         self.requested, self.answer_at = head, self.env.now + self._pace(head.round_trip)
-        self.finding.ask(self.finding.unheard(head.contacts))
+        self.finding.ask(self.finding.unheard(contacts_of(head.views)))
         self._answer_if_all_heard()
 
     def _refuses(self, merge: MergeId) -> bool:
@@ -217,12 +231,17 @@ class Merge2(Layer):
 
     def _answer_if_all_heard(self) -> None:
         requested = self.requested
-        if requested is not None and (self.env.now >= self.answer_at or not self.finding.unheard(requested.contacts)):
+        if requested is None:
+            return
+        peers, mine = contacts_of(requested.views), self.finding.current
+        if self.env.now >= self.answer_at or not self.finding.unheard(peers):
             self.requested, self.answer_at = None, NEVER
-            hears = tuple(self.finding.hears(requested.contacts))
+            hears = tuple(self.finding.hears(peers))
             changes = self._changes()
-            view = None if changes else self.finding.current
-            answer = MergeRsp(requested.merge, view, self.occupied.highest, hears, changes)
+            named = any(view.id == mine.id for view in requested.views)
+            id = mine.id if named and not changes else None
+            view = None if named or changes else mine
+            answer = MergeRsp(requested.merge, id, view, self.occupied.highest, hears, changes)
             self.tell(requested.merge.leader, answer)
 
     def _reserve(self, merge: MergeId | None, round_trip: int = 0) -> None:
