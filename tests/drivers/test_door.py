@@ -208,13 +208,13 @@ def test_a_peer_has_one_connection_and_the_one_before_may_bring_what_is_on_its_w
 
 def test_when_a_second_connection_in_a_peers_name_ends_the_first_is_the_peers_again() -> None:
     async def main() -> None:
-        async with nodes(A, B, connect_timeout=50_000) as (a, b):
+        async with nodes(A, B, connect_timeout=300_000) as (a, b):
             a.net.send([((B,), [b"x"])])
             await until(lambda: b.frames)
             forged = await greeted(b, A)
             forged.close()
             await until(lambda: len(b.net.door.incoming[A]) == 1)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.5)
             a.net.send([((B,), [b"y"])])
             await until(lambda: b.frames == [b"x", b"y"])
             assert (a.events, b.events) == ([], [])
