@@ -16,6 +16,7 @@ DELIVER: Record = ("deliver", VIEW, {"origin": "B", "origin_incarnation": "77", 
 IN_VIEW: Record = ("view", VIEW, {"members": ["A@3f2c91d000000001"], "history": "h1"})
 COLLECT: Record = ("flush", VIEW, {"stage": "collect", "ballot_number": 5, "ballot_leader": "A@1"})
 ACCEPTED: Record = ("flush", VIEW, {"stage": "accepted", "ballot_number": 5, "ballot_leader": "A@1", "detail": "text"})
+LED: Record = ("flush", None, {"stage": "accepted", "next_number": 4, "next_creator": "A@3f2c91d000000001"})
 INSTALLED: Record = ("flush", VIEW, {"stage": "installed", "next_number": 5, "next_creator": "A@1", "detail": "h1"})
 STAGE_AT = len(PREFIX) + FIELDS["flush"].index("stage")
 
@@ -54,6 +55,21 @@ def test_the_last_view_and_the_answers_after_it_are_in_force(tmp_path: Path, seg
     assert begun_at(folder) == 17
     ending = ending_of(folder)
     assert (ending.profile, ending.next_index, ending.whole) == ("uniform", len(records), True)
+
+
+@pytest.mark.parametrize("segment_bytes", [1, 1 << 20])
+def test_the_proposal_that_became_the_view_stays_in_force(tmp_path: Path, segment_bytes: int) -> None:
+    """It stands before the view.  Another proposal that was accepted before the view has no force."""
+    written(tmp_path, ACCEPTED, LED, IN_VIEW, *[DELIVER] * 3, segment_bytes=segment_bytes)
+    assert in_force(tmp_path) == ["accepted", "view"]
+    written(tmp_path, COLLECT, ACCEPTED, DELIVER, segment_bytes=segment_bytes)
+    assert in_force(tmp_path) == ["accepted", "view", "collect", "accepted"]
+    written(tmp_path, ("flush", VIEW, {**ACCEPTED[2], "next_number": 5, "next_creator": "A@1"}), INSTALLED, DELIVER)
+    assert in_force(tmp_path) == ["view", "accepted", "installed"]
+    written(tmp_path, COLLECT, ACCEPTED)
+    assert in_force(tmp_path) == ["view", "accepted", "installed", "collect", "accepted"]
+    written(tmp_path, IN_VIEW)
+    assert in_force(tmp_path) == ["view"]
 
 
 def test_a_view_that_another_process_installed_ends_the_answers(tmp_path: Path) -> None:

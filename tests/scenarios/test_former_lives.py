@@ -56,6 +56,12 @@ def history_of(group: ScenarioGroup, name: str) -> str:
     return view.history
 
 
+def id_of(group: ScenarioGroup, name: str) -> ViewId:
+    view = group[name].member.view
+    assert view is not None
+    return view.id
+
+
 def goes_on(group: ScenarioGroup, names: str, within: float = SOON) -> None:
     """Exactly these members are in one view, in any order."""
     view = names.split()
@@ -244,6 +250,68 @@ def test_what_a_former_life_accepted_is_repeated(profile: str) -> None:
             group.settles()
 
 
+@BOTH
+def test_a_view_that_a_former_life_installed_alone_is_handed_on(profile: str) -> None:
+    """A decides a view with D as the first of two members, and is the only one that installs it.  B holds its cut, but
+    has accepted nothing.  A dies and is back: B gets the view from its former life."""
+    with group_of("A B", profile) as group:
+        history = history_of(group, "A")
+        group.drop("Propose", dest="B")
+        group.drop("Install", src="A")
+        group.start("D")
+        group.until(lambda: len(group["A"].view) == 3, SOON, step=0.0001)
+        decided = id_of(group, "A")
+        group.crash("A")
+        group.world.rules.clear()
+        group.after(20)
+        assert told(group, "B").news == ["Blocked"]
+        group.start("A")
+        group.until(lambda: id_of(group, "B") == decided, SOON, step=0.0001)
+        goes_on(group, "A B D", 60)
+        assert history_of(group, "B") == history
+        group.settles()
+
+
+@BOTH
+def test_a_view_whose_runs_ended_with_a_former_life_does_not_bind(profile: str) -> None:
+    """The same, but B lacks a run of A, and nobody else has it.  B takes the word of an operator for the end of A."""
+    with group_of("A B", profile) as group:
+        history, gone = history_of(group, "A"), group.address("A")
+        group.drop("nakack.Data", src="A", dest="B")
+        group.drop("Propose", dest="B")
+        group.drop("Install", src="A")
+        group["A"].sends(1)
+        group.start("D")
+        group.until(lambda: len(group["A"].view) == 3, SOON, step=0.0001)
+        group.crash("A")
+        group.world.rules.clear()
+        group.start("A")
+        group.after(20)
+        assert group["B"].view == ("A", "B")
+        group["B"].asks(Vouched(gone))
+        goes_on(group, "A B D", 60)
+        assert history_of(group, "B") != history
+
+
+@BOTH
+def test_a_member_that_accepted_learns_from_a_former_life_that_the_view_was_decided(profile: str) -> None:
+    """A, B and C accept a view with D.  A installs it alone and dies, and so does C.  A is back: B enters the view, and
+    then goes on with D."""
+    with group_of("A B C", profile) as group:
+        group.drop("Install", src="A")
+        group.start("D")
+        group.until(lambda: len(group["A"].view) == 4, SOON, step=0.0001)
+        decided = id_of(group, "A")
+        crashed(group, "A C")
+        group.world.rules.clear()
+        group.after(20)
+        assert told(group, "B").news == ["Blocked"]
+        group.start("A")
+        group.until(lambda: id_of(group, "B") == decided, SOON, step=0.0001)
+        goes_on(group, "A B D", 60)
+        group.settles()
+
+
 def test_a_process_beside_its_former_life_answers_for_nobody() -> None:
     """The lock of the folder belongs to the life that runs."""
     with group_of("A B C") as group:
@@ -284,6 +352,7 @@ def test_the_journal_shows_the_former_life() -> None:
         assert [str(member) for member in shown.view.members] == list(life.view.members)
         assert str(shown.bound) == str(life.bound)
         assert life.accepted == shown.accepted != ""
+        assert life.made == shown.made
         group.world.rules.clear()
         group.start("C")
         goes_on(group, "A B C")

@@ -22,21 +22,26 @@ class FormerLife(msgspec.Struct):
     ended: tuple[Address, ...] = ()  # all lives of the folder, this one included: they have ended
     view: AgreedView | None = None  # the last one, without contacts
     bound: Ballot | None = None  # by an answer to Collect in that view
-    accepted: str = ""  # the proposal that it accepted last in that view, as the `detail` of its record
+    made: str = ""  # the proposal that became that view, if this life accepted it, as the `detail` of its record
+    accepted: str = ""  # the proposal that it accepted last in that view, in the same form
+    next: ViewId | None = None  # the view in that proposal
 
     def take(self, kind: str, view: ViewId | None, fields: Mapping[str, Any]) -> None:
         """Take the next record of that life."""
         if kind == "view" and view is not None:
             members = tuple(fields["members"])
-            self.view = AgreedView(view, members, ("",) * len(members), fields.get("history") or "")
-            self.bound, self.accepted = None, ""
+            self._enter(AgreedView(view, members, ("",) * len(members), fields.get("history") or ""))
         elif kind == "flush" and fields["stage"] in ("collect", "accepted"):
             ballot = Ballot(fields["ballot_number"], fields["ballot_leader"])
             self.bound = ballot if self.bound is None else max(self.bound, ballot)
             if fields["stage"] == "accepted":
                 self.accepted = fields.get("detail") or ""
+                self.next = ViewId(fields["next_number"], fields["next_creator"])
         elif kind == "flush" and fields["stage"] == "installed" and fields.get("detail"):
             members = tuple(fields["members"])
             id = ViewId(fields["next_number"], fields["next_creator"])
-            self.view = AgreedView(id, members, ("",) * len(members), fields["detail"])
-            self.bound, self.accepted = None, ""
+            self._enter(AgreedView(id, members, ("",) * len(members), fields["detail"]))
+
+    def _enter(self, view: AgreedView) -> None:
+        self.made = self.accepted if self.next == view.id else ""
+        self.view, self.bound, self.accepted, self.next = view, None, "", None

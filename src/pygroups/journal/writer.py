@@ -21,6 +21,8 @@ RESERVE: Final = bytes(4_096)  # content of the lock file: on a full disk its pa
 LOGGER: Final = logging.getLogger("pygroups.journal")
 _STAGE_AT: Final = len(PREFIX) + FIELDS["flush"].index("stage")
 _DETAIL_AT: Final = len(PREFIX) + FIELDS["flush"].index("detail")
+_NEXT_AT: Final = len(PREFIX) + FIELDS["flush"].index("next_number")  # the creator stands behind it
+_VIEW_AT: Final = PREFIX.index("view")
 UNKNOWN_VERSION: Final = "unknown"  # of the software that writes, for people; a reader goes by the preamble
 
 
@@ -52,20 +54,27 @@ class JournalEncoder:
         return frame_of(rows)
 
     def remember(self, rows: Sequence[list[Any]]) -> None:
-        """Store the records in force: the last view, and the last collect and accepted records after it.  A later view
-        that another process installed for this life is an `installed` record with a detail."""
+        """Store the records in force: the last view, the accepted record that led to it, and the last collect and
+        accepted records after it.  A later view that another process installed for this life is an `installed` record
+        with a detail."""
         for row in rows:
             stage = row[_STAGE_AT] if row[0] == "flush" else None
             if row[0] == "view":
-                self._in_force = {"view": row}
+                self._in_force = {**self._made(row[_VIEW_AT]), "view": row}
             elif stage in ("collect", "accepted"):
                 self._in_force[stage] = row
             elif stage == "installed" and row[_DETAIL_AT]:
-                self._in_force = {kind: old for kind, old in self._in_force.items() if kind == "view"} | {stage: row}
+                before = {kind: old for kind, old in self._in_force.items() if kind == "view"}
+                self._in_force = before | self._made(row[_NEXT_AT : _NEXT_AT + 2]) | {stage: row}
+
+    def _made(self, view: Sequence[Any]) -> dict[str, list[Any]]:
+        """The accepted record that led to this view."""
+        accepted = self._in_force.get("accepted")
+        return {} if accepted is None or accepted[_NEXT_AT : _NEXT_AT + 2] != [*view] else {"made": accepted}
 
     @property
     def in_force(self) -> list[list[Any]]:
-        """The records that a new segment repeats, the view first."""
+        """The records that a new segment repeats, in the order in which they were written."""
         return list(self._in_force.values())
 
 
@@ -173,7 +182,7 @@ class JournalWriter:
 
     @property
     def in_force(self) -> list[list[Any]]:
-        """The last view, and the last collect and accepted records after it."""
+        """The last view, the accepted record that led to it, and the last collect and accepted records after it."""
         return self._encoder.in_force
 
     @property

@@ -4,6 +4,9 @@ The former life has ended, so its process is in no further view.  Its answers st
 a group that loses its majority would stay blocked although the processes are back.  So the former life is a member that
 leaves, and another process speaks for it: messages to it go to that process (ToFormer), and come back (FromFormer).
 A proposal that is accepted for the former life is written into that life's folder before the answer leaves.
+
+A former life that has installed a view may be the only one that knows of the decision.  It keeps the proposal that it
+accepted, and its process hands the installation on to members of the view before.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from .heads import (
     Accept,
     Collect,
     CollectAck,
+    Difference,
     Excluded,
     Install,
     InstallAck,
@@ -33,7 +37,7 @@ from .membership import Membership
 from .proposal import Proposal, difference_in, proposal_of, text_of
 
 To = Collect | Propose | Install | Stuck
-From = LeaveReq | CollectAck | Low | Accept | InstallAck | Excluded
+From = LeaveReq | CollectAck | Low | Accept | Install | InstallAck | Excluded
 
 
 class ToFormer(msgspec.Struct, array_like=True, tag=65):
@@ -52,6 +56,19 @@ class FromFormer(msgspec.Struct, array_like=True, tag=66):
 
 HEADS: Final = (ToFormer, FromFormer)
 FORWARDED: Final = (Collect, Propose, Install)
+
+
+def may_take(decided: Difference, membership: Membership) -> bool:
+    """Whether this member holds all that the view needs which a former life installed.  The processes that held the
+    rest may have ended, and a member that takes the decision waits for nothing else."""
+    binding, view = membership.binding, membership.current
+    proposal = proposal_of(decided, view)
+    side = None if proposal is None else proposal.side_of(view.id)
+    if proposal is None or side is None:
+        return False
+    if binding.last is not None and binding.last.view.id == proposal.view.id:
+        return True
+    return binding.ballot is not None and all(binding.held.get(one, 0) >= end for one, end in side.cut.items())
 
 
 class Speaker:
@@ -79,8 +96,11 @@ class Speaker:
         if life is None or life.view is None:
             self.env.drop("question to a former life that is over")
         elif isinstance(head, Stuck):
+            made = difference_in(life.made)
             if src not in life.view.members:
                 self._say(src, Excluded(head.view))
+            elif made is not None and made.follows(head.view):
+                self._say(src, Install(made, None))
         elif isinstance(head, Install):
             proposal = proposal_of(head.difference, life.view)
             if proposal is not None:

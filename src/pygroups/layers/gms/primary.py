@@ -40,7 +40,7 @@ from pygroups.core.view import Ballot
 from . import birth, former_lives, rebirth
 from .agreement import MAJORITY, Agreement
 from .birth import Call, Taken
-from .former_lives import FORWARDED, FromFormer, ToFormer
+from .former_lives import FORWARDED, FromFormer, ToFormer, may_take
 from .heads import HEADS, Difference, Excluded, Install, InstallAck, LeaveReq, Propose, Stuck
 from .joining import ASK_MAX
 from .layer import Gms
@@ -153,6 +153,9 @@ class PrimaryGms(Gms):
             return
         if isinstance(said, LeaveReq):
             self._may_be_spoken_for(src, former, said)
+        elif isinstance(said, Install):
+            if may_take(said.difference, self):
+                self.handle(former, said)
         elif self.spoken_for.get(former) == src or isinstance(said, Excluded):
             self.handle(former, said)
         self._work()
