@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from typing import Any
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """A shell starts a command in the background with these signals ignored, and each process inherits that: tests that
+    send them to processes would wait in vain."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -181,10 +181,14 @@ def test_ctrl_c_ends_with_the_counts_so_far(jobs: str) -> None:
     began = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )  # a terminal sends the signal to all of its processes
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        began.communicate(timeout=8)
-    os.killpg(began.pid, signal.SIGINT)
-    out, err = began.communicate(timeout=60)
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            began.communicate(timeout=8)
+        os.killpg(began.pid, signal.SIGINT)
+        out, err = began.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(began.pid, signal.SIGKILL)
     assert began.returncode == 130
     answer = json.loads(out)
     assert answer["interrupted"] and answer["failure"] is None
