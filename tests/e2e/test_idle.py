@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 HOME: Final = Path(__file__).resolve().parents[2]
 ALONE: Final = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 SMALL, LARGE = 24, 48  # members; both are more than heartbeat_all
@@ -18,11 +20,13 @@ SECONDS: Final = 4
 def packets(members: int) -> int:
     """The packets on loopback, acknowledgements of TCP included, while the group sends nothing."""
     command = [*ALONE, sys.executable, "-m", "tests.e2e.idle_group", str(members), str(SECONDS)]
-    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)  # 72 processes start, beside other tests
 def test_twice_the_members_send_twice_as_many_packets() -> None:
     with ThreadPoolExecutor() as pool:
         few, many = pool.map(packets, (SMALL, LARGE))
