@@ -13,7 +13,7 @@ from pygroups.core.limits import SECOND, Config
 from pygroups.core.run import Run
 from pygroups.core.stack import Output
 from pygroups.core.top import Delivered, Reached, Top
-from pygroups.core.turn import settle
+from pygroups.core.turn import run_layers
 from pygroups.core.view import AgreedView
 from pygroups.layers.profiles import PROFILES, build_stack
 from pygroups.sim.promises.judge import WANTED
@@ -134,7 +134,7 @@ class Process:
         done: list[Turn] = []
         while not self.ended and len(done) < TURNS_MAX:
             unread, self.unread = self.unread, {}
-            output = settle(self.stack, Consumed(unread, {}) if unread else None, now)
+            output = run_layers(self.stack, Consumed(unread, {}) if unread else None, now)
             done.append(self._turn(output, told, unread))
             told = []
             if self.stack.wake() > now and not self.unread:

@@ -99,20 +99,20 @@ def test_who_dies_before_its_journal_is_written_is_known_to_nobody(leaves: Liter
 
 
 def network_first(output: Output, now: int, outside: turn.Outside) -> None:
-    """A planted bug: as deal, but the network comes before the journal."""
+    """A planted bug: as hand_out, but the network comes before the journal."""
     outside.network.send(output.frames)
-    turn.deal(output._replace(frames=[]), now, outside)
+    turn.hand_out(output._replace(frames=[]), now, outside)
 
 
 def application_first(output: Output, now: int, outside: turn.Outside) -> None:
     """Another one: the application comes before the journal."""
     outside.inbox.arrived(output.events)
-    turn.deal(output._replace(events=[]), now, outside)
+    turn.hand_out(output._replace(events=[]), now, outside)
 
 
 @pytest.mark.parametrize(("bug", "whose"), [(network_first, "sender"), (application_first, "receiver")])
 def test_a_turn_in_another_order_is_noticed(bug: Any, whose: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member, "deal", bug)
+    monkeypatch.setattr(member, "hand_out", bug)
     found = dies("unwritten").witness
     assert found is not None and found.promise == "journal-first"
     assert f"before the journal of its {whose} has the record" in found.detail

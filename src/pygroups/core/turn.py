@@ -97,10 +97,10 @@ class Outside(Protocol):
 
 def play(stack: Stack, consumed: Consumed | None, now: int, outside: Outside) -> None:
     """Play one turn at `now` (microseconds of the member's clock), after all input was received."""
-    deal(settle(stack, consumed, now), now, outside)
+    hand_out(run_layers(stack, consumed, now), now, outside)
 
 
-def settle(stack: Stack, consumed: Consumed | None, now: int) -> Output:
+def run_layers(stack: Stack, consumed: Consumed | None, now: int) -> Output:
     """The step of the layers: report the newly consumed messages to them, call the timers that are due, and take the
     output."""
     if consumed is not None:
@@ -110,7 +110,7 @@ def settle(stack: Stack, consumed: Consumed | None, now: int) -> Output:
     return stack.end_turn(now)
 
 
-def deal(output: Output, now: int, outside: Outside) -> None:
+def hand_out(output: Output, now: int, outside: Outside) -> None:
     """The steps of the journal, the network and the application: hand the output of the layers to each.
 
     Contacts are learned before anything is sent: frames of the turn may go to members that are new.
@@ -149,4 +149,4 @@ def _obey(command: Event, outside: Outside) -> None:
     elif isinstance(command, Disconnect):
         outside.network.disconnect(command.peer)
     else:
-        assert isinstance(command, Contacts), f"no driver can do {command}"
+        assert isinstance(command, Contacts), f"unknown driver command: {command}"

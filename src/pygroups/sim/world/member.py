@@ -31,7 +31,7 @@ from pygroups.core.run import Run
 from pygroups.core.stack import Output, Stack
 from pygroups.core.state_events import StateArrived, StateWanted
 from pygroups.core.top import Delivered, Reached, Top
-from pygroups.core.turn import Discovery, Network, Source, deal, settle
+from pygroups.core.turn import Discovery, Network, Source, hand_out, run_layers
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.journal.writer import MemoryJournal
 
@@ -169,11 +169,11 @@ class SimulatedMember(ProcessLoop):
         if self.app.orders and self.is_in and not self.leaving:
             self._send()
         consumed, reading.since = reading.since, None
-        output = settle(self.stack, consumed, now)
+        output = run_layers(self.stack, consumed, now)
         if self.armed:
             output = self.world.trapped(self, output)
         try:
-            deal(output, now, self)
+            hand_out(output, now, self)
         except Died:
             self.world.crash(self)
             return
