@@ -18,7 +18,7 @@ from pygroups.core.driver_events import Announce, Find, Probe
 from pygroups.core.events import Event
 from pygroups.core.layer import NEVER
 from pygroups.layers.failure import Failure
-from pygroups.layers.gms.agreement import EVERYBODY, MAJORITY, Agreement
+from pygroups.layers.gms.quorum import EVERYBODY, MAJORITY, Quorum
 from pygroups.layers.merge2 import Merge2
 from pygroups.sim.promises.broken import Broken
 
@@ -48,7 +48,7 @@ class _Pickler(pickle.Pickler):
         type(CONFIG): lambda _: (_shared, ("config",)),
         type(STEADY): lambda _: (_shared, ("random",)),
         Unnumbered: lambda codec: (_shared, (codec.profile,)),
-        Agreement: lambda agreement: (_shared, ("majority" if agreement.by_majority else "everybody",)),
+        Quorum: lambda quorum: (_shared, ("majority" if quorum.by_majority else "everybody",)),
     }
 
 

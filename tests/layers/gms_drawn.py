@@ -1,6 +1,6 @@
 """What docs/layers/gms.md shows of two tables of the code: the course of an attempt, and the replies to other views.
 
-`UPDATE=1 pytest tests/layers/test_gms_attempt.py tests/layers/test_gms_elsewhere.py` writes them down anew.
+`UPDATE=1 pytest tests/layers/test_gms_attempt.py tests/layers/test_gms_other_views.py` writes them down anew.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from pygroups.layers.gms.attempt import ENDS, STEPS, Deed, Stage
-from pygroups.layers.gms.elsewhere import REPLIES
+from pygroups.layers.gms.other_views import REPLIES
 
 NOTE = Path(__file__).parents[2] / "docs" / "layers" / "gms.md"
 

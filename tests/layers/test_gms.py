@@ -17,7 +17,6 @@ from pygroups.core.state_events import ViewWanted
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms import decide
 from pygroups.layers.gms.accusing import hearers
-from pygroups.layers.gms.elsewhere import cannot_follow
 from pygroups.layers.gms.heads import (
     Accuse,
     Collect,
@@ -36,6 +35,7 @@ from pygroups.layers.gms.heads import (
     ViewReq,
 )
 from pygroups.layers.gms.layer import Gms
+from pygroups.layers.gms.other_views import cannot_follow
 from pygroups.layers.gms.proposal import Proposal, Side, difference, proposal_of
 from pygroups.layers.gms.suspicion import Suspicion
 

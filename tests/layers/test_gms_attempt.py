@@ -9,10 +9,10 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot, ViewId
-from pygroups.layers.gms.agreement import EVERYBODY, MAJORITY, Agreement
 from pygroups.layers.gms.attempt import ENDS, STEPS, Attempt, Deed, Input, Stage
 from pygroups.layers.gms.heads import Accept, CollectAck, Fetches, Low
 from pygroups.layers.gms.proposal import Proposal, Side, difference
+from pygroups.layers.gms.quorum import EVERYBODY, MAJORITY, Quorum
 from tests.layers.gms_drawn import in_the_note, picture
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
@@ -24,9 +24,9 @@ def held(ballot: Ballot = BALLOT, *, leaving: bool = False) -> CollectAck:
     return CollectAck(ballot, [3, 1], leaving)
 
 
-def in_stage(stage: Stage, agreement: Agreement = EVERYBODY) -> Attempt:
+def in_stage(stage: Stage, quorum: Quorum = EVERYBODY) -> Attempt:
     """An attempt of A that has come so far by the answers of all."""
-    attempt = Attempt(VIEW, Ballot(8, A), {D: "d"}, 0, agreement)
+    attempt = Attempt(VIEW, Ballot(8, A), {D: "d"}, 0, quorum)
     if stage is Stage.READY:
         return attempt
     assert attempt.take(Input.WANTED) is Deed.COLLECT
@@ -205,8 +205,8 @@ def test_an_accepted_proposal_is_taken_over_unchanged() -> None:
 
 def test_joiners_are_at_most_as_many_as_go_on() -> None:
     joiners = {Address(name, "0" * 16): name for name in "WXYZ"}
-    for agreement, count in ((MAJORITY, 3), (EVERYBODY, 4)):
-        attempt = Attempt(VIEW, Ballot(8, A), joiners, 0, agreement)
+    for quorum, count in ((MAJORITY, 3), (EVERYBODY, 4)):
+        attempt = Attempt(VIEW, Ballot(8, A), joiners, 0, quorum)
         attempt.take(Input.WANTED)
         attempt.collects(BALLOT, (A, B, C), 10)
         for member in (A, B, C):

@@ -32,7 +32,7 @@ from pygroups.drivers.udp import SEARCHES_MAX
 from pygroups.drivers.udp_sockets import DATAGRAM_READ
 from pygroups.layers._pieces_in import OUTSIDERS_MAX
 from pygroups.layers.gms.answer_times import ASKED_MAX
-from pygroups.layers.gms.elsewhere import FORMER_MAX, PAST_MAX
+from pygroups.layers.gms.other_views import FORMER_MAX, PAST_MAX
 
 from .layer_tables import LAYER
 from .receipts import LOST_MAX

@@ -11,20 +11,20 @@ from pygroups.core.events import Bound, FetchTo, Stop
 from pygroups.core.view import Ballot, ViewId
 
 from . import decide
-from .elsewhere import Whereabouts
 from .heads import Accept, Collect, CollectAck, CollectRefused, Fetches, Install, Low, Propose, Ready, ReadyRsp, Stuck
 from .membership import Membership
+from .other_views import OtherViews
 from .proposal import Proposal, Side, difference, proposal_of, vector
 
 
 class Answering:
     """The answers of a member to the leader of an attempt."""
 
-    def __init__(self, membership: Membership, whereabouts: Whereabouts) -> None:
+    def __init__(self, membership: Membership, other_views: OtherViews) -> None:
         self.membership = membership
         self.binding = membership.binding
         self.env = membership.env
-        self.whereabouts = whereabouts
+        self.other_views = other_views
         self.heard_at = 0  # when the leader of its ballot was heard last, or the last complaint was sent
         self.leader_heard_at = 0  # when the leader of its ballot was heard last
         self.complaints = 0  # in a row
@@ -37,7 +37,7 @@ class Answering:
     # -- answers
 
     def on_ready(self, src: Address, head: Ready) -> None:
-        """Answer with the view of this process.  An asker in an earlier view gets the reply of elsewhere.py."""
+        """Answer with the view of this process.  An asker in an earlier view gets the reply of other_views.py."""
         membership = self.membership
         mine = None if membership.view is None else membership.view.id
         if membership.knows(src):
@@ -50,7 +50,7 @@ class Answering:
         if mine is None or head.view >= mine:
             membership.tell(src, ReadyRsp(head.ballot, mine, self.binding.ballot, membership.leaving))
         else:
-            self.whereabouts.explain(src, head.view, asked=True)
+            self.other_views.explain(src, head.view, asked=True)
 
     def on_collect(self, src: Address, head: Collect) -> bool:
         """Stop the streams for a CollectAck; returns whether this member is newly bound to this ballot."""
@@ -93,10 +93,10 @@ class Answering:
     def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
         """Keep the message if this member is on its way to its view.  Tell the sender where this member is."""
         membership = self.membership
-        later = membership.agreement.by_majority and membership.view is not None and view > membership.view.id
+        later = membership.quorum.by_majority and membership.view is not None and view > membership.view.id
         if membership.knows(src) and (later or self.binding.is_on_the_way_to(view)):
             self.membership.later[src, type(head)] = head
-        self.whereabouts.explain(src, view, asked=True)
+        self.other_views.explain(src, view, asked=True)
 
     def stopped(self, event: Bound) -> None:
         """The layers above have stopped: answer with positions.  The record is written before the answer leaves."""
@@ -150,7 +150,7 @@ class Answering:
         binding = self.binding
         if ballot == binding.ballot and binding.proposal is not None and binding.proposal.ballot == ballot:
             binding.accepted[ballot.leader] = ballot
-            if self.membership.agreement.by_majority:
+            if self.membership.quorum.by_majority:
                 binding.last = binding.proposal
             binding.record("accepted", binding.proposal, binding.proposal.side_of(self.membership.current.id))
             self.membership.tell(ballot.leader, Accept(ballot))
@@ -214,7 +214,7 @@ class Answering:
         """All members of the view; where a majority decides, only those that are heard: a minority may wait for days,
         and what is sent to silent members piles up."""
         membership = self.membership
-        silent = membership.suspicions.known if membership.agreement.by_majority else ()
+        silent = membership.suspicions.known if membership.quorum.by_majority else ()
         return tuple(member for member in membership.current.members if member not in silent)
 
     def heard_again(self, *, at_once: bool = False) -> None:

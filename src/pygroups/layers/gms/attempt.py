@@ -18,9 +18,9 @@ from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from . import decide
-from .agreement import EVERYBODY, Agreement
 from .heads import Accept, CollectAck, Fetches, Low
 from .proposal import Proposal, Side, proposal_of
+from .quorum import EVERYBODY, Quorum
 
 
 class Stage(Enum):
@@ -110,7 +110,7 @@ class Attempt:
         ballot: Ballot,
         joiners: Mapping[Address, str],
         now: int,
-        agreement: Agreement = EVERYBODY,
+        quorum: Quorum = EVERYBODY,
         vouched: Collection[Address] = (),
     ) -> None:
         self.view = view
@@ -118,7 +118,7 @@ class Attempt:
         self.stage = Stage.READY
         self.since = now  # when the stage began, or an answer came in it
         self.joiners = dict(joiners)  # and where each listens
-        self.agreement = agreement
+        self.quorum = quorum
         self.vouched = vouched  # members that count as accepting: an operator says that they have ended for good
         self.asked: tuple[Address, ...] = ()  # the members that were sent Collect
         self.answers: dict[Address, CollectAck] = {}
@@ -152,7 +152,7 @@ class Attempt:
         expelled, `me` goes on; a leaver leaves one view later.  A proposal that may have been decided is repeated."""
         assert self.stage is Stage.PROPOSE
         self.since = now
-        self.proposal = self.agreement.taken_over(self.view, self.ballot, self.answers)
+        self.proposal = self.quorum.taken_over(self.view, self.ballot, self.answers)
         lost = self.proposal is not None and not _is_held(self.proposal)
         if self.proposal is not None and not lost:
             self.proposal = self._in_its_history(self.proposal)
@@ -162,7 +162,7 @@ class Attempt:
         go_on = tuple(member for member in self.asked if member not in leaving) or (me,)
         if me not in go_on:
             self.joiners = {}  # only members that install the view know where each origin starts
-        if self.agreement.by_majority:  # a joiner that crashes counts in the next majority
+        if self.quorum.by_majority:  # a joiner that crashes counts in the next majority
             self.joiners = dict(list(self.joiners.items())[: len(go_on)])
         held = {member: answer.held for member, answer in self.answers.items()}
         cut, holders = decide.cut(held, self.view.members, me)
@@ -183,7 +183,7 @@ class Attempt:
         """None: the same history goes on.  Without the members that an operator vouches for, what they alone knew is
         lost: if the others are not enough, a new history begins.  So it does if runs are `lost` that a member may
         have delivered."""
-        if self.agreement.may_go_on(self.view, self.answers) and not lost:
+        if self.quorum.may_go_on(self.view, self.answers) and not lost:
             return None
         return decide.next_history(self.view, self.ballot)
 
@@ -205,13 +205,13 @@ class Attempt:
             return None
         self.answers[src], self.since = head, now
         answered = self._with_vouched(self.answers)
-        enough = self.agreement.must_answer(self.view, self.asked, answered) and not self._lacks_a_holder(answered)
+        enough = self.quorum.must_answer(self.view, self.asked, answered) and not self._lacks_a_holder(answered)
         return self.take(Input.ALL_HELD if enough else Input.HELD)
 
     def _lacks_a_holder(self, answered: Collection[Address]) -> bool:
         """Whether a member without an answer may hold the runs of a proposal that has to be repeated, and no other
         does."""
-        taken = self.agreement.taken_over(self.view, self.ballot, self.answers)
+        taken = self.quorum.taken_over(self.view, self.ballot, self.answers)
         return taken is not None and not _is_held(taken) and any(one not in answered for one in self.view.members)
 
     def on_accept(self, src: Address, head: Accept, now: int) -> Deed | None:
@@ -221,7 +221,7 @@ class Attempt:
         self.accepted[src], self.since = None, now
         anew = self.proposal.view.history != self.view.history
         accepted = self._with_vouched(self.accepted) if anew else self.accepted
-        decided = self.agreement.decides(self.view, self.proposal, accepted)
+        decided = self.quorum.decides(self.view, self.proposal, accepted)
         return self.take(Input.AGREED if decided else Input.ACCEPT)
 
     def on_fetches(self, src: Address, head: Fetches, now: int) -> Deed | None:

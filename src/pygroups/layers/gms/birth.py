@@ -89,7 +89,7 @@ def first_view(
     return Proposal(ballot, view, (Side(before, members, {}, {}),), primary=True)
 
 
-class Attempt:
+class BirthAttempt:
     """One attempt of this process to lead the birth."""
 
     def __init__(self, ballot: Ballot, contacts: dict[Address, str], until: int) -> None:
@@ -116,7 +116,7 @@ class Birth:
         self.seekers: dict[Address, tuple[str, int]] = {}  # other processes without a view: contact, and when heard of
         self.since = NEVER  # when enough of them were known
         self.leader_heard_at = -NEVER
-        self.attempt: Attempt | None = None
+        self.attempt: BirthAttempt | None = None
         self.failures = 0
         self.pause_until = 0
 
@@ -175,14 +175,14 @@ class Birth:
         membership, env = self.membership, self.env
         ballot = Ballot(membership.highest + 1, env.me)
         contacts = {env.me: env.contact, **{one: contact for one, (contact, _) in self.seekers.items()}}
-        self.attempt = Attempt(ballot, contacts, env.now + env.config.ready_timeout)
+        self.attempt = BirthAttempt(ballot, contacts, env.now + env.config.ready_timeout)
         env.count("births begun")
         for one in sorted(self.seekers):
             membership.tell(one, Call(ballot, env.fingerprint, env.expect))
         self.on_call(env.me, Call(ballot, env.fingerprint, env.expect))
         membership.wake_at(env.now + env.config.ready_timeout)
 
-    def _timeout(self, attempt: Attempt) -> None:
+    def _timeout(self, attempt: BirthAttempt) -> None:
         """Go on without the silent ones; fail if too few have answered."""
         if attempt.proposal is None and is_enough(self.env.expect, attempt.answers):
             self._propose(attempt)
@@ -218,7 +218,7 @@ class Birth:
             if len(attempt.answers) == len(attempt.contacts):
                 self._propose(attempt)
 
-    def _without_the_ended(self, attempt: Attempt) -> dict[Address, Proposal | None]:
+    def _without_the_ended(self, attempt: BirthAttempt) -> dict[Address, Proposal | None]:
         """The answers, without the first views whose members have all ended: no process can ever install these."""
         ended = self.rebirth.have_ended
         return {
@@ -226,7 +226,7 @@ class Birth:
             for src, accepted in attempt.answers.items()
         }
 
-    def _propose(self, attempt: Attempt) -> None:
+    def _propose(self, attempt: BirthAttempt) -> None:
         number = self.env.rng.randrange(0, 16**HISTORY_DIGITS)
         history = f"{number:0{HISTORY_DIGITS}x}"
         attempt.proposal = first_view(attempt.ballot, self._without_the_ended(attempt), attempt.contacts, history)

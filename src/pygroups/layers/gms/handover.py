@@ -12,9 +12,9 @@ from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 
 from . import decide
-from .elsewhere import Whereabouts
 from .heads import Done, Install
 from .membership import Membership
+from .other_views import OtherViews
 from .proposal import Proposal, difference
 
 Patience = Callable[[Iterable[Address]], int]  # how long to wait for an answer of these
@@ -23,11 +23,9 @@ Patience = Callable[[Iterable[Address]], int]  # how long to wait for an answer 
 class Handover:
     """`proposal` was decided, and this member hands it over."""
 
-    def __init__(
-        self, membership: Membership, whereabouts: Whereabouts, proposal: Proposal, patience: Patience
-    ) -> None:
+    def __init__(self, membership: Membership, other_views: OtherViews, proposal: Proposal, patience: Patience) -> None:
         self.membership = membership
-        self.whereabouts = whereabouts
+        self.other_views = other_views
         self.env = membership.env
         self.proposal = proposal
         self.patience = patience
@@ -46,7 +44,7 @@ class Handover:
 
     def go_on(self) -> bool:
         """Take every step that is possible now.  Returns True when this member's part in the handover is over."""
-        membership, whereabouts = self.membership, self.whereabouts
+        membership, other_views = self.membership, self.other_views
         if self._is_waited_for():
             return False
         if membership.view is None or self.view != membership.view.id:
@@ -57,7 +55,7 @@ class Handover:
             cut = None if side is None else side.cut
             membership.left("left" if membership.leaving else "excluded", "", cut, policy)
             return True
-        kept, members = whereabouts.kept, membership.view.members
+        kept, members = other_views.kept, membership.view.members
         if kept is None:
             return True  # another member reports that it has handed the view over to all
         if not self.welcomed:
@@ -67,7 +65,7 @@ class Handover:
             membership.tell_others(joiners, Install(difference(kept.proposal, None), kept.starts))
         if any(not membership.suspicions.is_over(member) for member in self._silent(members)):
             return False  # a member that is only suspected may be alive and lack the installation
-        whereabouts.all_have_it()
+        other_views.all_have_it()
         membership.tell_others(members, Done(self.view))
         return True
 

@@ -7,14 +7,14 @@ suspicion.py      the suspicions of each member
 heads.py          the messages on the wire
 proposal.py       the next view, and its difference to the view before, which goes on the wire
 decide.py         the decisions, as pure functions
-agreement.py      the answers that a view change needs: of all members, or of a majority
+quorum.py         the answers that a view change needs: of all members, or of a majority
 membership.py     the view, its leader, and the ballot to which this member is bound
 joining.py        how a process comes into a group, or founds one
 rebirth.py        a group begins anew after its end
 birth.py          several processes decide the first view of a group
 accusing.py       the other members learn which members this one suspects
 expelling.py      a slow member is excluded by policy
-elsewhere.py      a process in another view learns where it belongs
+other_views.py    a process in another view learns where it belongs
 answering.py      a member's answers to an attempt
 answer_times.py   how long each member takes to answer
 admission.py      joiners, leavers and contested names that wait
@@ -50,7 +50,6 @@ from pygroups.core.view import Subgroup
 from . import heads
 from .accusing import Accusing
 from .answering import Answering
-from .elsewhere import Whereabouts
 from .expelling import Expelling
 from .heads import (
     HEADS,
@@ -69,6 +68,7 @@ from .joining import Joining
 from .leading import Leading
 from .membership import Membership, Phase
 from .merging import Merging
+from .other_views import OtherViews
 from .proposal import Installation, Proposal, proposal_of
 from .requests import Requests
 from .suspicion import Suspicion
@@ -77,7 +77,7 @@ from .suspicion import Suspicion
 class Gms(Membership):
     """Views, agreed on; see the module."""
 
-    __slots__ = ("accusing", "answering", "expelling", "joining", "leading", "merging", "requests", "whereabouts")
+    __slots__ = ("accusing", "answering", "expelling", "joining", "leading", "merging", "other_views", "requests")
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST", "SUSPICION", "DISCOVERY"})
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP"})
@@ -89,10 +89,10 @@ class Gms(Membership):
         self.joining = Joining(self)
         self.accusing = Accusing(self)
         self.expelling = Expelling(self)
-        self.whereabouts = Whereabouts(self)
-        self.answering = Answering(self, self.whereabouts)
-        self.leading = Leading(self, self.whereabouts, self.accusing, self.answering)
-        self.requests = Requests(self, self.whereabouts, self.leading.admission)
+        self.other_views = OtherViews(self)
+        self.answering = Answering(self, self.other_views)
+        self.leading = Leading(self, self.other_views, self.accusing, self.answering)
+        self.requests = Requests(self, self.other_views, self.leading.admission)
         self.merging = Merging(self, self.leading)
 
     # -- input
@@ -116,7 +116,7 @@ class Gms(Membership):
         elif isinstance(event, LifeVerified):
             self.leading.admission.former_life_answered(event.member)
         elif isinstance(event, events.HeartbeatOf):
-            self.whereabouts.explain(event.member, event.view, asked=False)
+            self.other_views.explain(event.member, event.view, asked=False)
         elif isinstance(event, Reserved):
             self.reserved, self.round_trip = event.merge, event.round_trip
         elif isinstance(event, RoundTrips):
@@ -145,7 +145,7 @@ class Gms(Membership):
         elif isinstance(event, events.Fetched):
             self.answering.fetched(event.ballot)
         elif isinstance(event, events.Installed):
-            self.whereabouts.starts_are(event.marks)
+            self.other_views.starts_are(event.marks)
         elif isinstance(event, StateStanding):
             self.standing = event.standing
         elif isinstance(event, events.Join):
@@ -222,7 +222,7 @@ class Gms(Membership):
     def on_stuck(self, src: Address, head: Stuck) -> None:
         """A bound member hears nothing."""
         if self.view is None or head.view != self.view.id:
-            self.whereabouts.explain(src, head.view, asked=True)
+            self.other_views.explain(src, head.view, asked=True)
         elif not self.knows(src):
             self.env.drop("view change of a stranger")
         elif not self.answering.gave_the_decided(src, head.view):
@@ -231,7 +231,7 @@ class Gms(Membership):
     # -- installing
 
     def on_install(self, src: Address, head: Install) -> None:
-        """Take the successor of the own view, or the first view.  Any other Install gets the reply of elsewhere.py."""
+        """Take the successor of the own view, or the first view.  Any other gets the reply of other_views.py."""
         difference, me, view = head.difference, self.env.me, self.view
         if view is not None and difference.id == view.id:
             self.tell(src, InstallAck(view.id))
@@ -255,7 +255,7 @@ class Gms(Membership):
 
     def follows_another_view(self, src: Address, difference: Difference) -> None:
         """The decided view does not follow this member's view."""
-        self.whereabouts.explain(src, difference.id, asked=True)
+        self.other_views.explain(src, difference.id, asked=True)
 
     def decided_without_an_answer(self, src: Address, proposal: Proposal) -> None:
         """The view names this member, which has not accepted it.  Only a majority decides so: see primary.py."""
@@ -277,7 +277,7 @@ class Gms(Membership):
         assert self.view is None or side is not None, "it follows another view"
         self.binding.record("installed", proposal, side or proposal.sides[0])
         self.primary = proposal.primary
-        self.whereabouts.kept = Installation(proposal, starts)
+        self.other_views.kept = Installation(proposal, starts)
         previous, together, cut = (None, (self.env.me,), {}) if side is None else (side.old, side.members, side.cut)
         before = proposal.going_on if self.view is None else self.view.members
         joined = tuple(member for member in proposal.view.members if member not in before)
@@ -304,7 +304,7 @@ class Gms(Membership):
         self.requests.installed()
         self.accusing.installed()
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
-        self.whereabouts.entered(old, view, event.expelled)
+        self.other_views.entered(old, view, event.expelled)
         self.below += [Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
         self.above.append(event)
         self.leading.installed(changed=old is not None and bool(event.joined or event.left))
@@ -315,7 +315,7 @@ class Gms(Membership):
     def on_done(self, src: Address, head: Done) -> None:
         """All members have the view."""
         if self.knows(src) and head.view == self.current.id:
-            self.whereabouts.all_have_it()
+            self.other_views.all_have_it()
 
     def on_excluded(self, src: Address, head: Excluded) -> None:
         """The others went on without this member.  A merge brings it back, unless it leaves or they excluded it by

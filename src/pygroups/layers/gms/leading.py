@@ -14,10 +14,10 @@ from .accusing import Accusing
 from .admission import Admission
 from .answer_times import AnswerTimes
 from .answering import Answering
-from .elsewhere import Whereabouts
 from .handover import Handover, Parting
 from .heads import Elsewhere, InstallAck, ReadyRsp, Stuck
 from .membership import Membership
+from .other_views import OtherViews
 from .proposal import Proposal
 from .roll_call import Asker
 from .verification import Verification
@@ -28,10 +28,10 @@ class Leading:
     """Joins and leaves that wait, the view change under way, and the handover of the view that was decided."""
 
     def __init__(
-        self, membership: Membership, whereabouts: Whereabouts, accusing: Accusing, answering: Answering
+        self, membership: Membership, other_views: OtherViews, accusing: Accusing, answering: Answering
     ) -> None:
         self.membership = membership
-        self.whereabouts = whereabouts
+        self.other_views = other_views
         self.accusing = accusing
         self.env = membership.env
         self.times = AnswerTimes(self.env.config.patience_max)
@@ -73,7 +73,7 @@ class Leading:
 
     def _hand_over_anew(self, leads: bool) -> None:
         """A new leader that does not know that all members have the view hands the view over again."""
-        kept = self.whereabouts.kept
+        kept = self.other_views.kept
         if leads and self.handover is None and kept is not None and kept.starts is not None:
             self.handover = self._new_handover(kept.proposal)
             if self.told != self.membership.current.id:
@@ -94,17 +94,17 @@ class Leading:
         return leaves
 
     def _new_handover(self, proposal: Proposal) -> Handover:
-        return Handover(self.membership, self.whereabouts, proposal, self.change.patience)
+        return Handover(self.membership, self.other_views, proposal, self.change.patience)
 
     def decided_without_me(self, proposal: Proposal) -> None:
         """This member has no place in the decided view: it goes when all members have the view, or, where a majority
         decides, enough members."""
-        if not self.membership.agreement.by_majority:
+        if not self.membership.quorum.by_majority:
             self.handover = self._new_handover(proposal)
             return
         self.membership.binding.decided = proposal
         self.change.attempt = None
-        self.handover = Parting(self.membership, self.whereabouts, proposal, self.change.patience)
+        self.handover = Parting(self.membership, self.other_views, proposal, self.change.patience)
         self.handover.tell_old_members()
 
     def on_install_ack(self, src: Address, head: InstallAck) -> None:
@@ -127,8 +127,8 @@ class Leading:
         if head.ballot.number <= view.id.number:  # to a Ready from before this view
             membership.suspicions.answered(src)
             return
-        if head.view != view.id and not self.whereabouts.give_installation(src, head.view):
-            if self.whereabouts.was_here(head.view):
+        if head.view != view.id and not self.other_views.give_installation(src, head.view):
+            if self.other_views.was_here(head.view):
                 # To a Ready from before this view, whose ballot was above this view's.
                 membership.suspicions.answered(src)
             else:

@@ -16,9 +16,9 @@ from pygroups.core.standing import Standing
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
 from . import decide
-from .agreement import EVERYBODY, Agreement
 from .heads import Install
 from .proposal import Proposal, Side, differences, text_of
+from .quorum import EVERYBODY, Quorum
 from .suspicion import Suspicions
 
 
@@ -87,7 +87,7 @@ class Binding:
 class Membership(Layer):
     """The standing of this process in its group, and the messages of its parts to other members."""
 
-    agreement: ClassVar[Agreement] = EVERYBODY  # that a view change needs
+    quorum: ClassVar[Quorum] = EVERYBODY  # that a view change needs
 
     __slots__ = (
         "binding",
@@ -164,7 +164,7 @@ class Membership(Layer):
         """Whether a view change may succeed, as far as silence tells: the members that are heard are enough for it."""
         silent = self.suspicions.known
         here = [m for m in self.current.members if m not in silent or self.counts(m)]
-        return self.agreement.may_go_on(self.current, here)
+        return self.quorum.may_go_on(self.current, here)
 
     def counts(self, member: Address) -> bool:
         """Whether a member that has ended counts in a view change: an operator vouches for its end, or another process

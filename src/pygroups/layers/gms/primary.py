@@ -38,7 +38,6 @@ from pygroups.core.run import Run
 from pygroups.core.view import Ballot
 
 from . import birth, former_lives, rebirth
-from .agreement import MAJORITY, Agreement
 from .birth import Call, Taken
 from .former_lives import FORWARDED, FromFormer, ToFormer, may_take
 from .heads import HEADS, Difference, Excluded, Install, InstallAck, LeaveReq, Propose, Stuck
@@ -46,6 +45,7 @@ from .joining import ASK_MAX
 from .layer import Gms
 from .membership import Phase
 from .proposal import Installation, Proposal, Side, difference, in_full, proposal_of
+from .quorum import MAJORITY, Quorum
 from .suspicion import Suspicion
 
 COMPLAINTS: Final = 2  # of a bound member in vain, before it counts as blocked
@@ -58,7 +58,7 @@ class PrimaryGms(Gms):
 
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP", "PRIMARY"})
     heads: ClassVar[tuple[type, ...]] = (*HEADS, *birth.HEADS, *former_lives.HEADS, *rebirth.HEADS)
-    agreement: ClassVar[Agreement] = MAJORITY
+    quorum: ClassVar[Quorum] = MAJORITY
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -105,7 +105,7 @@ class PrimaryGms(Gms):
     def on_call(self, src: Address, head: Call) -> None:
         """A process that lacks the installation of this view gets it."""
         if self.view is not None:
-            self.whereabouts.explain(src, None, asked=True)
+            self.other_views.explain(src, None, asked=True)
         self.birth.on_call(src, head)
 
     def on_taken(self, src: Address, head: Taken) -> None:
@@ -130,7 +130,7 @@ class PrimaryGms(Gms):
         if self.env.me not in members:
             return False
         self.binding.record("installed", proposal, proposal.sides[0])
-        self.primary, self.whereabouts.kept = True, Installation(proposal, None)
+        self.primary, self.other_views.kept = True, Installation(proposal, None)
         self.enter(NewView(proposal.view, None, (self.env.me,), members, (), True, None))
         return True
 
@@ -197,7 +197,7 @@ class PrimaryGms(Gms):
         missing += [m for m in self.ahead if not bound and m not in missing]
         in_vain = bound and self.answering.complaints >= COMPLAINTS
         in_vain |= self.leading.change.is_unheard()
-        if self.agreement.may_go_on(self.current, [m for m in members if m not in missing]) and not in_vain:
+        if self.quorum.may_go_on(self.current, [m for m in members if m not in missing]) and not in_vain:
             return
         self.blocked = True
         self.env.count("blocked")

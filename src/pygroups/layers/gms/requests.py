@@ -5,18 +5,18 @@ from __future__ import annotations
 from pygroups.core.address import Address
 
 from .admission import Admission
-from .elsewhere import Whereabouts
 from .heads import Join, LeaveReq, ViewReq
 from .membership import Membership, Phase
+from .other_views import OtherViews
 
 
 class Requests:
     """The requests of this member, and those that it gets.  `admission` is the queue of the leader."""
 
-    def __init__(self, membership: Membership, whereabouts: Whereabouts, admission: Admission) -> None:
+    def __init__(self, membership: Membership, other_views: OtherViews, admission: Admission) -> None:
         self.membership = membership
         self.env = membership.env
-        self.whereabouts = whereabouts
+        self.other_views = other_views
         self.admission = admission
         self.view_wanted = False  # the state here needs another provider
 
@@ -59,7 +59,7 @@ class Requests:
         leader = self.membership.leader()
         if self._joined_with(head.joiner):
             # All members that went on have the view, and the one that was to tell the joiner may be gone.
-            self.whereabouts.explain(head.joiner, None, asked=True)
+            self.other_views.explain(head.joiner, None, asked=True)
         elif leader == self.env.me:
             self.admission.on_join(head)
         elif leader is not None and src == head.joiner:
@@ -67,7 +67,7 @@ class Requests:
 
     def _joined_with(self, joiner: Address) -> bool:
         """Whether `joiner` joined with this view, as this member did, and perhaps has not got it."""
-        kept, me = self.whereabouts.kept, self.env.me
+        kept, me = self.other_views.kept, self.env.me
         founded = kept is not None and kept.proposal.founds
         stayed = kept.proposal.going_on if kept is not None else (me,)
         return self.membership.knows(joiner) and (founded or me not in stayed)

@@ -77,8 +77,8 @@ class ViewChange:
         joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
         ballot = membership.next_ballot()
         self.roll = RollCall(self.asker, ballot, membership.current.members, joiners)
-        agreement, vouched = membership.agreement, membership.vouched
-        self.attempt = Attempt(membership.current, ballot, joiners, self.env.now, agreement, vouched)
+        quorum, vouched = membership.quorum, membership.vouched
+        self.attempt = Attempt(membership.current, ballot, joiners, self.env.now, quorum, vouched)
         self.go_on(leads=True)
 
     def begin_merge(self, wanted: MergeWanted, number: int = 1) -> None:
@@ -140,7 +140,7 @@ class ViewChange:
         if not self._is_wanted(attempt, self.roll):
             self._do(attempt.take(Input.CALM))
         else:
-            self._do(attempt.take(Input.WANTED if attempt.agreement.may_go_on(attempt.view, here) else Input.FEW))
+            self._do(attempt.take(Input.WANTED if attempt.quorum.may_go_on(attempt.view, here) else Input.FEW))
 
     def _is_wanted(self, attempt: Attempt, roll: RollCall) -> bool:
         """Whether anything is left to do, now that the roll call is over."""

@@ -1,4 +1,4 @@
-"""Agreement: the answers that a view change needs.  It is handed in, because two kinds of groups need different ones.
+"""Quorum: the answers that a view change needs.  It is handed in, because two kinds of groups need different ones.
 
 `EVERYBODY`: all members that were asked answer Collect, and all members that go on accept.  Two sides of a split may
 both go on.
@@ -24,7 +24,7 @@ from .heads import CollectAck, Difference
 from .proposal import Proposal, proposal_of
 
 
-class Agreement(NamedTuple):
+class Quorum(NamedTuple):
     """The answers that an attempt needs, and its proposal where an earlier one binds it."""
 
     by_majority: bool
@@ -46,7 +46,7 @@ def _all_who_go_on(view: AgreedView, proposal: Proposal, accepted: Container[Add
     return all(member in accepted for member in proposal.going_on)
 
 
-EVERYBODY: Final = Agreement(
+EVERYBODY: Final = Quorum(
     by_majority=False,
     may_go_on=lambda view, here: True,
     must_answer=_all_asked,
@@ -88,7 +88,7 @@ def _ballot_of(accepted: Difference | None) -> Ballot | None:
     return None if accepted is None else accepted.ballot
 
 
-MAJORITY: Final = Agreement(
+MAJORITY: Final = Quorum(
     by_majority=True,
     may_go_on=decide.is_majority,
     must_answer=_all_asked_and_most,

@@ -87,7 +87,7 @@ def cannot_follow(view: AgreedView, id: ViewId) -> bool:
     return id < view.id or id.leader not in view.members
 
 
-class Whereabouts:
+class OtherViews:
     """The earlier views that this member knows, and the installation of its present view."""
 
     def __init__(self, membership: Membership) -> None:
@@ -127,7 +127,7 @@ class Whereabouts:
     def all_have_it(self) -> None:
         """All members have the installation of this view: it may be forgotten, and so may the runs of the old view."""
         self.kept = None
-        if self.membership.agreement.by_majority:
+        if self.membership.quorum.by_majority:
             self.membership.above.append(AllInstalled(self.membership.current.id))
 
     # -- questions
@@ -141,7 +141,7 @@ class Whereabouts:
         """Reply to `member`, which names the view `theirs`, or None if it has no view yet.  See `REPLIES`."""
         if self.membership.view is not None:
             is_member, seen = self.membership.knows(member), self._seen(member, theirs)
-            if self.membership.agreement.by_majority:
+            if self.membership.quorum.by_majority:
                 seen = self._seen_in_the_chain(seen, theirs, is_member=is_member, asked=asked)
             holds = self._holds_for(member, theirs) or self._holds_for_left_out(member, theirs)
             answer = reply(seen, is_member=is_member, holds=holds, asked=asked)
@@ -192,7 +192,7 @@ class Whereabouts:
         kept = self.kept
         if kept is None or theirs is None or self.membership.knows(member):
             return False
-        return self.membership.agreement.by_majority and kept.proposal.side_of(theirs) is not None
+        return self.membership.quorum.by_majority and kept.proposal.side_of(theirs) is not None
 
     def _send(self, member: Address, theirs: ViewId | None, answer: Reply) -> None:
         tell, here = self.membership.tell, self.membership.current.id

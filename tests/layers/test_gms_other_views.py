@@ -13,9 +13,9 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.view import AgreedView, Ballot, ViewId
-from pygroups.layers.gms.elsewhere import REPLIES, Reply, Row, Theirs, Whereabouts, reply
 from pygroups.layers.gms.heads import Elsewhere, Excluded, Install, Stuck
 from pygroups.layers.gms.membership import Membership
+from pygroups.layers.gms.other_views import REPLIES, OtherViews, Reply, Row, Theirs, reply
 from pygroups.layers.gms.proposal import Installation, Proposal, Side, difference
 from tests.layers.gms_drawn import in_the_note, replies
 
@@ -58,28 +58,28 @@ CASES: dict[Row, list[Case]] = dict(
 )
 
 
-def member(case: Case) -> tuple[Membership, Whereabouts]:
+def member(case: Case) -> tuple[Membership, OtherViews]:
     """A, in VIEW after OLD; C in VIEW as its first, if that is asked for."""
     membership = Membership(Env(C if case.joined else A, 0, random.Random(1), Config()))
-    whereabouts = Whereabouts(membership)
+    other_views = OtherViews(membership)
     membership.view = VIEW
-    whereabouts.entered(None if case.joined else OLD, VIEW)
+    other_views.entered(None if case.joined else OLD, VIEW)
     if case.keeps:
-        whereabouts.kept = Installation(PROPOSAL, {A: 1})
+        other_views.kept = Installation(PROPOSAL, {A: 1})
     membership.binding.accepted[B] = ON_THE_WAY
-    return membership, whereabouts
+    return membership, other_views
 
 
 @pytest.mark.parametrize(
     ("row", "case"), [(row, case) for row, cases in CASES.items() for case in cases], ids=lambda value: None
 )
 def test_a_row_of_the_table(row: Row, case: Case) -> None:
-    membership, whereabouts = member(case)
-    seen = whereabouts._seen(case.src, case.theirs)
-    facts = (membership.knows(case.src), whereabouts._holds_for(case.src, case.theirs), case.asked)
+    membership, other_views = member(case)
+    seen = other_views._seen(case.src, case.theirs)
+    facts = (membership.knows(case.src), other_views._holds_for(case.src, case.theirs), case.asked)
     assert seen is row.theirs
     assert all(cell in (None, fact) for cell, fact in zip(row[1:4], facts, strict=True)), "the case is of this row"
-    whereabouts.explain(case.src, case.theirs, asked=case.asked)
+    other_views.explain(case.src, case.theirs, asked=case.asked)
     told = [(item.dest, item.head) for item in membership.below if isinstance(item, Run)]
     assert told == ([] if case.told is None else [(case.src, case.told)])
 
