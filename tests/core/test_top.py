@@ -10,7 +10,20 @@ from hypothesis import strategies as st
 
 from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Event, Excluded, Freed, FreedTo, Gone, Leave, NewView, Stability, Suspect, Undelivered
+from pygroups.core.events import (
+    Blocked,
+    Event,
+    Excluded,
+    Freed,
+    FreedTo,
+    Gone,
+    Leave,
+    NewView,
+    Stability,
+    Suspect,
+    Unblocked,
+    Undelivered,
+)
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, RUN_MESSAGES_MAX, Config
 from pygroups.core.run import Run, pack, unpack
@@ -333,6 +346,26 @@ def test_events_of_other_layers_pass() -> None:
     event = Suspect(B, False)
     bench.top.up_event(event)
     assert bench.turn()[1] == [event]
+
+
+def test_a_block_and_its_end_are_recorded_behind_the_deliveries_before_them() -> None:
+    bench = Bench()
+    bench.deliver(from_b(1, b"x"))
+    for event in (Blocked("too few"), Unblocked()):
+        bench.top.up_event(event)
+    bench.deliver(from_b(2, b"y"))
+    records = bench.records()
+    assert [record["kind"] for record in records] == ["deliver", "block", "unblock", "deliver"]
+    assert records[1] == {"kind": "block", "reason": "no majority", "detail": "too few"}
+
+
+def test_a_process_without_a_view_records_no_block() -> None:
+    """It waits for the members of a former view, and has delivered nothing that could stop."""
+    bench = Bench(view=False)
+    for event in (Blocked("missing: B"), Unblocked()):
+        bench.top.up_event(event)
+    assert bench.records() == []
+    assert [type(event) for event in bench.turn()[1]] == [Blocked, Unblocked]
 
 
 # -- own messages arrive

@@ -233,8 +233,11 @@ def test_a_change_of_view_is_summed_up_over_the_members(spark: SparkSession) -> 
 
 def test_blocked_time_ends_with_unblock_or_with_the_journal(spark: SparkSession) -> None:
     a, b = Diary("A"), Diary("B")
+    for member in (a, b):
+        member.view(0, 1, [a, b])
     a("block", 100 * MS, reason="no majority")
     a("unblock", 350 * MS)
+    a.view(351 * MS, 2, [a, b])
     a("block", 500 * MS, reason="no majority")
     a("unblock", 600 * MS)
     b("block", 100 * MS, reason="no majority")
@@ -246,6 +249,30 @@ def test_blocked_time_ends_with_unblock_or_with_the_journal(spark: SparkSession)
         ("B", 1, 800 * MS, 800 * MS),
     ]
     assert rows_of(blocked_spans(frame), "member", "ended") == [("A", True), ("A", True), ("B", False)]
+
+
+def test_a_member_is_blocked_during_a_change_of_view(spark: SparkSession) -> None:
+    """A and B from their first answer to the view, B once more to the end of its journal.  The joiner C is not."""
+    found = rows_of(
+        blocked_spans(table(spark, *_change_of_view())), "member", "from_us", "blocked_us", "ended", "reason"
+    )
+    assert found == [
+        ("A", WALL + 100 * MS, 50 * MS, True, "view change"),
+        ("B", WALL + 101 * MS, 60 * MS, True, "view change"),
+        ("B", WALL + 900 * MS, 0, False, "view change"),
+    ]
+
+
+def test_a_blocked_time_has_the_reason_of_its_block(spark: SparkSession) -> None:
+    """One that begins with an attempt at a view goes on when the majority is lost, and ends with the member."""
+    a = Diary("A")
+    a("flush", 10 * MS, stage="collect", ballot_number=1, ballot_leader=a.address)  # the birth of the group
+    a.view(20 * MS, 1, [a])
+    a("merge", 100 * MS, stage="collect", ballot_number=2, ballot_leader=a.address)
+    a("block", 150 * MS, reason="no majority")
+    a("stop", 250 * MS, reason="excluded")
+    found = rows_of(blocked_spans(table(spark, a)), "from_us", "to_us", "blocked_us", "ended", "reason")
+    assert found == [(WALL + 100 * MS, WALL + 250 * MS, 150 * MS, True, "no majority")]
 
 
 def _failover() -> tuple[Diary, Diary, Diary]:

@@ -6,12 +6,14 @@ The ids are those of the scenarios in docs/layers/gms.md.
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.events import Blocked, Event, Unblocked, Vouched, VouchedFor
 from pygroups.core.view import HISTORY_DIGITS
+from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.sim import scenario
 from pygroups.sim.scenarios.apps import Acting, Actor
 from pygroups.sim.scenarios.group import ScenarioGroup
@@ -238,6 +240,38 @@ def test_views_carry_the_id_of_their_history() -> None:
         view = group["A"].member.view
         assert view is not None
         assert view.history not in ("", history)
+
+
+def test_the_journal_of_a_blocked_member_shows_when_it_stopped_and_went_on(tmp_path: Path) -> None:
+    """It has no delivery between the two records.  A member that is excluded while it is blocked goes on nowhere."""
+    with scenario("A B C D E", profile=majority("total"), journal=True, **QUICK) as group:
+        for member in group.members:
+            member.sends(60, every=0.1)
+        for one, others in (("A B", "C D E"), ("C D", "E")):
+            group.cut(one, others)
+        group.after(5)
+        group.mend("C D", "E")
+        goes_on(group, "C D E")
+        group.mend("A B", "C D E")
+        group.until(lambda: sorted(group.world.running) == ["C", "D", "E"], SOON)
+        group.settles()
+        group.save_journals(tmp_path)
+        kinds = {str(group.address(name)): records_of(tmp_path, str(group.address(name))) for name in "AC"}
+    a, c = kinds.values()
+    assert a[a.index("block") :] == ["block", "stop"]
+    began, ended = c.index("block"), c.index("unblock")
+    assert c[began : ended + 2] == ["block", "unblock", "view"]
+    assert (c.count("block"), c.count("unblock")) == (1, 1)
+    assert "deliver" in c[ended:]
+
+
+def records_of(journals: Path, member: str) -> list[str]:
+    """The kinds of the records that tell when the member delivered, in their order."""
+    wanted = ("view", "deliver", "block", "unblock", "stop")
+    segments = [segment for segment in find_segments([journals]) if member in str(segment.path)]
+    parts = [part for part in read_segments(segments) if not isinstance(part, Quarantine)]
+    rows = sorted((row["index"], row["kind"]) for part in parts for row in part.to_pylist())
+    return [kind for _, kind in rows if kind in wanted]
 
 
 def test_an_operator_vouches_for_members_that_are_gone() -> None:

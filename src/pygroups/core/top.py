@@ -12,7 +12,20 @@ from xxhash import xxh3_64_intdigest
 
 from .address import Address
 from .errors import UsageError
-from .events import Event, Excluded, Freed, FreedTo, Gap, Gone, Leave, NewView, Stability, Undelivered
+from .events import (
+    Blocked,
+    Event,
+    Excluded,
+    Freed,
+    FreedTo,
+    Gap,
+    Gone,
+    Leave,
+    NewView,
+    Stability,
+    Unblocked,
+    Undelivered,
+)
 from .layer import NEVER, Env, Layer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
 from .run import Run, pack, payloads_of
@@ -276,9 +289,21 @@ class Top(Layer):
                 self.stopped, self.ending = True, event
                 self.wake_at(self.env.now)
             return
+        elif isinstance(event, Blocked | Unblocked):
+            self._record_block(event)
         self.above.append(event)
         if isinstance(event, NewView):
             self.above += event.gaps
+
+    def _record_block(self, event: Blocked | Unblocked) -> None:
+        """Here, and not where the event begins: all deliveries before the event are recorded.  A process without a view
+        has delivered nothing that could stop."""
+        if self.env.view is None:
+            return
+        if isinstance(event, Blocked):
+            self.env.record("block", reason="no majority", detail=event.reason)
+        else:
+            self.env.record("unblock")
 
     def _freed_to(self, event: FreedTo) -> None:
         opened = self.unicasts.get(event.to)

@@ -1,6 +1,8 @@
-"""The times in which members were blocked: their applications had to wait with new messages."""
+"""The times in which members were blocked: they delivered nothing, and new messages of their programs waited."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -8,24 +10,39 @@ from pyspark.sql import functions as F
 from pygroups.pipeline.history import History
 from pygroups.pipeline.measures.kinds import LIFE, by_member
 
-_NEXT = "lead({0}) over (partition by life order by index) as next_{0}"
+VIEW_CHANGE: Final = "view change"
+
+# A process that joins is bound by attempts at its first view and delivers nothing before that view anyway.
+_BEGINS: Final = "kind = 'block' or kind in ('flush', 'merge') and stage = 'collect' and view is not null"
+_ENDS: Final = "kind in ('view', 'unblock', 'stop')"
+_ENDS_BEFORE: Final = (
+    f"count_if({_ENDS}) over (partition by life order by index rows between unbounded preceding and 1 preceding)"
+)
 
 
 def blocked_spans(history: History) -> DataFrame:
-    """One row per `block` record: `from_us`, `to_us` (wall clock), `blocked_us` (monotonic), and whether it `ended`.
+    """One row per blocked time: `from_us`, `to_us` (wall clock), `blocked_us` (monotonic), `ended` and `reason`.
 
-    A span ends at the next `unblock`, `block` or `stop`, or, when none follows, at the life's last record.
+    A blocked time begins with the first `collect` or `block` record after a view. It ends at the next `view`, `unblock`
+    or `stop` record, or, when none follows, at the last record of the member. The reason is that of its first `block`
+    record, or else `view change`.
     """
-    steps = history.events.where("kind in ('block', 'unblock', 'stop')").selectExpr(
-        *("life", "kind", "reason", "time_us", "mono_us"), _NEXT.format("time_us"), _NEXT.format("mono_us")
+    steps = history.events.where(f"{_BEGINS} or {_ENDS}").selectExpr(
+        *("life", "kind", "reason", "index", "time_us", "mono_us", f"{_ENDS} as ends"),
+        f"coalesce({_ENDS_BEFORE}, 0) as ends_before",
     )
-    return by_member(steps.where("kind = 'block'"), history, "to_us", "to_mono_us").selectExpr(
+    spans = steps.groupBy("life", "ends_before").agg(
+        *(F.expr(f"min(if(ends, null, {name})) as from_{name}") for name in ("time_us", "mono_us")),
+        *(F.expr(f"max(if(ends, {name}, null)) as end_{name}") for name in ("time_us", "mono_us")),
+        F.expr("min_by(reason, index) filter (where kind = 'block')").alias("reason"),
+    )
+    return by_member(spans.where("from_time_us is not null"), history, "to_us", "to_mono_us").selectExpr(
         *LIFE,
-        "reason",
-        "time_us as from_us",
-        "coalesce(next_time_us, to_us) as to_us",
-        "coalesce(next_mono_us, to_mono_us) - mono_us as blocked_us",
-        "next_time_us is not null as ended",
+        f"coalesce(reason, '{VIEW_CHANGE}') as reason",
+        "from_time_us as from_us",
+        "coalesce(end_time_us, to_us) as to_us",
+        "coalesce(end_mono_us, to_mono_us) - from_mono_us as blocked_us",
+        "end_time_us is not null as ended",
     )
 
 

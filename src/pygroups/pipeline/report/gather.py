@@ -65,7 +65,7 @@ SHORTEST_STRETCH_US: Final = 10_000
 OCCASIONS: Final = {
     "gaps": ("fault",),
     "marks": ("fault", "heal", "quiet"),
-    "blocked": ("block",),
+    "blocked": ("block", "flush", "merge"),
     "drops": ("drop", "refuse"),
     "retransmissions": ("retransmit_request", "retransmit"),
 }
