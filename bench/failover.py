@@ -91,7 +91,7 @@ def survivors(reports: list[dict[str, Any]], accepted: list[int]) -> dict[str, A
 
 
 def main() -> int:
-    """0 unless a message was lost, repeated or out of order."""
+    """0 unless a message was lost, repeated or out of order, or a budget was exceeded."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--members", type=int, default=4)
     options.add_argument("--kills", type=int, default=30, help="faults of each case")
@@ -108,7 +108,8 @@ def main() -> int:
             "double_or_out_of_order": sum(one["double_or_out_of_order"] for one in tries),
             "one_order": all(one["one_order"] for one in tries),
         }
-        well = well and judged == {"lost": 0, "double_or_out_of_order": 0, "one_order": True}
+        within = statistics.median(gaps) <= case.budget_ms[0] and gaps[-1] <= case.budget_ms[1]
+        well = well and within and judged == {"lost": 0, "double_or_out_of_order": 0, "one_order": True}
         result.write(
             coordinator=case.name,
             members=given.members,
@@ -118,6 +119,7 @@ def main() -> int:
             gap_ms_median=round(statistics.median(gaps), 1),
             gap_ms_max=gaps[-1],
             budget_ms=case.budget_ms,
+            within_budget=within,
             gaps_ms=gaps,
             **judged,
         )
