@@ -104,6 +104,39 @@ def test_messages_behind_a_state_go_to_disk_and_fill_no_window(tmp_path: Path) -
     in_a_group(tmp_path, story)
 
 
+def test_when_the_provider_dies_nothing_of_its_state_is_set(tmp_path: Path) -> None:
+    """The next provider gives the whole state of the next view, and the program gets that one only."""
+
+    class Stops(Large):
+        gives = True
+
+        async def _chunks(self) -> AsyncIterator[bytes]:
+            yield b"half of the first state" * 10_000
+            if not self.gives:
+                await asyncio.Event().wait()
+
+    async def story(group: Group) -> None:
+        stops, old, new = Stops(), Large(700_000), Large()
+        first = await group.channel("A", state=stops, config=SMALL).__aenter__()  # its end is no end of a block
+        second = await group.joined("B", state=old, config=SMALL)
+        reading = [asyncio.create_task(read(channel, [])) for channel in (first, second)]
+        await second.ready()
+        stops.gives, old.digest = False, hashlib.sha256()  # from now on of the state that B gives
+        third = await group.joined("C", state=new, config=SMALL)
+        await asyncio.sleep(0.3)
+        first._member.crash(AssertionError("dies"))
+        async with asyncio.timeout(20):
+            await third.ready()
+        assert new.chunks and sum(new.chunks) == old.size
+        assert new.digest.digest() == old.digest.digest()
+        assert [member.name for member in third.view.members] == ["B", "C"]
+        with pytest.raises(AssertionError):
+            await reading[0]
+        reading[1].cancel()
+
+    in_a_group(tmp_path, story)
+
+
 async def until_counted(channel: Channel, least: int) -> None:
     """Until the member has so many unread items that a window could not hold them."""
     async with asyncio.timeout(20):

@@ -65,6 +65,9 @@ class Store:
         return slowly()
 
     async def set_state(self, data: bytes) -> None:
+        self.take(data)
+
+    def take(self, data: bytes) -> None:
         self.data = json.loads(data)
         self.log.append("set")
 
@@ -73,10 +76,22 @@ class Store:
         return next(event for event in self.log if isinstance(event, MergeView))
 
 
-async def split(group: Group, *sides: str, **options: Any) -> dict[str, Store]:
+class StoreOfChunks(Store):
+    """The same with a state in chunks, for states that are larger than the memory."""
+
+    set_state = None  # type: ignore[assignment]
+
+    async def set_state_chunks(self, chunks: AsyncIterator[bytes]) -> None:
+        self.take(b"".join([chunk async for chunk in chunks]))
+
+
+KINDS = pytest.mark.parametrize("kind", [Store, StoreOfChunks])
+
+
+async def split(group: Group, *sides: str, kind: type[Store] = Store, **options: Any) -> dict[str, Store]:
     """Stores on each of the sides, after each side has written something."""
     names = sorted("".join(sides))
-    stores = {name: Store(name) for name in names}
+    stores = {name: kind(name) for name in names}
     for name in names:
         group.start(name, stores[name].run(**options))
         await group.settled()
@@ -118,10 +133,11 @@ def check_ends(stores: dict[str, Store], winner: str) -> None:
             assert all(name not in {one.name for one in merged.winner} for gap in gaps for name in gap.subgroup)
 
 
+@KINDS
 @pytest.mark.parametrize("profile", ["total", "fifo"])
-def test_the_larger_side_wins_and_the_other_gets_its_state(profile: str) -> None:
+def test_the_larger_side_wins_and_the_other_gets_its_state(profile: str, kind: type[Store]) -> None:
     async def story(group: Group) -> None:
-        stores = await split(group, "AB", "CDE", on_merge="primary", profile=profile)
+        stores = await split(group, "AB", "CDE", on_merge="primary", profile=profile, kind=kind)
         await healed(group)
         check_ends(stores, "CDE")
         await stores["A"].put("after", "the merge")
@@ -214,9 +230,10 @@ def test_ready_waits_for_the_reader_before_it_replaces_its_data() -> None:
     run(story)
 
 
-def test_when_the_provider_crashes_another_of_its_side_gives_the_state() -> None:
+@KINDS
+def test_when_the_provider_crashes_another_of_its_side_gives_the_state(kind: type[Store]) -> None:
     async def story(group: Group) -> None:
-        stores = await split(group, "AB", "CDE", on_merge="primary")
+        stores = await split(group, "AB", "CDE", on_merge="primary", kind=kind)
         for name in "CDE":
             stores[name].gives.clear()
         group.heal()
