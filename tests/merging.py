@@ -78,7 +78,8 @@ def mapped(views: Map, profile: str = "total", seed: int = 0, **config: int) -> 
         view = AgreedView(ViewId(number, members[0]), members, tuple(one.name for one in members))
         for one in members:
             member.routes.setdefault(one)
-        member.ask(Begin(view, max(number for number, _ in views.values())))
+        made = (made for made, those in views.values() if those.split()[0] == name)
+        member.ask(Begin(view, max(number, *made, 0)))  # a process knows the views that it made
     return group
 
 
