@@ -48,7 +48,7 @@ class _Pickler(pickle.Pickler):
         type(CONFIG): lambda _: (_shared, ("config",)),
         type(STEADY): lambda _: (_shared, ("random",)),
         Unnumbered: lambda codec: (_shared, (codec.profile,)),
-        Quorum: lambda quorum: (_shared, ("majority" if quorum.by_majority else "everybody",)),
+        Quorum: lambda quorum: (_shared, ("majority" if quorum is MAJORITY else "everybody",)),
     }
 
 

@@ -1,4 +1,4 @@
-"""What docs/layers/gms.md shows of two tables of the code: the course of an attempt, and the replies to other views.
+"""What docs/layers/gms.md shows of three tables of the code: the course of an attempt, and the replies to other views.
 
 `UPDATE=1 pytest tests/layers/test_gms_attempt.py tests/layers/test_gms_other_views.py` writes them down anew.
 """
@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from pygroups.layers.gms.attempt import ENDS, STEPS, Deed, Stage
-from pygroups.layers.gms.other_views import REPLIES
+from pygroups.layers.gms.other_views import Row
 
 NOTE = Path(__file__).parents[2] / "docs" / "layers" / "gms.md"
 
@@ -27,13 +28,13 @@ def _name(stage: Stage) -> str:
     return stage.value.replace(" ", "_")
 
 
-def replies() -> str:
-    """The table of replies."""
+def replies(rows: Iterable[Row]) -> str:
+    """A table of replies."""
     lines = [
         "| other process is in | it is in this view | an installation it lacks is here | it asks | reply |",
         "|---|---|---|---|---|",
     ]
-    for row in REPLIES:
+    for row in rows:
         cells = [{None: "", True: "yes", False: "no"}[cell] for cell in row[1:4]]
         lines.append(f"| {' | '.join([row.theirs.value, *cells, row.reply.value])} |")
     return "\n".join(lines)

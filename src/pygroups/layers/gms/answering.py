@@ -11,7 +11,7 @@ from pygroups.core.events import Bound, FetchTo, Stop
 from pygroups.core.view import Ballot, ViewId
 
 from . import decide
-from .heads import Accept, Collect, CollectAck, CollectRefused, Fetches, Install, Low, Propose, Ready, ReadyRsp, Stuck
+from .heads import Accept, Collect, CollectAck, CollectRefused, Fetches, Low, Propose, Ready, ReadyRsp, Stuck
 from .membership import Membership
 from .other_views import OtherViews
 from .proposal import Proposal, Side, difference, proposal_of, vector
@@ -45,7 +45,7 @@ class Answering:
         elif head.view == mine:
             self.env.drop("view change of a stranger")
             return
-        if self.gave_the_decided(src, head.view):
+        if self.other_views.gave_the_decided(src, head.view):
             return
         if mine is None or head.view >= mine:
             membership.tell(src, ReadyRsp(head.ballot, mine, self.binding.ballot, membership.leaving))
@@ -55,7 +55,7 @@ class Answering:
     def on_collect(self, src: Address, head: Collect) -> bool:
         """Stop the streams for a CollectAck; returns whether this member is newly bound to this ballot."""
         binding, view = self.binding, self.membership.view
-        if self.gave_the_decided(src, head.view):
+        if self.other_views.gave_the_decided(src, head.view):
             return False
         if view is None or (head.view != view.id and head.merge is None):
             self._speaks_of_another_view(src, head, head.view)
@@ -74,14 +74,6 @@ class Answering:
         self.membership.above.append(Stop(head.ballot))
         return is_news
 
-    def gave_the_decided(self, src: Address, view: ViewId) -> bool:
-        """Send the decided successor of this view to a member that still leads, or asks, in this view."""
-        membership, decided = self.membership, self.binding.decided
-        if decided is None or view != membership.current.id or not membership.knows(src) or src == self.env.me:
-            return False
-        membership.tell(src, Install(difference(decided, view), None))
-        return True
-
     def _takes_part(self, src: Address, head: Collect) -> bool:
         """Whether this member is in the view that the leader of the merge expects, is reserved for this merge, and is
         bound to no other leader."""
@@ -93,8 +85,7 @@ class Answering:
     def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
         """Keep the message if this member is on its way to its view.  Tell the sender where this member is."""
         membership = self.membership
-        later = membership.quorum.by_majority and membership.view is not None and view > membership.view.id
-        if membership.knows(src) and (later or self.binding.is_on_the_way_to(view)):
+        if membership.knows(src) and membership.may_come_to(view):
             self.membership.later[src, type(head)] = head
         self.other_views.explain(src, view, asked=True)
 
@@ -119,7 +110,7 @@ class Answering:
         """Fetch up to the cut."""
         binding, difference, view = self.binding, head.difference, self.membership.view
         merges = len(difference.sides) > 1
-        if self.gave_the_decided(src, difference.sides[0].old):
+        if self.other_views.gave_the_decided(src, difference.sides[0].old):
             return
         if view is None or not difference.follows(view.id):
             if not merges:
@@ -150,7 +141,7 @@ class Answering:
         binding = self.binding
         if ballot == binding.ballot and binding.proposal is not None and binding.proposal.ballot == ballot:
             binding.accepted[ballot.leader] = ballot
-            if self.membership.quorum.by_majority:
+            if self.membership.quorum.remembers_accepted:
                 binding.last = binding.proposal
             binding.record("accepted", binding.proposal, binding.proposal.side_of(self.membership.current.id))
             self.membership.tell(ballot.leader, Accept(ballot))
@@ -201,21 +192,15 @@ class Answering:
         self.membership.wake_at(self.heard_at + self._patience())
 
     def complain(self) -> None:
-        """Ask all members of the view for the installation; if none has it, the leader begins an attempt."""
+        """Ask the members of the view for the installation; if none has it, the leader begins an attempt."""
         membership, ballot = self.membership, self.binding.ballot
         assert ballot is not None
         if self.env.now >= self.heard_at + self._patience():
             self.heard_at = self.env.now
             self.complaints += 1
-            membership.tell_others(self._heard(), Stuck(ballot, membership.current.id, tuple(membership.vouched)))
+            stuck = Stuck(ballot, membership.current.id, tuple(membership.vouched))
+            membership.tell_others(membership.helpers(), stuck)
         membership.wake_at(self.heard_at + self._patience())
-
-    def _heard(self) -> tuple[Address, ...]:
-        """All members of the view; where a majority decides, only those that are heard: a minority may wait for days,
-        and what is sent to silent members piles up."""
-        membership = self.membership
-        silent = membership.suspicions.known if membership.quorum.by_majority else ()
-        return tuple(member for member in membership.current.members if member not in silent)
 
     def heard_again(self, *, at_once: bool = False) -> None:
         """A member is heard again, or an operator vouches for one: ask the others soon."""

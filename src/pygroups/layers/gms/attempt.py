@@ -162,8 +162,7 @@ class Attempt:
         go_on = tuple(member for member in self.asked if member not in leaving) or (me,)
         if me not in go_on:
             self.joiners = {}  # only members that install the view know where each origin starts
-        if self.quorum.by_majority:  # a joiner that crashes counts in the next majority
-            self.joiners = dict(list(self.joiners.items())[: len(go_on)])
+        self.joiners = dict(list(self.joiners.items())[: self.quorum.joiners_max(len(go_on))])
         held = {member: answer.held for member, answer in self.answers.items()}
         cut, holders = decide.cut(held, self.view.members, me)
         self.proposal = Proposal(

@@ -22,7 +22,7 @@ from pygroups.core.driver_events import Contacts, Found
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Loose
-from pygroups.core.view import HISTORY_DIGITS, UNBORN, AgreedView, Ballot, ViewId
+from pygroups.core.view import UNBORN, AgreedView, Ballot, ViewId
 
 from .heads import Difference, Text
 from .membership import Membership, Phase
@@ -227,9 +227,8 @@ class Birth:
         }
 
     def _propose(self, attempt: BirthAttempt) -> None:
-        number = self.env.rng.randrange(0, 16**HISTORY_DIGITS)
-        history = f"{number:0{HISTORY_DIGITS}x}"
-        attempt.proposal = first_view(attempt.ballot, self._without_the_ended(attempt), attempt.contacts, history)
+        answers, history = self._without_the_ended(attempt), self.membership.new_history()
+        attempt.proposal = first_view(attempt.ballot, answers, attempt.contacts, history)
         attempt.until = self.env.now + self.env.config.flush_timeout
         self.membership.wake_at(attempt.until)
         first = First(difference(attempt.proposal, None))

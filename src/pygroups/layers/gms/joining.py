@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pygroups.core import driver_events, events
 from pygroups.core.layer import NEVER
-from pygroups.core.view import HISTORY_DIGITS, AgreedView, ViewId
+from pygroups.core.view import AgreedView, ViewId
 
 from .heads import Join, Refuse
 from .membership import Membership, Phase
@@ -57,9 +57,8 @@ class Joining:
             if self.is_invited:
                 self.env.count("founding put off")
                 return None  # those that invited it may be gone, and others may have a view with it
-            number = self.env.rng.randrange(0, 16**HISTORY_DIGITS) if self.env.majority else 0
-            history = f"{number:0{HISTORY_DIGITS}x}" if self.env.majority else ""
-            view = AgreedView(ViewId(membership.highest + 1, me), (me,), (self.env.contact,), history)
+            id = ViewId(membership.highest + 1, me)
+            view = AgreedView(id, (me,), (self.env.contact,), membership.new_history())
             return events.NewView(view, None, view.members, view.members, (), membership.primary, None)
         members = sorted(event.members)
         self.env.rng.shuffle(members)

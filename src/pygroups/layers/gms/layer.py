@@ -212,7 +212,7 @@ class Gms(Membership):
         if proposal is None:
             return
         if self.env.me not in proposal.going_on:
-            self.leading.decided_without_me(proposal)
+            self.decided_without_me(proposal)
         elif self.binding.has_accepted(proposal.ballot):
             self.leading.told = proposal.view.id
             self.install(proposal, None)
@@ -225,7 +225,7 @@ class Gms(Membership):
             self.other_views.explain(src, head.view, asked=True)
         elif not self.knows(src):
             self.env.drop("view change of a stranger")
-        elif not self.answering.gave_the_decided(src, head.view):
+        elif not self.other_views.gave_the_decided(src, head.view):
             self.leading.on_stuck(head)
 
     # -- installing
@@ -256,6 +256,10 @@ class Gms(Membership):
     def follows_another_view(self, src: Address, difference: Difference) -> None:
         """The decided view does not follow this member's view."""
         self.other_views.explain(src, difference.id, asked=True)
+
+    def decided_without_me(self, proposal: Proposal) -> None:
+        """The view that this member decided has no place for this member."""
+        self.leading.goes_after_all(proposal)
 
     def decided_without_an_answer(self, src: Address, proposal: Proposal) -> None:
         """The view names this member, which has not accepted it.  Only a majority decides so: see primary.py."""

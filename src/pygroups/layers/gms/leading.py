@@ -96,12 +96,12 @@ class Leading:
     def _new_handover(self, proposal: Proposal) -> Handover:
         return Handover(self.membership, self.other_views, proposal, self.change.patience)
 
-    def decided_without_me(self, proposal: Proposal) -> None:
-        """This member has no place in the decided view: it goes when all members have the view, or, where a majority
-        decides, enough members."""
-        if not self.membership.quorum.by_majority:
-            self.handover = self._new_handover(proposal)
-            return
+    def goes_after_all(self, proposal: Proposal) -> None:
+        """This member has no place in the decided view, and goes when all members have the view."""
+        self.handover = self._new_handover(proposal)
+
+    def goes_after_enough(self, proposal: Proposal) -> None:
+        """This member has no place in the decided view, and goes when enough members have the view to go on alone."""
         self.membership.binding.decided = proposal
         self.change.attempt = None
         self.handover = Parting(self.membership, self.other_views, proposal, self.change.patience)

@@ -34,8 +34,9 @@ class Phase(Enum):
 class Binding:
     """The obligations of this member from its answers to attempts, in one view."""
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: Env, quorum: Quorum) -> None:
         self.env = env
+        self.quorum = quorum
         self.ballot: Ballot | None = None  # of the Collect that this member answered: it never resumes its view
         self.held: events.Positions = {}  # the positions in that answer
         self.merge: MergeId | None = None  # the merge to which the ballot belongs
@@ -75,8 +76,8 @@ class Binding:
                 transitional=side.members,
                 digest=dict(side.cut),
             )
-        if proposal is not None and stage == "accepted" and self.env.majority:
-            fields["detail"] = text_of(proposal)  # a later life of this process answers with it
+        if proposal is not None and stage == "accepted" and self.quorum.remembers_accepted:
+            fields["detail"] = text_of(proposal)  # a later process of this folder answers with it
         if proposal is not None and proposal.merges:
             fields["subgroups"] = [list(one.members) for one in proposal.sides]
             fields["digest"] = {origin: mark - 1 for origin, (mark, _) in proposal.digest.items() if mark > 1}
@@ -116,7 +117,7 @@ class Membership(Layer):
         self.standing: Standing = True  # to the group's state; state_transfer sets it, in a stack with that layer
         self.leaving = False
         self.highest = 0  # of all known ballots and views
-        self.binding = Binding(env)
+        self.binding = Binding(env, self.quorum)
         self.reserved: MergeId | None = None  # this member takes part in this merge, and in no other
         self.round_trip = 0  # of the slowest process of this merge
         self.suspicions = Suspicions()
@@ -137,6 +138,18 @@ class Membership(Layer):
     def knows(self, member: Address) -> bool:
         """Whether `member` is in this view.  Ballots of other processes are ignored."""
         return self.view is not None and member in self.view.members
+
+    def may_come_to(self, view: ViewId) -> bool:
+        """Whether this member may be a member of `view`, which is not installed here: it has accepted that view."""
+        return self.binding.is_on_the_way_to(view)
+
+    def helpers(self) -> tuple[Address, ...]:
+        """The members that a bound member asks for the installation when it hears nothing."""
+        return self.current.members
+
+    def new_history(self) -> str:
+        """The id of the history that a first view begins.  Only where a majority decides: see primary.py."""
+        return ""
 
     # -- the leader
 

@@ -2,7 +2,11 @@
 
 The process may lack the installation of this view, and gets it.  The others may have gone on without the process
 (Excluded).  The process may be in a view that this member has accepted and lacks (Stuck: this member asks for the
-installation).  Or the process is in a view of its own (Elsewhere).  `REPLIES` is the whole decision.
+installation).  Or the process is in a view of its own (Elsewhere).  `reply` finds the reply in two tables: `REPLIES`,
+and `IN_ONE_CHAIN` for groups in which no two views follow one view.
+
+Two more replies concern the view of this member: `gave_the_decided` below, and former_lives.py, where a process answers
+for a member that has ended.
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ class Theirs(Enum):
     ON_THE_WAY = "one that this member has accepted and not installed"
     NEVER = "one that cannot follow this one"
     UNKNOWN = "one that may follow this one"
+    EARLIER_IN_CHAIN = "an earlier one, in which this member never was"
+    LATER_IN_CHAIN = "a later one that this member does not know"
 
 
 class Reply(Enum):
@@ -47,7 +53,7 @@ class Reply(Enum):
 
 
 class Row(NamedTuple):
-    """A row of the table; None fits either answer."""
+    """A row of a table; None fits either answer."""
 
     theirs: Theirs
     is_member: bool | None  # of this view
@@ -60,7 +66,7 @@ REPLIES: Final = (
     Row(Theirs.SAME, None, None, None, Reply.NOTHING),
     Row(Theirs.NONE, None, True, None, Reply.INSTALL_AND_STARTS),
     Row(Theirs.NONE, None, False, None, Reply.NOTHING),
-    Row(Theirs.EARLIER, None, True, None, Reply.INSTALL),
+    Row(Theirs.EARLIER, True, True, None, Reply.INSTALL),
     Row(Theirs.EARLIER, True, False, None, Reply.NOTHING),  # the installation is on its way to it
     Row(Theirs.EARLIER, False, False, None, Reply.EXCLUDED),
     Row(Theirs.ON_THE_WAY, None, None, None, Reply.STUCK),
@@ -69,6 +75,20 @@ REPLIES: Final = (
     Row(Theirs.UNKNOWN, None, None, True, Reply.ELSEWHERE),
     Row(Theirs.UNKNOWN, None, None, False, Reply.NOTHING),  # it may be the next view, with the news of it on its way
 )
+"""The replies in any group."""
+
+IN_ONE_CHAIN: Final = (
+    Row(
+        Theirs.EARLIER, False, True, None, Reply.INSTALL
+    ),  # it is left out, and stays until enough members have this view
+    Row(Theirs.EARLIER_IN_CHAIN, None, True, None, Reply.INSTALL),
+    Row(Theirs.EARLIER_IN_CHAIN, True, False, None, Reply.ELSEWHERE),
+    Row(Theirs.EARLIER_IN_CHAIN, False, False, None, Reply.EXCLUDED),  # this view follows, without it
+    Row(Theirs.LATER_IN_CHAIN, True, None, True, Reply.STUCK),  # that view was decided without this member's answer
+    Row(Theirs.LATER_IN_CHAIN, False, None, True, Reply.ELSEWHERE),
+    Row(Theirs.LATER_IN_CHAIN, None, None, False, Reply.NOTHING),
+)
+"""The further replies where no two views follow one view."""
 
 
 def reply(theirs: Theirs, *, is_member: bool, holds: bool, asked: bool) -> Reply:
@@ -76,7 +96,7 @@ def reply(theirs: Theirs, *, is_member: bool, holds: bool, asked: bool) -> Reply
     facts = (is_member, holds, asked)
     (row,) = [
         row
-        for row in REPLIES
+        for row in (*REPLIES, *IN_ONE_CHAIN)
         if row.theirs is theirs and all(cell in (None, fact) for cell, fact in zip(row[1:4], facts, strict=True))
     ]
     return row.reply
@@ -127,7 +147,7 @@ class OtherViews:
     def all_have_it(self) -> None:
         """All members have the installation of this view: it may be forgotten, and so may the runs of the old view."""
         self.kept = None
-        if self.membership.quorum.by_majority:
+        if self.membership.quorum.keeps_past_streams:
             self.membership.above.append(AllInstalled(self.membership.current.id))
 
     # -- questions
@@ -138,14 +158,23 @@ class OtherViews:
         return theirs is None or theirs in self.past
 
     def explain(self, member: Address, theirs: ViewId | None, *, asked: bool) -> None:
-        """Reply to `member`, which names the view `theirs`, or None if it has no view yet.  See `REPLIES`."""
+        """Reply to `member`, which names the view `theirs`, or None if it has no view yet.  See the tables."""
         if self.membership.view is not None:
             is_member, seen = self.membership.knows(member), self._seen(member, theirs)
-            if self.membership.quorum.by_majority:
-                seen = self._seen_in_the_chain(seen, theirs, is_member=is_member, asked=asked)
             holds = self._holds_for(member, theirs) or self._holds_for_left_out(member, theirs)
             answer = reply(seen, is_member=is_member, holds=holds, asked=asked)
             self._send(member, theirs, answer)
+
+    def gave_the_decided(self, member: Address, theirs: ViewId) -> bool:
+        """Send the decided successor of this view, which is not installed here, to a member that still leads or asks in
+        this view.  Returns whether it was sent."""
+        membership, decided = self.membership, self.membership.binding.decided
+        if decided is None or theirs != membership.current.id:
+            return False
+        if not membership.knows(member) or member == membership.env.me:
+            return False
+        membership.tell(member, Install(difference(decided, theirs), None))
+        return True
 
     def give_installation(self, member: Address, theirs: ViewId | None) -> bool:
         """Send the installation of this view to `member` if it lacks this installation; returns whether it does."""
@@ -166,15 +195,12 @@ class OtherViews:
             return Theirs.EARLIER
         if self.membership.binding.is_on_the_way_to(theirs):
             return Theirs.ON_THE_WAY
-        return Theirs.NEVER if cannot_follow(view, theirs) else Theirs.UNKNOWN
-
-    def _seen_in_the_chain(self, seen: Theirs, theirs: ViewId | None, *, is_member: bool, asked: bool) -> Theirs:
-        """Where a majority decides, all views are one chain, also those that this member was not in."""
-        if seen is Theirs.UNKNOWN and asked and is_member:
-            return Theirs.ON_THE_WAY  # that view was decided without this member's answer
-        if seen is Theirs.NEVER and not is_member and theirs is not None and theirs < self.membership.current.id:
-            return Theirs.EARLIER  # no member of that view is left here
-        return seen
+        one_chain = self.membership.quorum.one_chain
+        if one_chain and theirs < view.id:
+            return Theirs.EARLIER_IN_CHAIN
+        if cannot_follow(view, theirs):
+            return Theirs.NEVER
+        return Theirs.LATER_IN_CHAIN if one_chain else Theirs.UNKNOWN
 
     def _holds_for(self, member: Address, theirs: ViewId | None) -> bool:
         """Whether `member` lacks the installation of this view, and this member has kept it."""
@@ -187,12 +213,12 @@ class OtherViews:
         return side is not None and member in side.members
 
     def _holds_for_left_out(self, member: Address, theirs: ViewId | None) -> bool:
-        """Where a majority decides, a member that is left out gets the installation too, and stays until enough others
-        have it."""
+        """Whether this member has kept the installation of this view, and `member` is left out of it and waits: where
+        views are one chain, it stays until enough members of this view have the installation."""
         kept = self.kept
         if kept is None or theirs is None or self.membership.knows(member):
             return False
-        return self.membership.quorum.by_majority and kept.proposal.side_of(theirs) is not None
+        return self.membership.quorum.one_chain and kept.proposal.side_of(theirs) is not None
 
     def _send(self, member: Address, theirs: ViewId | None, answer: Reply) -> None:
         tell, here = self.membership.tell, self.membership.current.id

@@ -35,7 +35,7 @@ from pygroups.core.events import (
 )
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
-from pygroups.core.view import Ballot
+from pygroups.core.view import HISTORY_DIGITS, Ballot, ViewId
 
 from . import birth, former_lives, rebirth
 from .birth import Call, Taken
@@ -179,7 +179,14 @@ class PrimaryGms(Gms):
             self.answering.heard_again(at_once=True)
             self.leading.change.heard_again()
 
+    def new_history(self) -> str:
+        return f"{self.env.rng.randrange(0, 16**HISTORY_DIGITS):0{HISTORY_DIGITS}x}"
+
     # -- a minority
+
+    def helpers(self) -> tuple[Address, ...]:
+        """The members that are heard.  A minority may wait for days, and messages to silent members would pile up."""
+        return tuple(member for member in self.current.members if member not in self.suspicions.known)
 
     def _work(self) -> None:
         self._block_if_few()
@@ -297,6 +304,10 @@ class PrimaryGms(Gms):
 
     # -- a view that was decided without this member's answer
 
+    def may_come_to(self, view: ViewId) -> bool:
+        """Each later view may have been decided without this member's answer."""
+        return view > self.current.id or super().may_come_to(view)
+
     def decided_without_an_answer(self, src: Address, proposal: Proposal) -> None:
         """Fetch up to the cut, whatever this member is bound to, and then install the view."""
         binding, last = self.binding, self.binding.last
@@ -349,11 +360,14 @@ class PrimaryGms(Gms):
 
     # -- a view without this member
 
+    def decided_without_me(self, proposal: Proposal) -> None:
+        self.leading.goes_after_enough(proposal)
+
     def excluded_by(self, src: Address, proposal: Proposal) -> None:
         """Stay until enough members of the view have the installation."""
         if self.binding.decided is None:
             self.env.count("left out and waits")
-            self.leading.decided_without_me(proposal)
+            self.decided_without_me(proposal)
 
     def follows_another_view(self, src: Address, difference: Difference) -> None:
         """A member that got its first view late may have been left out of the next one, and be named as a joiner of a

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from pygroups.core.address import Address
+from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.view import AgreedView, Ballot
 
 from . import decide
@@ -25,9 +26,12 @@ from .proposal import Proposal, proposal_of
 
 
 class Quorum(NamedTuple):
-    """The answers that an attempt needs, and its proposal where an earlier one binds it."""
+    """The answers that an attempt needs, its proposal where an earlier one binds it, and what members keep for it."""
 
-    by_majority: bool
+    one_chain: bool  # no two views follow one view, so each view is earlier or later than each other one
+    remembers_accepted: bool  # each answer to a later Collect reports the proposal that its sender accepted last
+    keeps_past_streams: bool  # the runs of the view before are kept until all members have the view
+    joiners_max: Callable[[int], int]  # the most joiners of a view, where so many members go on
     may_go_on: Callable[[AgreedView, Container[Address]], bool]
     # whether an attempt may stop the view: the view, and the members that are there
     must_answer: Callable[[AgreedView, tuple[Address, ...], Container[Address]], bool]
@@ -47,7 +51,10 @@ def _all_who_go_on(view: AgreedView, proposal: Proposal, accepted: Container[Add
 
 
 EVERYBODY: Final = Quorum(
-    by_majority=False,
+    one_chain=False,
+    remembers_accepted=False,
+    keeps_past_streams=False,  # each member that goes on has fetched all of them before the decision
+    joiners_max=lambda going_on: MEMBERS_MAX,
     may_go_on=lambda view, here: True,
     must_answer=_all_asked,
     decides=_all_who_go_on,
@@ -89,7 +96,10 @@ def _ballot_of(accepted: Difference | None) -> Ballot | None:
 
 
 MAJORITY: Final = Quorum(
-    by_majority=True,
+    one_chain=True,
+    remembers_accepted=True,
+    keeps_past_streams=True,  # a member may learn of the decision first and fetch afterwards
+    joiners_max=lambda going_on: going_on,  # each joiner counts in the next majority, and it may crash at once
     may_go_on=decide.is_majority,
     must_answer=_all_asked_and_most,
     decides=_most_of_the_view,
