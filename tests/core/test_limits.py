@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pygroups.core.errors import UsageError
-from pygroups.core.limits import BODY_MAX, ENTRY_BYTES, FRAME_FILL, FRAME_MAX, MARKS_MAX, MEMBERS_MAX, Config
+from pygroups.core.limits import BODY_MAX, ENTRY_BYTES, FRAME_FILL, FRAME_MAX, LIMIT_MAX, MARKS_MAX, MEMBERS_MAX, Config
 from pygroups.drivers.door import READ_BYTES
 
 FIELDS = Config.__struct_fields__
@@ -28,11 +28,13 @@ def test_what_is_no_positive_whole_number_is_refused_by_name(name: str, value: o
         ("run_bytes", BODY_MAX // 2),
         ("state_chunk", BODY_MAX // 2),
         ("marks_max", MARKS_MAX - MEMBERS_MAX),
+        ("window", LIMIT_MAX),
+        ("heartbeat_all", LIMIT_MAX),
     ],
 )
 def test_what_the_wire_would_not_take_is_refused(name: str, most: int) -> None:
     assert getattr(Config(**{name: most}), name) == most
-    with pytest.raises(UsageError, match=rf"config {name}={most + 1} is above the"):
+    with pytest.raises(UsageError, match=rf"config {name}={most + 1} is above "):
         Config(**{name: most + 1})
 
 

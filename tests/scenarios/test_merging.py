@@ -108,7 +108,7 @@ def test_mrg_13_found_by_a_member_that_does_not_coordinate() -> None:
     with mapped(views) as group:
         group.drop("FindReq", src="A", dest="C")
         group.drop("FindReq", src="C", dest="A")
-        found = group.watch("merge2.Found", src="B", dest="A")
+        found = group.watch("Sighted", src="B", dest="A")
         group.until(lambda: bool(found.hits), BOUND)
         group.world.rules.clear()
         merged(group)
@@ -341,6 +341,6 @@ def test_seq_06_the_merged_view_reaches_its_coordinator_late() -> None:
 def test_quiet_costs() -> None:
     """A whole group whose members were never apart asks nobody."""
     with scenario("A B C D E", profile="total", **QUICK) as group:
-        asked = group.watch("FindReq", "MergeReq", "merge2.Found")
+        asked = group.watch("FindReq", "MergeReq", "Sighted")
         group.after(20)
         assert not asked.hits

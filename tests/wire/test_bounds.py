@@ -15,6 +15,8 @@ from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
 from pygroups.core.limits import (
     BODY_MAX,
+    DETAIL_MAX,
+    FINGERPRINT_MAX,
     HEADS_MAX,
     MARKS_MAX,
     MEMBERS_MAX,
@@ -104,8 +106,9 @@ LENGTHS: dict[str, tuple[int, Callable[[int], object]]] = {
         TEXT_MAX,
         lambda n: packed(wire_run([38, proposal(sides=[side(view=[BALLOT, members(1), ["h" * n]])])])),
     ),
-    "letters in a fingerprint": (TEXT_MAX, lambda n: packed(wire_run([30, ["A", "0"], "h", "f" * n]))),
-    "letters in a refusal": (TEXT_MAX, lambda n: packed(wire_run([31, "refused", "d" * n]))),
+    "letters in a fingerprint": (FINGERPRINT_MAX, lambda n: packed(wire_run([30, ["A", "0"], "h", "f" * n]))),
+    "letters in a refusal": (DETAIL_MAX, lambda n: packed(wire_run([31, "refused", "d" * n]))),
+    "letters in a fingerprint of another group": (FINGERPRINT_MAX, lambda n: packed(wire_run([51, "f" * n]))),
     "streams of a vote": (
         MEMBERS_MAX,
         lambda n: packed(wire_run([70, BALLOT, 1, vector(n), vector(n), vector(n), vector(n)])),

@@ -178,12 +178,14 @@ MEMBERSHIP: Final = {
 }
 
 MERGING: Final = {
+    "merge2.finding.apart": "members_max",
     "merge2.finding.asked": "known",
     "merge2.finding.astray": "members",
     "merge2.finding.known": "members_max",
     "merge2.finding.last_views": "known",
     "merge2.finding.sightings": "known",
     "merge2.finding.suspects": "members",
+    "merge2.requested.views": "members_max",
     "merge2.round.answers": "members_max",
     "merge2.round.answers[].hears": "members_max",
     "merge2.round.changing": "members_max",

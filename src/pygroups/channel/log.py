@@ -35,6 +35,11 @@ def join_waits(found: Sequence[Address], told: str | None) -> str:
     return text if told is None else f"{text}, which was told to connect to {told} (advertise= names another address)"
 
 
+def apart(peer: Address, detail: str) -> str:
+    """The log line for a process of another group under the same name."""
+    return f"{peer} is in another group of this name, and the two groups never merge: {detail}"
+
+
 def send_waits(holder: Address, me: Address, seconds: float, window: int) -> str:
     """The log line of a send that waits for `holder` to read."""
     if holder == me:

@@ -12,6 +12,7 @@ from pygroups.core.driver_events import Ended
 from pygroups.core.errors import ChannelClosed, Excluded, JournalFailed, UsageError
 from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, UNREAD_EVENTS_MAX
+from pygroups.core.merge_events import StaysApart
 from pygroups.core.merge_side import choice_of
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
@@ -27,7 +28,7 @@ from .happenings import JournalLost, Left, MergeView, Slow, View, translated
 from .inbox import Inbox, NoInbox
 from .items import Raised
 from .join_wait import JoinWait
-from .log import Log, send_waits
+from .log import Log, apart, send_waits
 from .options import Options
 from .outbox import Outbox
 from .places import Places, Reachable
@@ -226,6 +227,8 @@ class Session:
             self.reading.consumption.skipped(event.size)
         elif isinstance(event, core.VouchedFor) and self.member.local is not None:
             self.member.local.answered(event)
+        elif isinstance(event, StaysApart):
+            self.log.warning("%s", apart(event.peer, event.detail))
         elif isinstance(event, core.Undelivered):
             self.sending.receipts.undelivered(event.to, event.numbers)
         self.waiting.heard(event)

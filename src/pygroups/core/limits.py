@@ -22,7 +22,10 @@ READ_REQUESTS_MAX: Final = 16  # open read requests of one sender; a further req
 SLOWEST_MAX: Final = 4  # members named to a sender as those that keep its window full
 GAPS_MAX: Final = 256  # gaps of one origin that are remembered: one for each merge
 XMIT_RANGES_MAX: Final = 48  # ranges in one request for missing runs, so that the request fits into a datagram
-TEXT_MAX: Final = 255  # length of contacts, reasons, profiles
+TEXT_MAX: Final = 255  # length of contacts and reasons
+FINGERPRINT_MAX: Final = 1_024  # length of a fingerprint; with the largest limits `total` needs 294
+DETAIL_MAX: Final = 4_096  # length of the text of a refusal, which may name both fingerprints
+LIMIT_MAX: Final = 1 << 62  # the largest value of a limit in Config
 COUNTERS_MAX: Final = 512  # names of counters of one member; further ones are counted together
 UNREAD_EVENTS_MAX: Final = 10_000  # unread events of a program that are no messages; beyond, its channel ends
 WINDOW_RUNS: Final = 4_096  # runs in one window: even an empty run costs memory
@@ -131,6 +134,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
                 raise UsageError(f"config {name}={value!r} must be a positive whole number")
+            if value > LIMIT_MAX:
+                raise UsageError(f"config {name}={value!r} is above {LIMIT_MAX}")
         if self.run_bytes > BODY_MAX // 2:
             raise UsageError(f"config run_bytes={self.run_bytes} is above the wire's limit of {BODY_MAX // 2}")
         if self.state_chunk > BODY_MAX // 2:

@@ -1,4 +1,4 @@
-"""The events by which MERGE2 and GMS work together, and the one by which MERGE2 vouches for a process.
+"""The events by which MERGE2 and GMS work together, and those by which MERGE2 reports on processes outside the view.
 
 Each docstring names the direction, the sender and the receivers of the event.
 """
@@ -54,3 +54,11 @@ class Lives(Event):
     """Down, merge2 to unicast2: a process outside the view was heard, so no proof of its end counts."""
 
     peer: Address
+
+
+class StaysApart(Event):
+    """Up, merge2 to the application, once for each `peer`: the process is in another group under the same name.  The
+    groups never merge, because their settings differ; `detail` names the difference with both values."""
+
+    peer: Address
+    detail: str

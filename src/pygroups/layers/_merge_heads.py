@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
+from pygroups.core.limits import FINGERPRINT_MAX, MEMBERS_MAX, TEXT_MAX
 from pygroups.core.run import Loose
 from pygroups.core.view import AgreedView, MergeId, ViewId
 
@@ -22,6 +22,7 @@ class FindReq(msgspec.Struct, Loose, array_like=True, tag=52):
 
     asked_at: Number  # by the clock of the sender
     contact: Contact  # where the sender listens
+    settings: Number  # the hash of the sender's fingerprint
     view: ViewId  # of the sender: its receiver may believe that the sender is in its own view
     seen: ViewId | None = None  # the last view with the receiver that the sender has heard of
 
@@ -34,7 +35,13 @@ class FindRsp(msgspec.Struct, Loose, array_like=True, tag=53):
     view: AgreedView | None  # otherwise
 
 
-class Found(msgspec.Struct, Loose, array_like=True, tag=54):
+class OtherSettings(msgspec.Struct, Loose, array_like=True, tag=51):
+    """The answer to a FindReq with another hash: the fingerprint of the sender.  The two groups stay apart."""
+
+    fingerprint: Annotated[str, Meta(max_length=FINGERPRINT_MAX)]
+
+
+class Sighted(msgspec.Struct, Loose, array_like=True, tag=54):
     """To the leader of a merge: these processes answered the sender, and are in other views."""
 
     contacts: Contacts
@@ -59,4 +66,4 @@ class MergeRsp(msgspec.Struct, Loose, array_like=True, tag=56):
     changes: bool = False  # it takes no part because its view is about to change
 
 
-HEADS = (FindReq, FindRsp, Found, MergeReq, MergeRsp)
+HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp)

@@ -1,6 +1,6 @@
 """MERGE2: views that a fault separated find each other, and their members agree to be merged.
 
-Every member asks the processes that it knows outside its view for their views (_merge_finding.py).  The lowest of the
+Every member asks the processes that it knows outside its view for their views (_merge_search.py).  The lowest of the
 acting coordinators of all views leads (_merge_rules.py): it asks every member of these views whether it takes part.
 GMS then merges the views of those that do (gms/merge_attempt.py).  Note: docs/layers/merge2.md; seed 002.
 """
@@ -27,8 +27,8 @@ from pygroups.core.run import Run
 from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import _merge_rules as rules
-from ._merge_finding import OtherViews
-from ._merge_heads import HEADS, FindReq, FindRsp, Found, MergeReq, MergeRsp
+from ._merge_heads import HEADS, FindReq, FindRsp, MergeReq, MergeRsp, OtherSettings, Sighted
+from ._merge_search import OtherViews
 
 # In paces: a pace is an interval, or the longest round trip to a process of other views if that is longer.
 RESERVED_FOR: Final = 4  # or twice the time for an answer in a view change if that is longer
@@ -132,7 +132,7 @@ class Merge2(Layer):
         sightings = self.finding.sightings
         contacts = {peer: sighting.view.contact(peer) for peer, sighting in sightings.items() if peer != leader}
         if contacts:
-            self.tell(leader, Found(dict(list(contacts.items())[:MEMBERS_MAX])))
+            self.tell(leader, Sighted(dict(list(contacts.items())[:MEMBERS_MAX])))
 
     def _may_lead(self) -> bool:
         under_way = self.occupied.busy or self.round is not None or self.handed is not None
@@ -268,7 +268,9 @@ class Merge2(Layer):
         elif isinstance(head, FindRsp):
             finding.on_find_rsp(src, head)
             self._answer_if_all_heard()
-        elif isinstance(head, Found):
+        elif isinstance(head, OtherSettings):
+            finding.on_other_settings(src, head)
+        elif isinstance(head, Sighted):
             finding.learn(head.contacts)
         elif isinstance(head, MergeReq):
             self.on_merge_req(src, head)
@@ -281,6 +283,8 @@ class Merge2(Layer):
         if finding.view is not None:
             if isinstance(event, driver_events.Found):
                 finding.learn(event.members)
+            elif isinstance(event, driver_events.Incompatible):
+                finding.stays_apart(event.peer, event.detail)
             elif isinstance(event, Suspect) and event.member in finding.view.members:
                 finding.suspects[event.member] = None
             elif isinstance(event, Unsuspect):

@@ -6,7 +6,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts
 from pygroups.core.events import VerifyLife
 from pygroups.core.fingerprint import difference
-from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
+from pygroups.core.limits import DETAIL_MAX, MEMBERS_MAX
 
 from . import decide
 from .answer_times import AnswerTimes
@@ -40,7 +40,7 @@ class Admission:
             return  # decided already, on its way
         if head.fingerprint != self.env.fingerprint:
             detail = difference(self.env.fingerprint, head.fingerprint)
-            membership.tell(head.joiner, Refuse("refused", detail[:TEXT_MAX]))
+            membership.tell(head.joiner, Refuse("refused", detail[:DETAIL_MAX]))
             return
         former = self._former_life(head.joiner)
         if former is not None:

@@ -24,7 +24,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Loose
 from pygroups.core.view import UNBORN, AgreedView, Ballot, ViewId
 
-from .heads import Difference, Text
+from .heads import Difference, Fingerprint
 from .membership import Membership, Phase
 from .proposal import Proposal, Side, difference, proposal_of
 from .rebirth import Rebirth
@@ -36,7 +36,7 @@ class Call(msgspec.Struct, Loose, array_like=True, tag=57):
     """To a process that looks for the group: take part in the birth that the sender leads."""
 
     ballot: Ballot
-    fingerprint: Text
+    fingerprint: Fingerprint
     expect: Expect
 
 

@@ -8,13 +8,14 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.limits import MEMBERS_MAX, TEXT_MAX
+from pygroups.core.limits import DETAIL_MAX, FINGERPRINT_MAX, MEMBERS_MAX, TEXT_MAX
 from pygroups.core.standing import Standing
 from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, MergeId, ViewId
 
 from .suspicion import Suspicion
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
+Fingerprint = Annotated[str, Meta(max_length=FINGERPRINT_MAX)]
 Contact = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
 Next = Annotated[int, Meta(ge=0, le=1 << 62)]
 Members = Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)]
@@ -33,14 +34,14 @@ class Join(msgspec.Struct, array_like=True, tag=30):
 
     joiner: Address
     contact: Contact  # where the joiner listens
-    fingerprint: Text  # profile, stack and limits, which must be the group's
+    fingerprint: Fingerprint  # profile, stack and limits, which must be the group's
 
 
 class Refuse(msgspec.Struct, array_like=True, tag=31):
     """Leader to joiner: the joiner is refused."""
 
     reason: Text  # "name taken" or "refused"
-    detail: Text
+    detail: Annotated[str, Meta(max_length=DETAIL_MAX)]
 
 
 class LeaveReq(msgspec.Struct, array_like=True, tag=32):

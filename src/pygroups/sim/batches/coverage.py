@@ -106,7 +106,7 @@ STAGES: Final[Mapping[str, Mapping[str, str]]] = {
     "Merge2": {
         "other view asked for": "sent FindReq",
         "other view found": "sent FindRsp",
-        "found process reported to the leader": "sent Found",
+        "found process reported to the leader": "sent Sighted",
         "merge begun": "merges begun",
         "merge asked for": "sent MergeReq",
         "merge answered": "sent MergeRsp",

@@ -11,13 +11,14 @@ from typing import Final, NamedTuple
 from pygroups.core import driver_events
 from pygroups.core.address import Address
 from pygroups.core.events import NewView
+from pygroups.core.fingerprint import difference, digest
 from pygroups.core.layer import Layer
 from pygroups.core.limits import MEMBERS_MAX
-from pygroups.core.merge_events import Lives
+from pygroups.core.merge_events import Lives, StaysApart
 from pygroups.core.view import AgreedView, ViewId
 
 from . import _merge_rules as rules
-from ._merge_heads import FindReq, FindRsp
+from ._merge_heads import FindReq, FindRsp, OtherSettings
 
 ASKS_MAX: Final = 64  # processes that one member asks in an interval
 FEW: Final = 8  # a member of a larger view that does not coordinate asks only so many, drawn anew each time
@@ -52,6 +53,7 @@ class OtherViews:
     """The questions of one member, and the views that it learns of."""
 
     __slots__ = (
+        "apart",
         "asked",
         "astray",
         "env",
@@ -75,6 +77,7 @@ class OtherViews:
         self.since = 0  # when the view was installed: answers to earlier questions are outdated
         self.sightings: dict[Address, Sighting] = {}
         self.last_views: dict[Address, AgreedView] = {}  # with each known process, the last that this member heard of
+        self.apart: dict[Address, None] = {}  # processes with other settings, which are never asked again
         self.suspects: dict[Address, None] = {}  # members of the view
         self.astray: dict[Address, None] = {}  # members of the view that named another view
 
@@ -123,7 +126,7 @@ class OtherViews:
         """Remember processes outside the view.  Of too many those that left most questions unanswered are forgotten."""
         new = {}
         for peer, contact in contacts.items():
-            if peer == self.env.me or peer in self.current.members:
+            if peer == self.env.me or peer in self.current.members or peer in self.apart:
                 continue
             known = self.known.get(peer)
             if known is None or known.contact != contact:
@@ -132,10 +135,13 @@ class OtherViews:
         if new:
             self.layer.below.append(driver_events.Contacts(new))
         while len(self.known) > MEMBERS_MAX:
-            forgotten = max(self.known, key=lambda peer: self.known[peer].unanswered)
-            del self.known[forgotten]
-            self.asked.pop(forgotten, None)
-            self.last_views.pop(forgotten, None)
+            self._forget(max(self.known, key=lambda peer: self.known[peer].unanswered))
+
+    def _forget(self, peer: Address) -> None:
+        self.known.pop(peer, None)
+        self.asked.pop(peer, None)
+        self.last_views.pop(peer, None)
+        self.sightings.pop(peer, None)
 
     def learn_views(self, views: Iterable[AgreedView]) -> None:
         """Remember the processes of these views, and in which of them each process was last: a process in it does not
@@ -193,10 +199,14 @@ class OtherViews:
                 self.known[peer].unanswered += 1
             last = self.last_views.get(peer)
             seen = None if last is None else last.id
-            self.layer.tell(peer, FindReq(self.env.now, self.env.contact, self.current.id, seen))
+            settings = digest(self.env.fingerprint)
+            self.layer.tell(peer, FindReq(self.env.now, self.env.contact, settings, self.current.id, seen))
 
     def on_find_req(self, src: Address, head: FindReq) -> None:
         self.learn({src: head.contact})
+        if head.settings != digest(self.env.fingerprint):
+            self._answer_other_settings(src, head)
+            return
         self.named(src, head.view)
         self._is_there(src)
         mine = self.current
@@ -220,6 +230,33 @@ class OtherViews:
             self.sightings[src] = Sighting(view, head.asked_at, self.env.now)
             if view.id == self.current.id:
                 self.astray.pop(src, None)
+
+    # -- processes with other settings
+
+    def _answer_other_settings(self, src: Address, head: FindReq) -> None:
+        """A process with another profile, other layers or other limits asks.  Its group never merges with this one:
+        the question gets no view as its answer.  `src` is asked, too, so that this member learns the difference."""
+        self.env.drop("question of a group with other settings")
+        if src in self.apart:
+            self.layer.below.append(driver_events.Contacts({src: head.contact}))
+        self.layer.tell(src, OtherSettings(self.env.fingerprint))
+
+    def on_other_settings(self, src: Address, head: OtherSettings) -> None:
+        if src not in self.asked or head.fingerprint == self.env.fingerprint:
+            self.env.drop("answer to no question")
+        else:
+            self.stays_apart(src, difference(self.env.fingerprint, head.fingerprint, "this group", "the other"))
+
+    def stays_apart(self, peer: Address, detail: str) -> None:
+        """The group of `peer` never merges with this one.  The application hears this once for each process."""
+        if peer in self.apart or peer in self.current.members:
+            return
+        self._forget(peer)
+        self.apart[peer] = None
+        if len(self.apart) > MEMBERS_MAX:
+            del self.apart[next(iter(self.apart))]
+        self.env.count("processes with other settings")
+        self.layer.above.append(StaysApart(peer, detail))
 
     def _in_view(self, src: Address, id: ViewId | None) -> AgreedView | None:
         """The view of `src`, which sends the id only, because the question named it."""
