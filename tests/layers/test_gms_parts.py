@@ -20,12 +20,12 @@ def imports_of(part: str) -> list[str]:
 
 
 def test_the_list_has_each_part_once() -> None:
-    files = {file.stem for file in FOLDER.glob("*.py")} - {"__init__", "layer", "primary"}
+    files = {file.stem for file in FOLDER.glob("*.py")} - {"__init__", "primary"}
     assert sorted(LISTED) == sorted(files)
 
 
 def test_each_part_uses_only_those_that_are_listed_before_it() -> None:
-    order = [*LISTED, "layer", "primary"]
+    order = [*LISTED, "primary"]
     found = [(part, used) for part in order for used in imports_of(part) if order.index(used) >= order.index(part)]
     assert found == []
     assert "attempt" in imports_of("view_change"), "imports are seen at all"
@@ -33,4 +33,4 @@ def test_each_part_uses_only_those_that_are_listed_before_it() -> None:
 
 def test_the_note_says_of_each_part_what_it_answers() -> None:
     rows = re.findall(r"^\| [^|]+\? \| `(\w+)\.py` \|$", NOTE.read_text(), re.MULTILINE)
-    assert rows == [*LISTED, "layer", "primary"]
+    assert rows == [*LISTED, "primary"]

@@ -20,6 +20,7 @@ from pygroups.core.address import Address
 from pygroups.core.former import FormerLife
 from pygroups.core.view import Ballot
 
+from .blocking import Blocking
 from .heads import (
     Accept,
     Collect,
@@ -33,8 +34,10 @@ from .heads import (
     Propose,
     Stuck,
 )
+from .layer import Gms
 from .membership import Membership
-from .proposal import Proposal, difference_in, proposal_of, text_of
+from .proposal import Proposal, Side, difference, difference_in, in_full, proposal_of, text_of
+from .suspicion import Suspicion
 
 To = Collect | Propose | Install | Stuck
 From = LeaveReq | CollectAck | Low | Accept | Install | InstallAck | Excluded
@@ -154,3 +157,63 @@ class Speaker:
         life = self.env.former
         assert life is not None
         self.membership.tell(dest, FromFormer(life.address, head))
+
+
+class AskingFormer:
+    """The questions of a member to the former lives of its view, through the processes that answer for them."""
+
+    def __init__(self, gms: Gms, blocking: Blocking) -> None:
+        self.gms = gms
+        self.env = gms.env
+        self.blocking = blocking
+
+    def forwarded(self, former: Address, head: object) -> ToFormer | None:
+        """The message for the process that answers for `former`; None: that process does not need the message."""
+        if not isinstance(head, FORWARDED):
+            return None
+        if isinstance(head, Propose | Install):
+            head = msgspec.structs.replace(head, difference=in_full(head.difference, self.gms.current))
+        return ToFormer(former, head)
+
+    def on_answer(self, src: Address, head: FromFormer) -> None:
+        """`src` answers for a member of this view, of which it proves that it has ended."""
+        gms, former, answer = self.gms, head.former, head.head
+        if not gms.knows(former) or former in (self.env.me, src) or former.name != src.name:
+            return
+        if isinstance(answer, LeaveReq):
+            self._offers(src, former, answer)
+        elif isinstance(answer, Install):
+            if may_take(answer.difference, gms):
+                gms.handle(former, answer)
+        elif gms.spoken_for.get(former) == src or isinstance(answer, Excluded):
+            gms.handle(former, answer)
+
+    def _offers(self, src: Address, former: Address, offer: LeaveReq) -> None:
+        """`src` can answer for a former life.  Ask it only if the living members are not enough: the former life is out
+        of the next view anyway.  A blocked member asks all of them: runs that none of them holds are lost.
+
+        A former life in a later view is asked whether this member is left out.  One in an earlier view gets this view.
+        """
+        gms, view = self.gms, self.gms.current
+        if gms.binding.decided is not None:
+            return  # this member is on its way, or hands the next view over
+        if offer.view > view.id:
+            gms.tell(src, ToFormer(former, Stuck(gms.next_ballot(), view.id)))
+        elif offer.view < view.id:
+            side = Side(msgspec.structs.replace(view, id=offer.view), view.members, {}, {})
+            proposal = Proposal(Ballot(*view.id), view, (side,), primary=True)
+            gms.tell(src, ToFormer(former, Install(difference(proposal, None), None)))
+        elif gms.spoken_for.get(former) != src and self._needs_former_lives():
+            self.env.count("former lives that are answered for")
+            gms.suspicions.suspect(former, Suspicion.ENDED)
+            gms.spoken_for[former] = src
+            gms.answering.heard_again(at_once=True)
+            gms.leading.change.heard_again()
+
+    def _needs_former_lives(self) -> bool:
+        return self.blocking.blocked or bool(self.gms.spoken_for) or not self.gms.reaches_enough()
+
+    def enters(self, members: tuple[Address, ...]) -> None:
+        """This member is about to enter a view of `members`."""
+        gms = self.gms
+        gms.spoken_for = {one: by for one, by in gms.spoken_for.items() if one in members}

@@ -28,9 +28,13 @@ view_change.py    attempts begin, are carried out, and end
 handover.py       a decided view on its way to all of its members
 leading.py        the next action of the leader
 merging.py        MERGE2 learns whether this member is busy, and begins a merge
-former_lives.py   a process answers for its former life
+layer.py          the layer in which each decision needs all members that go on
 
-primary.py is a layer above this one: views are decided by a majority.
+primary.py is the layer in which a majority decides.  It also uses these parts:
+
+blocking.py       a member that cannot reach enough of its view stops
+vouching.py       an operator says that a process has ended for good
+former_lives.py   a process answers for its former life, and members ask it
 """
 
 from __future__ import annotations

@@ -12,14 +12,11 @@ the installation: it may be the only one that knows it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Final
-
-import msgspec
+from typing import Any, ClassVar
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Contacts, Find, Found
+from pygroups.core.driver_events import Found
 from pygroups.core.events import (
-    Blocked,
     Event,
     Fetched,
     FetchTo,
@@ -28,33 +25,29 @@ from pygroups.core.events import (
     NewView,
     Positions,
     Stop,
-    Unblocked,
     Unsuspect,
     Vouched,
-    VouchedFor,
 )
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
-from pygroups.core.view import HISTORY_DIGITS, Ballot, ViewId
+from pygroups.core.view import HISTORY_DIGITS, ViewId
 
 from . import birth, former_lives, rebirth
 from .birth import Call, Taken
-from .former_lives import FORWARDED, FromFormer, ToFormer, may_take
-from .heads import HEADS, Difference, Excluded, Install, InstallAck, LeaveReq, Propose, Stuck
-from .joining import ASK_MAX
+from .blocking import Blocking
+from .former_lives import FromFormer, ToFormer
+from .heads import HEADS, Difference, Excluded, Install, InstallAck
 from .layer import Gms
 from .membership import Phase
-from .proposal import Installation, Proposal, Side, difference, in_full, proposal_of
+from .proposal import Installation, Proposal, proposal_of
 from .quorum import MAJORITY, Quorum
-from .suspicion import Suspicion
-
-COMPLAINTS: Final = 2  # of a bound member in vain, before it counts as blocked
+from .vouching import Vouching
 
 
 class PrimaryGms(Gms):
     """GMS in which views are one chain; see the module."""
 
-    __slots__ = ("ahead", "birth", "blocked", "givers", "look_at", "looks", "others", "rebirth", "speaker")
+    __slots__ = ("asking_former", "birth", "blocking", "givers", "rebirth", "speaker", "vouching")
 
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP", "PRIMARY"})
     heads: ClassVar[tuple[type, ...]] = (*HEADS, *birth.HEADS, *former_lives.HEADS, *rebirth.HEADS)
@@ -66,11 +59,9 @@ class PrimaryGms(Gms):
         self.rebirth = rebirth.Rebirth(self)
         self.birth = birth.Birth(self, self.rebirth)
         self.speaker = former_lives.Speaker(self)
-        self.blocked = False  # and the application knows it
-        self.ahead: dict[Address, None] = {}  # members of this view that are heard in a later one
-        self.look_at = 0  # when a blocked member looks for members outside its view
-        self.looks = 0  # how often it did
-        self.others: dict[Address, None] = {}  # those that it asked
+        self.blocking = Blocking(self)
+        self.vouching = Vouching(self, self.rebirth)
+        self.asking_former = former_lives.AskingFormer(self, self.blocking)
         self.givers: dict[Address, None] = {}  # the members that gave the decided view whose runs are fetched
 
     # -- the first view
@@ -83,7 +74,8 @@ class PrimaryGms(Gms):
         elif isinstance(head, rebirth.Formerly):
             self.rebirth.on_formerly(run.src, head)
         elif isinstance(head, FromFormer):
-            self._hears_a_former_life(run.src, head)
+            self.asking_former.on_answer(run.src, head)
+            self._work()
         elif handler is None:
             super().up(run)
         elif self.env.expect and self.phase is not Phase.GONE:
@@ -134,146 +126,39 @@ class PrimaryGms(Gms):
         self.enter(NewView(proposal.view, None, (self.env.me,), members, (), True, None))
         return True
 
-    # -- former lives
+    def new_history(self) -> str:
+        return f"{self.env.rng.randrange(0, 16**HISTORY_DIGITS):0{HISTORY_DIGITS}x}"
+
+    # -- a minority, and former lives
+
+    def helpers(self) -> tuple[Address, ...]:
+        """The members that are heard.  A minority may wait for days, and messages to silent members would pile up."""
+        return tuple(member for member in self.current.members if member not in self.suspicions.known)
 
     def tell(self, dest: Address | None, head: object) -> None:
         """A message to a member that has ended goes to the process that answers for it."""
         speaker = None if dest is None else self.spoken_for.get(dest)
         if dest is None or speaker is None:
             super().tell(dest, head)
-        elif isinstance(head, FORWARDED):
-            if isinstance(head, Propose | Install):
-                head = msgspec.structs.replace(head, difference=in_full(head.difference, self.current))
-            super().tell(speaker, ToFormer(dest, head))
-
-    def _hears_a_former_life(self, src: Address, head: FromFormer) -> None:
-        """`src` answers for a member of this view, of which it proves that it has ended."""
-        former, said = head.former, head.head
-        if not self.knows(former) or former in (self.env.me, src) or former.name != src.name:
-            return
-        if isinstance(said, LeaveReq):
-            self._may_be_spoken_for(src, former, said)
-        elif isinstance(said, Install):
-            if may_take(said.difference, self):
-                self.handle(former, said)
-        elif self.spoken_for.get(former) == src or isinstance(said, Excluded):
-            self.handle(former, said)
-        self._work()
-
-    def _may_be_spoken_for(self, src: Address, former: Address, said: LeaveReq) -> None:
-        """Ask the former life only if the living members are not enough: it is out of the next view anyway.  A blocked
-        member asks all of them: runs that none of them holds are lost."""
-        view = self.current
-        if self.binding.decided is not None:
-            return  # this member is on its way, or hands the next view over
-        if said.view > view.id:  # the others went on: was this member left out?
-            super().tell(src, ToFormer(former, Stuck(self.next_ballot(), view.id)))
-        elif said.view < view.id:  # it did not learn of this view
-            side = Side(msgspec.structs.replace(view, id=said.view), view.members, {}, {})
-            proposal = Proposal(Ballot(*view.id), view, (side,), primary=True)
-            super().tell(src, ToFormer(former, Install(difference(proposal, None), None)))
-        elif self.spoken_for.get(former) != src and (self.blocked or self.spoken_for or not self.reaches_enough()):
-            self.env.count("former lives that are answered for")
-            self.suspicions.suspect(former, Suspicion.ENDED)
-            self.spoken_for[former] = src
-            self.answering.heard_again(at_once=True)
-            self.leading.change.heard_again()
-
-    def new_history(self) -> str:
-        return f"{self.env.rng.randrange(0, 16**HISTORY_DIGITS):0{HISTORY_DIGITS}x}"
-
-    # -- a minority
-
-    def helpers(self) -> tuple[Address, ...]:
-        """The members that are heard.  A minority may wait for days, and messages to silent members would pile up."""
-        return tuple(member for member in self.current.members if member not in self.suspicions.known)
+        elif (forwarded := self.asking_former.forwarded(dest, head)) is not None:
+            super().tell(speaker, forwarded)
 
     def _work(self) -> None:
-        self._block_if_few()
+        self.blocking.check()
         super()._work()
-        self._block_if_few()
-        if self.blocked and self.phase is Phase.MEMBER:
-            self.wake_at(self.look_at)
-
-    def _block_if_few(self) -> None:
-        """Stop this member, and tell the application, if it cannot reach enough of its view."""
-        if self.phase is not Phase.MEMBER or self.blocked:
-            return
-        members, bound = self.current.members, self.binding.ballot is not None
-        missing = [m for m in members if m != self.env.me and m in self.suspicions]
-        missing += [m for m in self.ahead if not bound and m not in missing]
-        in_vain = bound and self.answering.complaints >= COMPLAINTS
-        in_vain |= self.leading.change.is_unheard()
-        if self.quorum.may_go_on(self.current, [m for m in members if m not in missing]) and not in_vain:
-            return
-        self.blocked = True
-        self.env.count("blocked")
-        if not bound:
-            self._stop_alone()
-        self.looks, self.look_at = 0, self.env.now + self.env.config.flush_timeout
-        names = ", ".join(str(member) for member in missing) or "a leader of the view change"
-        self.above.append(Blocked(f"a majority of the {len(members)} members of the view is needed; missing: {names}"))
-
-    def _stop_alone(self) -> None:
-        """Bind this member to a ballot of its own.  It hands nothing up any more, and never resumes its view."""
-        ballot = self.next_ballot()
-        self.heard_of(ballot)
-        self.binding.ballot, self.binding.proposal = ballot, None
-        self.answering.heard_leader()
-        self.above.append(Stop(ballot))
-
-    def _on_vouched(self, member: Address) -> None:
-        """An operator speaks to this member.  A process that this member hears has not ended."""
-        if self.phase is Phase.JOINING and member in self.rebirth.missing():
-            self.rebirth.vouched[member] = None
-            self.above.append(VouchedFor(member, "taken"))
-        elif self.phase is not Phase.MEMBER or not self.knows(member):
-            self.above.append(VouchedFor(member, "unknown"))
-        elif member == self.env.me or member not in self.suspicions.known:
-            self.above.append(VouchedFor(member, "alive"))
-        else:
-            self.take_vouched([member])
-            self.above.append(VouchedFor(member, "taken"))
+        self.blocking.check()
+        self.blocking.set_timer()
 
     def take_vouched(self, members: Iterable[Address]) -> None:
-        """An operator vouches that these members have ended for good: they count as accepting what is proposed."""
-        new = [member for member in members if self.knows(member) and member not in (self.env.me, *self.vouched)]
-        for member in new:
-            self.env.count("vouched")
-            self.env.record("suspect", peer=member, reason="vouched")
-            self.vouched[member] = None
-            self.suspicions.elsewhere(member)  # whatever is heard of it
-        if new:
-            self.answering.heard_again(at_once=True)
-            self.leading.change.heard_again()
+        self.vouching.take(members)
 
     def timer(self) -> None:
-        if self.phase is Phase.MEMBER and self.blocked and self.env.now >= self.look_at:
-            self._look_for_others()
+        self.blocking.look_if_due()
         super().timer()
         self._begin_a_group()
 
-    def _look_for_others(self) -> None:
-        """Find members of the group that are in no view with this one: all that this member knows may have ended."""
-        config = self.env.config
-        self.below.append(Find())
-        self.look_at = self.env.now + min(config.flush_timeout << min(self.looks, 10), config.patience_max)
-        self.looks += 1
-
-    def _ask_others(self, found: Found) -> None:
-        """Ask some of them.  A member of a later view tells this one that the others went on without it."""
-        binding, contacts = self.binding, {m: c for m, c in found.members.items() if not self.knows(m)}
-        if not self.blocked or binding.ballot is None or not contacts:
-            return
-        members = sorted(contacts)
-        self.env.rng.shuffle(members)
-        self.others = dict.fromkeys(members[:ASK_MAX])
-        self.below.append(Contacts({member: contacts[member] for member in self.others}))
-        for member in self.others:
-            self.tell(member, Stuck(binding.ballot, self.current.id))
-
     def on_excluded(self, src: Address, head: Excluded) -> None:
-        if self.blocked and src in self.others and head.view == self.current.id:
+        if self.blocking.is_answer(src, head):
             detail = f"{src} is in a later view without this member"
             self.left("left" if self.leaving else "excluded", detail)
         else:
@@ -285,8 +170,8 @@ class PrimaryGms(Gms):
         if isinstance(event, Unsuspect) and self.phase is Phase.MEMBER:
             self.answering.heard_again()
             self.leading.change.heard_again()
-        elif isinstance(event, HeartbeatOf) and self.knows(event.member) and event.view > self.current.id:
-            self.ahead[event.member] = None
+        elif isinstance(event, HeartbeatOf):
+            self.blocking.heartbeat(event)
         super().up_event(event)
         self._begin_a_group()
 
@@ -299,7 +184,7 @@ class PrimaryGms(Gms):
             self.rebirth.tell_application(alone=not event.members)
             self.birth.found(event)
             self.speaker.tell_members(event.members)
-        self._ask_others(event)
+        self.blocking.found(event)
         return event
 
     # -- a view that was decided without this member's answer
@@ -335,7 +220,7 @@ class PrimaryGms(Gms):
                 self._take(list(self.givers), decided)
             self._work()
         elif isinstance(event, Vouched):
-            self._on_vouched(event.member)
+            self.vouching.asked(event.member)
             self._work()
         else:
             super().down_event(event)
@@ -346,16 +231,14 @@ class PrimaryGms(Gms):
             self.tell(member, InstallAck(proposal.view.id))
 
     def enter(self, event: NewView) -> None:
-        if self.blocked:
-            self.blocked = False
-            self.above.append(Unblocked())
+        self.blocking.enters()
         if self.view is None:
             self.inbox = []  # messages of the birth
             self.birth.ends()
             self.rebirth.ends()
-        self.ahead, self.givers, self.others = {}, {}, {}
-        self.vouched = {member: None for member in self.vouched if member in event.view.members}
-        self.spoken_for = {one: by for one, by in self.spoken_for.items() if one in event.view.members}
+        self.givers = {}
+        self.vouching.enters(event.view.members)
+        self.asking_former.enters(event.view.members)
         super().enter(event)
 
     # -- a view without this member
@@ -380,7 +263,7 @@ class PrimaryGms(Gms):
 
     def left(self, reason: str, detail: str, cut: Positions | None = None, policy: str = "") -> None:
         """A blocked member hands up nothing of its view."""
-        super().left(reason, detail, {} if self.blocked else cut, policy)
+        super().left(reason, detail, {} if self.blocking.blocked else cut, policy)
 
 
 _OF_BIRTHS: dict[type, Any] = {
