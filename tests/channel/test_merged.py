@@ -48,7 +48,7 @@ def test_a_merged_view_names_its_subgroups_in_the_order_of_the_addresses() -> No
 
 def test_people_read_which_sides_are_one_group_again() -> None:
     event = MergeView(ID, (A, B, C), A, True, (B, C), (), (A,), ((A,), (B, C)))
-    chat = Chat(A, "chat", echoed=True)
+    chat = Chat(lambda: A, "chat", echoed=True)
     assert chat.text_of(event) == "-- you are A in group chat, with B, C; each line you type goes to all members"
     assert chat.text_of(event) == "-- [A] and [B, C] are one group again; members: A, B, C"
 
@@ -57,7 +57,7 @@ def test_a_gap_names_the_members_that_have_the_messages() -> None:
     gap = translated(core.Gap(C, 9, 3, (B, C)))
     assert gap == Gap(C, 9, 3, (B, C))
     assert json.loads(line_of(gap)) == {"event": "gap", "from": "C", "first": 9, "count": 3, "subgroup": ["B", "C"]}
-    assert Chat(A, "chat", echoed=True).text_of(gap) == "-- 3 messages of C went only to B, C"
+    assert Chat(lambda: A, "chat", echoed=True).text_of(gap) == "-- 3 messages of C went only to B, C"
 
 
 def test_a_sender_learns_that_only_the_other_side_delivered_its_message() -> None:

@@ -24,6 +24,7 @@ from tests.majority import with_gms
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        ({"rejoin": 1}, "rejoin=1 must be True or False"),
         ({"group": ""}, "cannot name a group"),
         ({"group": "a/b"}, "cannot name a group"),
         ({"group": ".."}, "cannot name a group"),
@@ -62,7 +63,6 @@ def test_what_is_wrong_is_refused_at_the_call(options: dict[str, Any], sentence:
     [
         {"profile": "uniform"},
         {"profile": "gossip"},
-        {"rejoin": True},
         {"secret": b"s"},
     ],
 )

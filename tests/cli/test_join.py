@@ -298,7 +298,7 @@ def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
     ("arguments", "sentence"),
     [
         (("--expect", "3"), "--expect is not built yet"),
-        (("--rejoin",), "--rejoin is not built yet"),
+        (("--rejoin", "--profile", "unicast"), "--rejoin needs a group, and profile 'unicast' has none"),
         (("--secret-file", "x"), "--secret-file is not built yet"),
         (("--transport", "pigeon"), "there is no transport 'pigeon'"),
         (("--stats", "0"), "--stats 0.0 must be"),
@@ -326,5 +326,5 @@ def test_the_help_says_how_it_ends_and_names_nothing_that_is_not_built() -> None
     text = " ".join(told.split())
     for words in ("Ctrl-D leaves", "stays in the group", "SIGHUP", "Exit code 1:", "--json", "pygroups join orders"):
         assert words in text
-    for words in ("ot built", "--expect", "--rejoin", "--secret-file", "pygroups demo"):
+    for words in ("ot built", "--expect", "--secret-file", "pygroups demo"):
         assert words not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -15,6 +16,7 @@ from pygroups import (
     Left,
     MergeView,
     Message,
+    NotSent,
     Suspected,
     Unblocked,
     Undelivered,
@@ -22,7 +24,9 @@ from pygroups import (
     ViewId,
 )
 from pygroups.cli.flags import as_flags
+from pygroups.cli.join_options import JoinOptions
 from pygroups.cli.printed import Chat, line_of, trouble
+from pygroups.cli.shell import Shell
 
 A, B, C = (Address(name, "0" * 8) for name in "ABC")
 ID = ViewId(2, A)
@@ -65,13 +69,13 @@ def message(payload: bytes, sender: Address = B) -> Message:
     ],
 )
 def test_an_event_as_a_person_reads_it(event: Happening, text: str | None) -> None:
-    chat = Chat(A, "chat", echoed=True)
+    chat = Chat(lambda: A, "chat", echoed=True)
     assert chat.text_of(view(A)) == "-- you are A in group chat, alone so far; each line you type goes to all members"
     assert chat.line_of(event) == (b"" if text is None else text.encode() + b"\n")
 
 
 def test_own_lines_are_shown_when_no_terminal_shows_what_is_typed() -> None:
-    assert Chat(A, "chat", echoed=False).text_of(message(b"mine", A)) == "A: mine"
+    assert Chat(lambda: A, "chat", echoed=False).text_of(message(b"mine", A)) == "A: mine"
 
 
 def test_trouble_is_a_sentence() -> None:
@@ -82,6 +86,50 @@ def test_trouble_is_a_sentence() -> None:
     assert trouble(JournalLost("the disk is full")) == "the disk is full; this member goes on without a journal"
     assert trouble(JournalLost("the disk is full"), leaves=True) == "the disk is full; this member leaves"
     assert trouble(Left("journal lost", [])) is None
+
+
+def test_a_member_that_joins_again_is_in_trouble_only_for_messages_of_unknown_fate() -> None:
+    assert trouble(Left("excluded", []), rejoins=True) is None
+    text = trouble(Left("excluded", [3]), rejoins=True)
+    assert text is not None and text.endswith("the fate of 1 message is unknown. It joins again")
+    me = [A]
+    chat = Chat(lambda: me[0], "chat", echoed=True, rejoins=True)
+    chat.text_of(view(A, B))
+    assert chat.text_of(Left("excluded", [])) == "-- the other members have removed you from the group; you join again"
+    me[0] = Address("A", "1" * 8)
+    assert chat.text_of(view(B, me[0])) == "-- you are A in group chat, with B; each line you type goes to all members"
+    assert chat.text_of(message(b"mine", me[0])) is None
+
+
+class Excludes:
+    """A channel that is excluded after it has accepted two messages."""
+
+    group = "g"
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    async def send_many(self, lines: list[bytes]) -> list[int]:
+        if not self.sent:
+            self.sent += lines[:2]
+            raise NotSent("the message was not sent", 2)
+        self.sent += lines
+        return [7]
+
+
+@pytest.mark.parametrize("rejoin", [True, False])
+def test_lines_that_an_excluded_member_did_not_send_are_sent_later(rejoin: bool) -> None:
+    async def story() -> tuple[list[bytes], int]:
+        channel = Excludes()
+        shell = Shell(channel, JoinOptions(rejoin=rejoin))  # type: ignore[arg-type]
+        await shell._send([b"a", b"b", b"c"])
+        return channel.sent, shell.last
+
+    if rejoin:
+        assert asyncio.run(story()) == ([b"a", b"b", b"c"], 7)
+    else:
+        with pytest.raises(NotSent):
+            asyncio.run(story())
 
 
 def test_a_merge_and_a_gap_as_a_program_reads_them() -> None:

@@ -659,7 +659,7 @@ def test_a_broken_promise_fails_the_test_with_its_witness(monkeypatch: pytest.Mo
 
 
 def test_a_turn_in_which_the_application_comes_before_the_journal_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    deal = turn.deal
+    deal = turn.hand_out
 
     def application_first(output: Output, now: int, outside: turn.Outside) -> None:
         outside.inbox.arrived(output.events)
@@ -671,7 +671,7 @@ def test_a_turn_in_which_the_application_comes_before_the_journal_is_noticed(mon
             await payloads(a, 1)
 
     Group().run(story)
-    monkeypatch.setattr(turn, "deal", application_first)
+    monkeypatch.setattr(turn, "hand_out", application_first)
     with pytest.raises(Broken, match="journal-first"):
         Group().run(story)
 

@@ -17,6 +17,7 @@ from .demands import Payload, Until
 from .happenings import Happening, Left, View
 from .options import Options, with_parameters_of
 from .outbox import Outbox, Top
+from .rejoin import Incarnations
 from .session import Session
 from .statistics import statistics
 
@@ -26,8 +27,8 @@ NOT_JOINED: Final = "the channel has not joined its group: use it inside `async 
 class Channel:
     """A member of `group`, from the start of `async with` until the leave.
 
-    Iteration over a channel gives one ordered stream of events: Message, View, Suspected, Slow, Undelivered,
-    JournalLost and Left.
+    Iteration over a channel gives one ordered stream of events: Message, View, MergeView, Gap, Suspected, Slow,
+    Blocked, Unblocked, Undelivered, JournalLost and Left.
 
     `profile`: "total" (one order for all members, the default), "fifo" (the order of each sender), or "unicast": two
     processes without a group, opened with `Channel(None, profile="unicast")`; see `send`.  `name`: the
@@ -36,9 +37,12 @@ class Channel:
     that the other members connect to, if it differs.  `transport`: "tcp" (the default), "udp", or "udp:239.1.2.3:7000"
     for IP multicast; all members need the same one.  `discovery`: where members find each other: "dir:/path" (by
     default a folder below /tmp), "host:port,host:port", "dns:name:port", "udp:239.1.2.3:7000", "cache:/path", or a
-    list of these.  `journal`: a folder for the log of this member's events;
-    `journal_payloads` adds the messages, `journal_fsync` calls fsync for each write.  `state`: an object with `async
-    get_state()` and `async set_state(data)`, or with `async set_state_chunks(chunks)` for a large state.
+    list of these.  `expect`: the number of all processes that may take part in the first view, for a group in which a
+    majority decides each view.  `rejoin`: after an exclusion this member joins again, as a new incarnation with another
+    address, and the events go on: `Left("excluded")`, the state, a View.  `journal`: a folder for the log of this
+    member's events; `journal_payloads` adds the messages, `journal_fsync` calls fsync for each write.  `state`: an
+    object with `async get_state()` and `async set_state(data)`, or with `async set_state_chunks(chunks)` for a large
+    state.
     `on_merge`: the side whose state all members take when the sides of a network split merge: "keep" (none), "primary",
     or a function that gets a tuple of MergeSide and returns one of them.
     `events="none"`: for a program that only sends; the channel keeps no events, and every message counts as read.
@@ -51,11 +55,13 @@ class Channel:
     @with_parameters_of(Options)
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._session: Session | None = None
+        self._incarnations: Incarnations | None = None
+        self._session: Session | None = None  # of the newest incarnation that has joined
         self._current: Iterator[Happening] = iter(())  # the rest of the run that is being read
-        self._top: Top  # these three belong to the session; `send` uses them directly, for speed
+        self._top: Top  # these four belong to the session; `send` uses them directly, for speed
         self._out: Outbox
         self._member: Member
+        self._birth = 0
 
     def __repr__(self) -> str:
         session = self._session
@@ -72,7 +78,8 @@ class Channel:
 
     @property
     def address(self) -> Address:
-        """The address of this member: its name, and a random incarnation that is new for each channel."""
+        """The address of this member: its name, and a random incarnation, which is new for each channel and each
+        rejoin."""
         return self._opened().me
 
     @property
@@ -105,7 +112,8 @@ class Channel:
         Raises the error of set_state(), if there was one; StateLost if all members that had the state are gone;
         ChannelClosed if the channel leaves first.  The program need not read events for this.
         """
-        await self._here().ready()
+        self._here()
+        await (await self._joined().settled()).ready()
 
     def _opened(self) -> Session:
         if self._session is None:
@@ -113,6 +121,18 @@ class Channel:
         if self._session.elsewhere is not None:
             raise ChannelClosed(self._session.elsewhere)
         return self._session
+
+    def _joined(self) -> Incarnations:
+        """The incarnations, for calls that a join in progress delays."""
+        self._here()
+        assert self._incarnations is not None
+        return self._incarnations
+
+    def _use(self, session: Session) -> None:
+        """From now on messages are sent by this session."""
+        self._session = session
+        self._out, self._member, self._top = session.sending, session.member, session.sending.top
+        self._birth = session.sending.birth
 
     def _here(self) -> Session:
         """The session, for calls that change it.  They must come from the event loop that opened the channel."""
@@ -138,6 +158,7 @@ class Channel:
         `send` waits while the window is full.  With `until="delivered"` it also waits until the message is in this
         member's event queue, with `until="stable"` until the message is in the event queue of every member of the view.
         With `to`, `until="delivered"` waits until the receiver has acknowledged the message; "stable" is refused.
+        With `rejoin=True` the messages of an excluded member wait until it has joined again.
         `timeout` limits the whole wait, in seconds.  After NotSent (Timeout, WouldDeadlock) the message was certainly
         not sent.  After Unknown it may still be delivered.
         """
@@ -150,16 +171,16 @@ class Channel:
                     self._member.schedule()
                 number = self._top.accept(payload)
                 out.credit = left
-                return number
-        session = self._here()
+                return out.numbered(number) if self._birth else number
         if isinstance(to, str):
+            session = self._here()
             return await session.places_for(to).send(session.sending, payload, to, until, timeout)
-        return await session.sending.send(payload, to, until, timeout)
+        return await self._joined().send(payload, to, until, timeout)
 
     def send_nowait(self, payload: Payload, *, to: Address | str | None = None) -> int:
         """Send a message without waiting.  Returns its number, or raises WouldBlock if the window is full, or if the
         process at "host:port" has not answered yet."""
-        session = self._here()
+        session = self._joined().open_now()
         if isinstance(to, str):
             return session.places_for(to).send_nowait(session.sending, payload, to)
         return session.sending.send_nowait(payload, to)
@@ -171,15 +192,15 @@ class Channel:
 
         NotSent.accepted is the number of messages that were sent before the error.
         """
-        return await self._here().sending.send_many(payloads, until, timeout)
+        return await self._joined().send_many(payloads, until, timeout)
 
     async def wait(self, number: int, *, until: Until | None = None, timeout: float | None = None) -> None:
         """Wait until this member's message `number` is delivered or stable, as `send(until=...)` does.
 
         `number` is the return value of a send.  Without `until` a message to all members is awaited until it is stable,
         and a message to one member until its receiver has acknowledged it.  Raises Unknown if the timeout expires, if
-        the channel leaves its group first, or if the receiver leaves before it has acknowledged the message.  After the
-        receiver has left, `wait` raises Unknown for each message to it.
+        the channel leaves its group first, if it has joined again since, or if the receiver leaves before it has
+        acknowledged the message.  After the receiver has left, `wait` raises Unknown for each message to it.
         """
         await self._here().sending.wait(number, until, timeout)
 
@@ -191,13 +212,13 @@ class Channel:
     async def __anext__(self) -> Happening:
         for event in self._current:
             return event
-        self._current = await self._here().reading.next(whole=False)
+        self._current = await self._joined().next(whole=False)
         return next(self._current)
 
     def batches(self) -> AsyncIterator[list[Happening]]:
         """The same events in lists.  A list has all messages that have arrived in one view, or one event of another
         kind."""
-        return Batches(self._rest, self._here)
+        return Batches(self._rest, self._joined)
 
     def _rest(self) -> list[Happening]:
         rest, self._current = list(self._current), iter(())
@@ -208,9 +229,8 @@ class Channel:
     async def __aenter__(self) -> Self:
         if self._session is not None:
             raise UsageError("a channel joins once: open another one")
-        self._session = session = Session(self._options)
-        self._out, self._member, self._top = session.sending, session.member, session.sending.top
-        await session.join()
+        self._incarnations = Incarnations(self._options, self._use)
+        await self._incarnations.join()
         return self
 
     async def __aexit__(
@@ -218,8 +238,9 @@ class Channel:
     ) -> None:
         if self._session is not None and self._session.elsewhere is not None:
             return  # the process that opened it leaves
-        session = self._opened()
-        await session.leave()
+        incarnations = self._joined()
+        await incarnations.leave()
+        session = incarnations.session
         if session.crash is not None and error is None:
             raise session.crash
 
@@ -228,7 +249,7 @@ class Channel:
 
         From now on the channel accepts no messages, and all messages count as read here.
         """
-        return await self._here().leave()
+        return await self._joined().leave()
 
     # -- statistics and marks
 
@@ -262,15 +283,15 @@ class Batches:
     """A channel's events in lists.  The iterator stays usable after the cancellation of a task that waits for a
     list."""
 
-    def __init__(self, rest: Callable[[], list[Happening]], session: Callable[[], Session]) -> None:
+    def __init__(self, rest: Callable[[], list[Happening]], joined: Callable[[], Incarnations]) -> None:
         self._rest = rest
-        self._session = session
+        self._joined = joined
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> list[Happening]:
-        return self._rest() or list(await self._session().reading.next(whole=True))
+        return self._rest() or list(await self._joined().next(whole=True))
 
 
 def check_loop(loop: asyncio.AbstractEventLoop) -> None:

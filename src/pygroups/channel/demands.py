@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from pygroups.core.address import Address
-from pygroups.core.errors import Unknown, UnknownYet, UsageError
+from pygroups.core.errors import NotSent, Unknown, UnknownYet, UsageError
+
+
+class Withdrawn(NotSent):
+    """The member was excluded while the message waited for room.  With `rejoin=True` the next incarnation sends it."""
+
 
 Payload = bytes | bytearray | memoryview
 Until = Literal["delivered", "stable"]

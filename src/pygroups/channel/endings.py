@@ -14,10 +14,11 @@ SILENT: Final = (
 )
 
 
-def excluded(policy: str) -> str:
+def excluded(policy: str, *, rejoins: bool = False) -> str:
     """The sentence for an excluded member.  `policy`: the reason of an exclusion by policy, or ""."""
     because = f"it {policy}" if policy else SILENT
-    return f"{REMOVED}, because {because}; open a new channel to join again"
+    then = "the channel joins again" if rejoins else "open a new channel to join again"
+    return f"{REMOVED}, because {because}; {then}"
 
 
 def refusal(event: core.Excluded) -> Refused:

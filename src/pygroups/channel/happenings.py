@@ -127,7 +127,8 @@ class JournalLost(Happening, frozen=True):
 
 
 class Left(Happening, frozen=True):
-    """The last event: this process is not a member any more.
+    """The last event: this process is not a member any more.  With `rejoin=True` it joins again after "excluded", and
+    a View follows.
 
     `reason` is "left", "excluded", "journal lost" or "crashed".  `unknown` are the numbers of this member's messages
     that were accepted and not delivered here.  Other members may have delivered them.

@@ -55,6 +55,7 @@ class Inbox:
         self.queue_bytes = 0  # of runs
         self.in_state: list[range] = []  # own messages that were removed here, because the coming state has them
         self.began = False  # the application has received a view
+        self.stream = object()  # the same in all incarnations of a channel
         self.arrival: asyncio.Future[None] | None = None  # the reader waits for the next item
         self.reader: asyncio.Task[object] | None = None  # the task that read last
         self.reading = False
@@ -115,6 +116,10 @@ class Inbox:
         self.states.forget()
         return [number for numbers in lost for number in numbers]
 
+    def continues(self, before: Inbox) -> None:
+        """The program reads the events of `before`, an earlier incarnation, and then the events of this one."""
+        self.stream, self.reader = before.stream, before.reader
+
     def forked(self, why: str) -> None:
         """This process is a forked child: a read here raises ChannelClosed."""
         self.queue.clear()
@@ -142,7 +147,7 @@ class Inbox:
         self._applied()
         if self.reader is not (task := asyncio.current_task()):
             self.reader = task
-            READS.set(self)
+            READS.set(self.stream)
         self.reading = True
         pace = self.batches if whole else self.events
         try:
@@ -321,7 +326,7 @@ class Inbox:
     def guard(self, waiting: asyncio.Future[None]) -> Iterator[None]:
         """Guard a task that waits in `send`.  While the reading task waits, unread messages count as consumed."""
         if asyncio.current_task() is not self.reader:
-            if READS.get() is self:  # the reading task started this task, and perhaps waits for it
+            if READS.get() is self.stream:  # the reading task started this task, and perhaps waits for it
                 with self.answers.noted(waiting, self.events.now()):
                     yield
             else:

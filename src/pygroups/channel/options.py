@@ -64,17 +64,18 @@ class Options:
     config: Config | Limits | None = None
 
     def __post_init__(self) -> None:
-        _refuse_unbuilt(self.rejoin, self.secret)
+        _refuse_unbuilt(self.secret)
         _check_types(self.profile, self.bind, name=self.name, advertise=self.advertise)
         _check_discovery(self.discovery)
-        _check_flags(insecure=self.insecure, journal_payloads=self.journal_payloads, journal_fsync=self.journal_fsync)
+        _check_flags(insecure=self.insecure, rejoin=self.rejoin)
+        _check_flags(journal_payloads=self.journal_payloads, journal_fsync=self.journal_fsync)
         _check_group(self.group, self.chosen_profile)
         _ = self.carrier
         bind = checked_bind(self.bind, insecure=self.insecure)
         if self.advertise is not None:
             advertised(bind, self.advertise)
         if not self.chosen_profile.grouped:
-            _check_alone(self.chosen_profile, self.carrier, self.discovery, self.state, self.journal_payloads)
+            _check_alone(self)
         _check_journal(self.journal, self.journal_payloads or self.journal_fsync)
         _check_state(self.state)
         _check_on_merge(self.on_merge, self.chosen_profile)
@@ -148,10 +149,8 @@ def with_parameters_of(
     return decorate
 
 
-def _refuse_unbuilt(rejoin: bool, secret: object) -> None:
+def _refuse_unbuilt(secret: object) -> None:
     """Raise NotBuilt for an option that is part of the design and is not built yet."""
-    if rejoin:
-        raise NotBuilt("rejoin=True is not built yet: open a new channel after Left")
     if secret is not None:
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
 
@@ -173,16 +172,13 @@ def _check_expect(expect: object, profile: Profile, ways: Ways) -> None:
         raise UsageError(f"expect={expect!r} must be a number of processes from 1 to {MEMBERS_MAX:,}")
 
 
-def _check_alone(
-    profile: Profile, carrier: Transport, discovery: object, state: object, journal_payloads: bool
-) -> None:
+def _check_alone(given: Options) -> None:
     """Raise UsageError for options that only a group has."""
-    if carrier.to_all is not None:
-        raise UsageError(f"profile {profile.name!r} sends to one process at a time: use transport 'tcp' or 'udp'")
-    given = {"discovery": discovery is not None, "state": state is not None, "journal_payloads": journal_payloads}
-    for name, is_given in given.items():
-        if is_given:
-            raise UsageError(f"profile {profile.name!r} has no group, so {name}= means nothing there: leave it out")
+    if given.carrier.to_all is not None:
+        raise UsageError(f"profile {given.profile!r} sends to one process at a time: use transport 'tcp' or 'udp'")
+    for name in ("discovery", "state", "rejoin", "journal_payloads"):
+        if getattr(given, name) not in (None, False):
+            raise UsageError(f"{name}= needs a group, and profile {given.profile!r} has none: leave it out")
 
 
 def _check_group(group: str | None, profile: Profile) -> None:

@@ -17,10 +17,10 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.top import Reached
 
-from .demands import Payload, Until, as_bytes, because, check_how, late, of_window, unknown
+from .demands import Payload, Until, Withdrawn, as_bytes, because, check_how, late, of_window, unknown
 from .line import Line
 from .missing import Missing
-from .receipts import NumberToOne, Receipts
+from .receipts import LaterNumber, NumberToOne, Receipts
 
 Guard = Callable[["asyncio.Future[None]"], AbstractContextManager[None]]
 
@@ -71,6 +71,8 @@ class Outbox:
         self.quarter = self.window // 4
         self.ended: str | None = None  # the reason why no message arrives any more
         self.cause: BaseException | None = None  # the internal error that ended the channel
+        self.rejoins = False  # after the end the next incarnation accepts messages
+        self.birth = 0  # earlier incarnations of this member in the channel
         self.line = Line(self.window)  # of multicasts
         self.lines: dict[Address, Line] = {}  # of messages to one member
         self.until: dict[Until, deque[tuple[int, asyncio.Future[None]]]] = {"delivered": deque(), "stable": deque()}
@@ -137,6 +139,8 @@ class Outbox:
         to = number.to if isinstance(number, NumberToOne) else None
         until = until or ("stable" if to is None else "delivered")
         check_how(to, until, timeout)
+        if getattr(number, "birth", 0) != self.birth:
+            raise unknown("the others removed this member, and it joined again,", number, until)
         if to is None and not 0 < number < self.top.unknown().stop:
             last = self.top.unknown().stop - 1
             which = f"their numbers so far are 1 to {last}" if last else "there is none so far"
@@ -178,7 +182,11 @@ class Outbox:
     def _accepted(self, data: bytes, to: Address | None) -> int:
         self.schedule()
         number = self.top.accept(data, to)
-        return number if to is None else NumberToOne(number, to)
+        return self.numbered(number) if to is None else NumberToOne(number, to, self.birth)
+
+    def numbered(self, number: int) -> int:
+        """The number of a multicast for the program, so that wait() knows the incarnation."""
+        return LaterNumber(number, self.birth) if self.birth else number
 
     def _check_open(self, to: Address | None) -> None:
         if self.closed is not None:
@@ -206,7 +214,8 @@ class Outbox:
         return NotSent(f"the message was not sent: nobody knows where {to} listens; write to='host:port'")
 
     def _too_late(self) -> Exception:
-        return because(NotSent(f"the message was not sent: {self.closed}"), self.cause)
+        kind = Withdrawn if self.rejoins else NotSent
+        return because(kind(f"the message was not sent: {self.closed}"), self.cause)
 
     async def _room(self, size: int, to: Address | None) -> None:
         """Wait in line for `size` bytes of the window.  A sender that is canceled here has not sent its message."""
@@ -320,6 +329,10 @@ class Outbox:
         """The channel has joined: accept messages."""
         self.closed = None
         self.turned()
+
+    def cannot_rejoin(self, error: Exception) -> None:
+        """No further incarnation follows, because of `error`."""
+        self.closed, self.cause = f"the channel cannot join its group again: {error}", error
 
     def close(self, why: str, cause: BaseException | None = None) -> None:
         """Accept no further messages, and raise NotSent in the senders that wait for room."""

@@ -15,13 +15,29 @@ LOST_MAX: Final = 64  # ranges of unacknowledged messages that are remembered fo
 
 
 class NumberToOne(int):
-    """The number of a message to one member, `to`.  Each receiver has a count of its own."""
+    """The number of a message to one member, `to`.  Each receiver has a count of its own.
+
+    `birth`: the number of earlier incarnations of the sender.
+    """
 
     to: Address
+    birth: int
 
-    def __new__(cls, number: int, to: Address) -> NumberToOne:
+    def __new__(cls, number: int, to: Address, birth: int = 0) -> NumberToOne:
         made = super().__new__(cls, number)
-        made.to = to
+        made.to, made.birth = to, birth
+        return made
+
+
+class LaterNumber(int):
+    """The number of a message to all members, if the sender has `birth` earlier incarnations.  The messages of the
+    first incarnation have plain numbers."""
+
+    birth: int
+
+    def __new__(cls, number: int, birth: int) -> LaterNumber:
+        made = super().__new__(cls, number)
+        made.birth = birth
         return made
 
 

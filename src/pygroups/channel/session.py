@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final
 
 from pygroups.core import events as core
@@ -57,6 +57,7 @@ class Session:
         self.joined: asyncio.Future[None] = loop.create_future()
         self.left: asyncio.Future[Left] = loop.create_future()
         self.closing: asyncio.Task[Left] | None = None
+        self.rejoins: Callable[[Session], bool] = never  # called at an exclusion: does a new incarnation join?
         self.excluded = excluded("")  # the sentence for an exclusion
         self.elsewhere: str | None = None  # set in a forked child: the message of ChannelClosed there
         config = options.limits
@@ -184,6 +185,11 @@ class Session:
             self._end("left")
         await asyncio.sleep(0)  # the connections close in the next pass of the loop, which can be its last pass
         return left
+
+    async def closed(self) -> None:
+        """Wait until an excluded member has closed its connections and its journal."""
+        if self.closing is not None:
+            await asyncio.wait([self.closing])
 
     # -- the member's inbox
 
@@ -329,7 +335,8 @@ class Session:
             return
         self.reading.be_generous()
         if not self.leaving and event.reason != "left":
-            self.excluded = excluded(event.policy)
+            self.sending.rejoins = self.rejoins(self)
+            self.excluded = excluded(event.policy, rejoins=self.sending.rejoins)
             self.reading.why_ended = Excluded(self.excluded)
         self._end(event.reason)
         if not self.leaving:
@@ -375,6 +382,11 @@ class Session:
 
     def answers(self, now: int) -> None:
         self.reading.end_deadlocks(now)
+
+
+def never(session: Session) -> bool:
+    """Without `rejoin=True` no incarnation follows an excluded one."""
+    return False
 
 
 def _top(stack: Stack) -> Top:

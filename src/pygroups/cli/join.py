@@ -42,6 +42,7 @@ async def _member(group: str | None, options: JoinOptions) -> int:
         advertise=options.advertise,
         transport=options.transport,
         discovery=options.discovery or None,
+        rejoin=options.rejoin,
         insecure=options.insecure,
         journal=options.journal,
         journal_payloads=options.journal_payloads,
@@ -52,8 +53,8 @@ async def _member(group: str | None, options: JoinOptions) -> int:
 
 def _check(options: JoinOptions) -> None:
     """Raise UsageError for wrong options, and NotBuilt for options that are not built yet."""
-    for name in ("expect", "rejoin", "secret_file"):
-        if getattr(options, name) not in (None, False):
+    for name in ("expect", "secret_file"):
+        if getattr(options, name) is not None:
             raise NotBuilt(f"--{name.replace('_', '-')} is not built yet: leave it out")
     if options.journal_payloads and options.journal is None:
         raise UsageError("--journal-payloads needs --journal DIR, the folder to write to")

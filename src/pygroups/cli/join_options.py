@@ -55,6 +55,9 @@ class JoinOptions:
     discovery
         Where members find each other: dir:/path (a folder), HOST:PORT,HOST:PORT (addresses), dns:NAME:PORT,
         udp:239.1.2.3:7000 (IP multicast), cache:/path (remembers addresses). Repeat the option for several.
+    rejoin
+        When the other members have excluded this one, join again as a new member. Without the option the command
+        ends with exit code 1.
     transport
         tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same.
     trace
@@ -77,10 +80,10 @@ class JoinOptions:
     advertise: str | None = None
     insecure: Flag = False
     discovery: tuple[str, ...] = ()
+    rejoin: Flag = False
     transport: str = "tcp"
     trace: Flag = False
     expect: Annotated[Whole | None, HIDDEN] = None
-    rejoin: Annotated[Flag, HIDDEN] = False
     secret_file: Annotated[Path | None, HIDDEN] = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -89,16 +89,23 @@ def json_line(content: dict[str, Any]) -> bytes:
 
 
 class Chat:
-    """Turns the events at member `me` into lines of text.
+    """Turns the events at member `me()` into lines of text.
 
-    `echoed`: the terminal shows what the user types, so own messages are left out.
+    `echoed`: the terminal shows what the user types, so own messages are left out.  `rejoins`: after an exclusion the
+    member joins again, under another address.
     """
 
-    def __init__(self, me: Address, group: str, *, echoed: bool) -> None:
-        self.me = me
+    def __init__(self, me: Callable[[], Address], group: str, *, echoed: bool, rejoins: bool = False) -> None:
+        self._me = me
         self.group = group
         self.echoed = echoed
+        self.rejoins = rejoins
         self.greeted = False
+
+    @property
+    def me(self) -> Address:
+        """The address of this member, which changes when it joins again."""
+        return self._me()
 
     def line_of(self, event: Happening) -> bytes:
         """The line for `event`; empty for an event that is not shown."""
@@ -128,6 +135,9 @@ class Chat:
                 return "-- no longer blocked"
             case pygroups.Undelivered():
                 return f"-- {event.to.name} did not confirm {_count(len(event.numbers), 'message')} to it alone"
+            case pygroups.Left(reason="excluded") if self.rejoins:
+                self.greeted = False
+                return "-- the other members have removed you from the group; you join again"
             case pygroups.Left(reason="left" | "journal lost"):
                 return "-- you have left the group"
             case _:
@@ -163,10 +173,11 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def trouble(event: Happening, *, leaves: bool = False) -> str | None:
+def trouble(event: Happening, *, leaves: bool = False, rejoins: bool = False) -> str | None:
     """The error message for an event that makes the exit code 1; None for all other events.
 
-    `leaves`: the member leaves when its journal is lost.
+    `leaves`: the member leaves when its journal is lost.  `rejoins`: it joins again after an exclusion, which is an
+    error only for messages whose fate is unknown.
     """
     from pygroups import JournalLost, Left
 
@@ -174,8 +185,11 @@ def trouble(event: Happening, *, leaves: bool = False) -> str | None:
         return f"{event.reason}; this member {'leaves' if leaves else 'goes on without a journal'}"
     if not isinstance(event, Left) or event.reason in ("left", "journal lost"):
         return None
+    if rejoins and event.reason == "excluded" and not event.unknown:
+        return None
     unknown = f"; the fate of {_count(len(event.unknown), 'message')} is unknown" if event.unknown else ""
+    then = "It joins again" if rejoins else "Start the command again to join as a new member"
     return (
         f"the other members removed this member ({event.reason}), because it read nothing while they waited to send, "
-        f"or was stopped or cut off{unknown}. Start the command again to join as a new member"
+        f"or was stopped or cut off{unknown}. {then}"
     )

@@ -110,8 +110,7 @@ class Shell:
 
     async def _send(self, lines: list[bytes]) -> None:
         if self.options.to is None:
-            numbers = await self.channel.send_many(lines)
-            self.last = numbers[-1]
+            await self._send_to_all(lines)
             return
         for line in lines:
             try:
@@ -120,6 +119,20 @@ class Shell:
                 if not self.typed:
                     raise
                 print(one_line(f"pygroups: {error}"), file=sys.stderr)  # the user decides what to do
+
+    async def _send_to_all(self, lines: list[bytes]) -> None:
+        """Send the lines to all members.  The lines that an excluded member did not send are sent when it has joined
+        again."""
+        while True:
+            try:
+                numbers = await self.channel.send_many(lines)
+            except NotSent as error:
+                if not self.options.rejoin:
+                    raise
+                lines = lines[error.accepted :]
+            else:
+                self.last = numbers[-1]
+                return
 
     async def _send_to(self, to: str, line: bytes) -> int:
         """Send a line to the member with this name; without a group to the process at this place, which may start a
@@ -154,16 +167,21 @@ class Shell:
             await self._print(f"-- this process listens at {self.channel.contact}; {goal}\n".encode())
         async for events in self.channel.batches():
             for event in events:
-                if sentence := trouble(event, leaves=self.leaves_without_journal):
+                if sentence := self._trouble(event):
                     self.left_out = isinstance(event, Left) or self.leaves_without_journal
                     self._failed(sentence)
             if not self.options.quiet:
                 await self._print(b"".join([show(event) for event in events]))
 
+    def _trouble(self, event: Happening) -> str | None:
+        return trouble(event, leaves=self.leaves_without_journal, rejoins=self.options.rejoin)
+
     def _how_to_show(self) -> Callable[[Happening], bytes]:
         if not self.for_people:
             return line_of
-        return Chat(self.channel.address, self.channel.group or "-", echoed=self.typed).line_of
+        return Chat(
+            lambda: self.channel.address, self.channel.group or "-", echoed=self.typed, rejoins=self.options.rejoin
+        ).line_of
 
     def _failed(self, sentence: str) -> None:
         """Print an error on standard error, and make the exit code 1."""

@@ -28,7 +28,8 @@ class NameTaken(Refused):
 
 
 class Excluded(Error):
-    """The other members removed this member.  Iteration raises this error after the last event, `Left("excluded")`."""
+    """The other members removed this member.  Iteration raises this error after the last event, `Left("excluded")`,
+    unless the channel joins again (`rejoin=True`)."""
 
 
 class StateLost(Error):

@@ -114,6 +114,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     receive_bytes: int = 32 << 20  # incomplete frames of all connections together
     directory_period: int = 200 * MILLISECOND  # between two checks that the member's own entry still exists
     lock_retry: int = 20 * MILLISECOND  # between two tries while another process founds the group
+    rejoin_window: int = 60 * SECOND  # exclusions of one process within this time count as a row
+    rejoin_pause: int = 1 * SECOND  # before the join after the second exclusion in a row; doubles with each further one
+    rejoin_pause_max: int = 60 * SECOND
     slow_exclude: int = 1 << 62  # time without progress in a full window before its sender excludes members; never
     stats_period: int = 60 * SECOND  # between two `stats` records
     journal_segment: int = 64 << 20  # the size after which the journal begins a new file

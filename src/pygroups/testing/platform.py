@@ -107,7 +107,7 @@ class MemoryPlatform:
     def _room(self, options: Options) -> tuple[memory.Room, Judge]:
         key = (options.ways, options.room)
         if key not in self.rooms:
-            judge = Judge(checks_of(options.profile))
+            judge = Judge(checks_of(options.profile, majority=options.chosen_profile.majority))
             judge.around.journals = True
             if self.disturbed:
                 judge.disturbed()

@@ -22,7 +22,14 @@ from pygroups.sim.promises.judge import Judge
 
 from .errors import Crashed
 
-JUDGED: Final = ("purge", "unicast_send", "unicast_deliver", "suspect")  # records of facts that no event reports
+JUDGED: Final = (
+    "purge",
+    "unicast_send",
+    "unicast_deliver",
+    "suspect",
+    "flush",
+)  # records of facts that no event reports
+ADDRESSES: Final = ("peer", "next_creator", "ballot_leader")  # the columns of these records that hold an address
 
 
 class Watch:
@@ -163,7 +170,7 @@ def _as_it_was(record: PlainRecord) -> Record:
 
 
 def _parsed(name: str, value: Any) -> object:
-    if name == "peer":
+    if name in ADDRESSES:
         return parse_address(value)
     if isinstance(value, Mapping):
         return {parse_address(key): number for key, number in value.items()}

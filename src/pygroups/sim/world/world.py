@@ -11,6 +11,7 @@ from pygroups.core.events import Event
 from pygroups.core.layer import Env, Record
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.records import plain_records
+from pygroups.core.rejoin import Exclusions
 from pygroups.core.stack import Output, Stack
 from pygroups.core.view import ViewId
 from pygroups.journal.writer import MemoryJournal
@@ -31,6 +32,7 @@ from .story import Story
 from .virtual import VirtualWorld
 
 WALL_CLOCK: Final = 1_700_000_000_000_000  # the time of all wall clocks at the start of the world
+RESTART: Final = 200 * MILLISECOND  # time until an excluded process starts again, beside its pause
 Sending = tuple[tuple[Address, ...], list[bytes]]  # receivers, and the frames for them
 Kept = tuple[int, Address, Address, bytes]  # the time of sending, sender, receiver, frame
 
@@ -73,6 +75,8 @@ class World(VirtualWorld[SimulatedMember]):
             self.use_pipes()
         self.config = Config(**schedule.config)
         self.births: dict[str, int] = {}  # number of starts of each name
+        self.started: dict[str, int] = {}  # the time of the last start of each name
+        self.exclusions: dict[str, Exclusions] = {}  # by name
         self.folders: dict[str, Folder] = {}  # of journals, by the names of processes
         self.wall_ahead: dict[str, int] = {}  # the shift of each host's wall clock, in microseconds
         self.phase = 0  # number of heals: ends of faults of an earlier phase have no effect
@@ -120,6 +124,7 @@ class World(VirtualWorld[SimulatedMember]):
     def _live(self, name: str, *, beside: bool) -> SimulatedMember:
         birth = self.births[name] = self.births.get(name, 0) + 1
         seed, now = self.schedule.seed, self.agenda.now
+        self.started[name] = now
         digits = stream(seed, "life", name, birth).getrandbits(4 * INCARNATION_DIGITS)
         address = Address(name, f"{digits:0{INCARNATION_DIGITS}x}")
         habits = self.schedule.habits[name]
@@ -150,7 +155,10 @@ class World(VirtualWorld[SimulatedMember]):
         if not self.ends(member):
             return
         if member.ended == "excluded" and self.schedule.rejoin:
-            self.agenda.after(200 * MILLISECOND, self._again, member.address.name)
+            name = member.address.name
+            row = self.exclusions.setdefault(name, Exclusions())
+            pause = row.pause(self.agenda.now - self.started[name], self.config)
+            self.agenda.after(RESTART + pause, self._again, name)
 
     def _again(self, name: str) -> None:
         """Restart an excluded process as a new incarnation.  The group caused this, so it does not count as a change
