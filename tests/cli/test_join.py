@@ -94,6 +94,27 @@ def refused(*arguments: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("bind", ["0.0.0.0:0", "[::]:0"])
+def test_a_member_on_all_addresses_prints_the_address_that_the_others_get(shells: Any, bind: str) -> None:
+    member = shells("g", "--name", "A", "--bind", bind, "--insecure")
+    try:
+        member.event("view")
+    except AssertionError as error:
+        assert "and none of them leads to other machines: give --advertise" in str(error)  # a machine without a network
+        return
+    code, _, err = member.end(send=signal.SIGTERM)
+    assert code == 0
+    assert re.fullmatch(
+        r"pygroups: A@[0-9a-f]{16} listens on all addresses of this machine \(\S+\), and tells the other members to "
+        r"connect to \S+:\d+; --advertise names another one\n",
+        err,
+    )
+    named = shells("h", "--name", "A", "--bind", bind, "--insecure", "--advertise", "127.0.0.1:0")
+    named.event("view")
+    assert named.end(send=signal.SIGTERM)[2] == ""
+
+
+@pytest.mark.slow
 def test_lines_become_messages_and_events_become_json(shells: Any) -> None:
     a = shells("g", "--name", "A")
     own = a.event("view")

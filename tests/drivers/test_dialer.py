@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import closing
+from typing import Any
+
+import pytest
 
 from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.turn import Source
@@ -67,6 +70,27 @@ def test_where_a_peer_says_that_it_listens_is_tried_when_the_standing_place_is_s
                 a.net.learn({B: b.net.contact}, Source.PEER)
                 a.net.probe(B)
                 await until(lambda: a.events == [Answered(B)])
+
+    run(main)
+
+
+def test_a_refusal_at_one_address_of_a_name_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of B has an address where no process listens, and one where B listens."""
+
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            port = int(b.net.contact.rpartition(":")[2])
+
+            async def answers(*_: Any) -> list[Any]:
+                return [(socket.AF_INET, (host, port)) for host in ("127.0.0.3", "127.0.0.1")]
+
+            monkeypatch.setattr("pygroups.drivers.dialer.resolved", answers)
+            a.net.learn({B: f"localhost:{port}"}, Source.VIEW)
+            a.net.probe(B)
+            await until(lambda: a.events == [Answered(B)])
+            b.net.close()
+            a.net.probe(B)
+            await until(lambda: Dead(B) in a.events)
 
     run(main)
 

@@ -14,7 +14,7 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Dead, Ended
-from pygroups.core.errors import UsageError
+from pygroups.core.errors import NotSent, UsageError
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
 from pygroups.drivers import udp_sockets
@@ -32,9 +32,18 @@ class UdpNode(Node):
     """A network over UDP, and what it was told."""
 
     def __init__(
-        self, me: Address, group: str = "g", bind: str = "127.0.0.1:0", to_all: Contact | None = None, **config: Any
+        self,
+        me: Address,
+        group: str = "g",
+        bind: str = "127.0.0.1:0",
+        to_all: Contact | None = None,
+        advertise: str | None = None,
+        **config: Any,
     ) -> None:
-        self._watch(UdpNetwork(me, group, Config(**config), bind=bind, to_all=to_all))
+        insecure = advertise is not None
+        self._watch(
+            UdpNetwork(me, group, Config(**config), bind=bind, to_all=to_all, advertise=advertise, insecure=insecure)
+        )
         self.sent = 0
 
     def send(self, *dests: Address, size: int = 100) -> bytes:
@@ -109,6 +118,63 @@ def test_a_place_where_nobody_listens_proves_the_end() -> None:
             assert a.events[1:] == [Dead(B)]
             await asyncio.sleep(0.02)
             assert len(a.events) == 2
+
+    asyncio.run(main())
+
+
+def test_a_socket_for_both_versions_of_ip_reaches_an_ipv4_peer_and_finds_the_proof_of_its_end() -> None:
+    async def main() -> None:
+        async with nodes(A, bind="[::]:0", advertise="127.0.0.1:0") as (a,), nodes(B) as (b,):
+            a.net.learn({B: b.net.contact}, Source.VIEW)
+            b.net.learn({A: a.net.contact}, Source.VIEW)
+            sent = [a.send(B), b.send(A)]
+            await until(lambda: b.frames and a.frames and a.net.ways[B].known and b.net.ways[A].known)
+            assert [*b.frames, *a.frames] == sent
+            b.net.close()
+            a.send(B)
+            await until(lambda: a.events)
+            a.net.probe(B)
+            await until(lambda: len(a.events) == 2)
+            assert a.events == [Ended(B), Dead(B)]
+
+    asyncio.run(main())
+
+
+def test_an_ipv6_socket_without_ipv4_and_an_ipv4_socket_cannot_reach_each_other() -> None:
+    async def main() -> None:
+        async with nodes(A, bind="[::1]:0") as (a,), nodes(B) as (b,):
+            for one, other in ((a, b), (b, a)):
+                assert "sends only to IPv" in one.net.unreachable(parse_contact(other.net.contact))
+                one.net.learn({other.net.me: other.net.contact}, Source.VIEW)
+                one.send(other.net.me)
+                assert one.counts["peers whose address has another version of IP"] == 1
+                with pytest.raises(NotSent, match="sends only to"):
+                    await one.net.meet(other.net.contact)
+
+    asyncio.run(main())
+
+
+def test_a_refusal_at_one_address_of_a_name_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of B has two addresses; B listens at the second one alone, and only its end there is proven."""
+
+    async def main() -> None:
+        async with nodes(A) as (a,), nodes(B, bind="127.0.0.2:0") as (b,):
+            port = parse_contact(b.net.contact).port
+
+            async def answers(*_: Any) -> list[Any]:
+                return [(socket.AF_INET, (host, port)) for host in ("127.0.0.3", "127.0.0.2")]
+
+            monkeypatch.setattr("pygroups.drivers.udp.resolved", answers)
+            a.net.learn({B: f"localhost:{port}"}, Source.VIEW)
+            a.net.probe(B)
+            await until(lambda: a.events)
+            assert a.events == [Answered(B)]
+            a.send(B)
+            await until(lambda: b.frames)
+            b.net.close()
+            a.net.probe(B)
+            await until(lambda: len(a.events) == 2)
+            assert a.events[1:] == [Dead(B)]
 
     asyncio.run(main())
 

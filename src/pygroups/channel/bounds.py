@@ -28,7 +28,7 @@ from pygroups.drivers.finding import OPEN_MAX
 from pygroups.drivers.places import LISTED_MAX
 from pygroups.drivers.seldom import KINDS_MAX
 from pygroups.drivers.tcp import QUESTIONS_MAX
-from pygroups.drivers.udp import SEARCHES_MAX
+from pygroups.drivers.udp_questions import OPEN_MAX as SEARCHES_MAX
 from pygroups.drivers.udp_sockets import DATAGRAM_READ
 from pygroups.layers._pieces_in import OUTSIDERS_MAX
 from pygroups.layers.gms.answer_times import ASKED_MAX

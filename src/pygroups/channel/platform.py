@@ -125,10 +125,10 @@ class LocalPlatform:
     def meeting(self, me: Address, options: Options, network: Connections) -> Meeting:
         if options.group is None:
             return Nowhere()
+        assert isinstance(network, TcpNetwork | UdpNetwork)
         loop, transport, ways = asyncio.get_running_loop(), options.carrier.kind, options.ways
         if ways.place is not None and not ways.asks:
-            return Directory(ways.place, options.room, me, options.limits, loop, transport)
-        assert isinstance(network, TcpNetwork | UdpNetwork)
+            return Directory(ways.place, options.room, me, options.limits, loop, transport, network.unreachable)
         return Finding(
             ways, options.room, me, options.limits, loop, network, transport=transport, insecure=options.insecure
         )

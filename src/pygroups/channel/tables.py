@@ -136,14 +136,16 @@ NETWORK: Final = {
     "network.members": "members",
     "network.places": "contacts",
     "network.places[]": "fixed",
+    "network.places[][]": "fixed",
     "network.warn.kinds": "kinds",
     "network.ways": "contacts",
     "network.ways[].nonce": "fixed",
     "network.ways[].places": "fixed",
     "network.questions": "questions",
-    "network.searches": "searches",
-    "network.searches[]": "fixed",
-    "network.searches[][]": "fixed",
+    "network.discovery.open": "searches",
+    "network.discovery.open[]": "fixed",
+    "network.discovery.open[][]": "fixed",
+    "network.discovery.open[][][]": "fixed",
 }
 
 TABLES: Final = OF_LAYERS | STACK | CHANNEL | NETWORK

@@ -6,7 +6,7 @@ import asyncio
 
 from pygroups.cli.flags import naming_flags
 from pygroups.cli.join_options import DEFAULTS, JoinOptions
-from pygroups.cli.logs import show_trace, show_warnings
+from pygroups.cli.logs import show_chosen_address, show_trace, show_warnings
 from pygroups.core.errors import NotBuilt, UsageError
 
 
@@ -21,6 +21,7 @@ def join(group: str | None = None, /, *, options: JoinOptions = DEFAULTS) -> int
     """
     _check(options)
     show_warnings()
+    show_chosen_address()
     if options.trace:
         show_trace()
     with naming_flags():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
+from pygroups.cli.flags import as_flags
 from pygroups.cli.refusals import one_line
 
 
@@ -32,6 +33,21 @@ def show_warnings() -> None:
     logging.getLogger("pygroups").addHandler(handler)
 
 
+def show_chosen_address() -> None:
+    """Print the address that a member on all addresses of its machine tells the others, on a terminal or not.
+
+    With --verbose log_everything() prints the line already.
+    """
+    from pygroups.drivers.contacts import CHOSEN
+
+    if logging.getLogger().handlers or sys.stderr is None:
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine("pygroups: %(message)s"))
+    CHOSEN.addHandler(handler)
+    CHOSEN.setLevel(logging.INFO)
+
+
 def show_trace() -> None:
     """For --trace: print the trace to standard error, one line for each border that an item crosses."""
     from pygroups.channel.tracing import LOGGER
@@ -45,4 +61,4 @@ def show_trace() -> None:
 
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return one_line(super().format(record))
+        return one_line(as_flags(super().format(record)))

@@ -13,7 +13,7 @@ from pygroups.core.limits import HELLO_MAX, SECOND, Config
 from .contacts import Contact
 from .forks import closed_in_children
 from .hello import LENGTH, Question, Reply, heard, said
-from .sockets import resolved
+from .sockets import SocketAddress, resolved
 
 NO_SUCH_NAME: Final = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
@@ -29,8 +29,6 @@ async def asked_over_tcp(
     try:
         async with asyncio.timeout(config.connect_timeout / SECOND):
             return await _asked(contact, question, loop, insecure=insecure)
-    except ConnectionRefusedError:
-        return None
     except socket.gaierror as error:
         if error.errno in NO_SUCH_NAME:
             return None
@@ -42,14 +40,30 @@ async def asked_over_tcp(
 async def _asked(
     contact: Contact, question: Question, loop: asyncio.AbstractEventLoop, *, insecure: bool
 ) -> Reply | None:
-    family, place = await resolved(contact, loop)
+    """Ask at the addresses of the contact, one after another: None if no process listens at any of them."""
+    failure: Exception | None = None
+    for family, place in await resolved(contact, loop):
+        try:
+            return await _asked_at(family, place, question, loop, insecure=insecure)
+        except ConnectionRefusedError:
+            continue
+        except (OSError, asyncio.IncompleteReadError, PeerError) as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return None
+
+
+async def _asked_at(
+    family: int, place: SocketAddress, question: Question, loop: asyncio.AbstractEventLoop, *, insecure: bool
+) -> Reply:
     if not insecure and not ipaddress.ip_address(place[0]).is_loopback:
         raise PeerError("an address of another machine")
     sock = closed_in_children(socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
     try:
         await loop.sock_connect(sock, place)
         if sock.getsockname() == sock.getpeername():  # no process listens there, and the system chose the same port
-            return None
+            raise ConnectionRefusedError
         await loop.sock_sendall(sock, said(question))
         (length,) = LENGTH.unpack(await _read(sock, LENGTH.size, loop))
         if length > HELLO_MAX:

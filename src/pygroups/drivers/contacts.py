@@ -11,6 +11,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import TEXT_MAX
 
+CHOSEN: Final = logging.getLogger("pygroups.drivers.chosen_address")
 FAR: Final = (("192.0.2.1", socket.AF_INET), ("2001:db8::1", socket.AF_INET6))  # addresses for documentation (RFC 5737)
 
 
@@ -108,12 +109,12 @@ def advertised(bound: Contact, advertise: str | None) -> Contact:
     return told._replace(port=told.port or bound.port)
 
 
-def announced(me: Address, bind: Contact, bound: Contact, advertise: str | None, logger: logging.Logger) -> str:
+def announced(me: Address, bind: Contact, bound: Contact, advertise: str | None) -> str:
     """The contact that the process `me` tells the other members; if it chose the host itself, the log has it.  Raises
     UsageError as `advertised` does."""
     contact = advertised(bound, advertise)
     if bind.everywhere and advertise is None:
-        logger.info(
+        CHOSEN.info(
             "%s listens on all addresses of this machine (%s), and tells the other members to connect to %s; "
             "advertise= names another one",
             me,

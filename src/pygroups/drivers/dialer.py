@@ -17,7 +17,7 @@ from pygroups.core.limits import HELLO_MAX, MILLISECOND, SECOND, Config
 
 from .book import Reach
 from .hello import LENGTH, NOT_WANTED, Hello, Welcome, heard, said
-from .sockets import prepared, resolved
+from .sockets import SocketAddress, prepared, resolved
 
 TRIES: Final = 4  # started one after another while none is answered: the network may work again before TCP retries
 REFUSED_PAUSE_MAX: Final = 0.05  # seconds, between two dials of a peer that refuses and has a connection to this member
@@ -75,7 +75,7 @@ class Dialer:
         begun, pause = 0, self.home.config.connect_timeout / SECOND / TRIES
         while tasks or not begun:
             if begun < TRIES and self.silent:
-                tasks += [self.home.loop.create_task(self._tries(reach)) for reach in self.reaches]
+                tasks += [self.home.loop.create_task(self._tries(reach, begun)) for reach in self.reaches]
                 begun += 1
             done, _ = await asyncio.wait(tasks, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -85,13 +85,13 @@ class Dialer:
             tasks[:] = [task for task in tasks if task not in done]
         return Outcome.UNKNOWN, None
 
-    async def _tries(self, reach: Reach) -> Dialed:
-        """Dial one contact until the outcome is clear."""
+    async def _tries(self, reach: Reach, begun: int) -> Dialed:
+        """Dial one contact until the outcome is clear, `begun` tries after the first one."""
         home, ended, pause = self.home, 0, MILLISECOND / SECOND
         try:
             while ended < home.config.probe_tries:
                 try:
-                    outcome, sock = await self._try(reach)
+                    outcome, sock = await self._try(reach, begun)
                 except (ConnectionError, asyncio.IncompleteReadError):
                     self.silent = False
                     await asyncio.sleep(ended * MILLISECOND / SECOND)
@@ -115,9 +115,26 @@ class Dialer:
             home.count("connections that a stranger answered")
         return Outcome.UNKNOWN, None
 
-    async def _try(self, reach: Reach) -> Dialed:
+    async def _try(self, reach: Reach, begun: int) -> Dialed:
+        """Dial the addresses of one contact, one after another, until one answers.  Only refusals at all of them prove
+        the end of the peer.  Each further try begins at another address: one of them may lead nowhere."""
+        failure: OSError | asyncio.IncompleteReadError | None = None
+        addresses = await resolved(reach.contact, self.home.loop)
+        first = begun % len(addresses)
+        for family, place in addresses[first:] + addresses[:first]:
+            try:
+                outcome, sock = await self._try_at(family, place)
+            except (OSError, asyncio.IncompleteReadError) as error:
+                failure = failure or error
+            else:
+                if outcome is not Outcome.DEAD:
+                    return outcome, sock
+        if failure is not None:
+            raise failure
+        return Outcome.DEAD, None
+
+    async def _try_at(self, family: int, place: SocketAddress) -> Dialed:
         loop = self.home.loop
-        family, place = await resolved(reach.contact, loop)
         sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         answered = False
         try:

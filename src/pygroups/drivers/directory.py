@@ -23,6 +23,7 @@ from pygroups.core.events import Event
 from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.turn import NoQuestions
 
+from .contacts import Contact, parse_contact
 from .entries import Entry, address_of, founders_lock, is_at, living, own_folder, text_of, written
 from .forks import watched
 from .places import Place
@@ -48,6 +49,7 @@ class Directory(NoQuestions):
         config: Config,
         loop: asyncio.AbstractEventLoop | None = None,
         transport: str = "tcp",
+        unreachable: Callable[[Contact], str] = lambda contact: "",
     ) -> None:
         self.place = place
         self.group = group
@@ -56,6 +58,7 @@ class Directory(NoQuestions):
         self.config = config
         self.loop = loop
         self.transport = transport
+        self.unreachable = unreachable  # the reason why this process cannot send to a contact
         self.invitation_s = 4 * config.flush_timeout / SECOND  # the age at which an invitation counts as outdated
         self.happened: Callable[[Event], None]
         self.count: Callable[[str], None]
@@ -69,7 +72,7 @@ class Directory(NoQuestions):
         self.retries = 0  # tries of `find` in a row that the file system refused
         self.look: asyncio.TimerHandle | None = None
         self.looks = 0
-        self.unreached: tuple[Address, str] | None = None  # a process of this group with another transport
+        self.unreached = ""  # the reason why this process and another one of the group cannot reach each other
         self.seekers: dict[Address, str] = {}  # other processes without a view, by the last look into the folder
         self.view: Collection[Address] = ()
         self.foreign: frozenset[Address] = frozenset()  # members outside the view at the last check
@@ -85,11 +88,7 @@ class Directory(NoQuestions):
         except OSError as error:
             raise UsageError(f"members cannot find each other in {self.folder}: {_why(error)}") from error
         if self.unreached:
-            peer, theirs = self.unreached
-            raise UsageError(
-                f"{peer} of group {self.group} uses transport {theirs!r}, and this process uses {self.transport!r}: "
-                f"give transport={theirs!r}"
-            )
+            raise UsageError(self.unreached)
         LOGGER.info("%s looks for members of group %s in %s", self.me, self.group, self.folder)
         self._look_later()
 
@@ -270,18 +269,18 @@ class Directory(NoQuestions):
     def _others(self) -> tuple[dict[Address, str], bool]:
         """The other members, and whether this process must not found the group although there is no member.
 
-        That is so while a group admits a process that has not announced itself yet, and if a member uses another
-        transport, which this process cannot reach.
+        That is so while a group admits a process that has not announced itself yet, and if this process cannot reach a
+        member, because of another transport or another version of IP.
         """
         found, invited = {}, False
-        self.unreached, self.seekers = None, {}
+        self.unreached, self.seekers = "", {}
         for name in sorted(os.listdir(self.folder)):
             address = address_of(name)
             if address is None or address == self.me:
                 continue
             entry = living(self.folder / name, self.invitation_s)
-            if entry is not None and entry.transport != self.transport:
-                self.unreached = address, entry.transport
+            if entry is not None and (reason := self._separated(entry)):
+                self.unreached = f"{address} of group {self.group} {reason}"
                 invited = invited or entry.member or entry.invited
             elif entry is not None and entry.member:
                 found[address] = entry.contact
@@ -290,6 +289,18 @@ class Directory(NoQuestions):
                     self.seekers[address] = entry.contact
                 invited = invited or entry.invited
         return found, invited
+
+    def _separated(self, entry: Entry) -> str:
+        """The reason why this process cannot reach the process of `entry`; "" if it can."""
+        if entry.transport != self.transport:
+            return (
+                f"uses transport {entry.transport!r}, and this process uses {self.transport!r}: "
+                f"give transport={entry.transport!r}"
+            )
+        with contextlib.suppress(UsageError):
+            if reason := self.unreachable(parse_contact(entry.contact)):
+                return f"cannot be reached: {reason}"
+        return ""
 
     # -- founding
 

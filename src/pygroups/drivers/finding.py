@@ -49,6 +49,9 @@ class Asker(Protocol):
         """Ask the process at `contact`.  `done` is called with its answer, with None if no process listens there, or
         not at all."""
 
+    def unreachable(self, contact: Contact) -> str:
+        """The reason why this process cannot send to `contact`; "" if it can, or if that is not known."""
+
 
 class Finding:
     """The discovery of one process.  `happened` is called with Found, Looked, Replied, Nobody and Asked."""
@@ -79,7 +82,9 @@ class Finding:
         self.warn = Seldom(LOGGER)
         self.happened: Callable[[Event], None]
         self.count: Callable[[str], None]
-        self.directory = Directory(ways.place, group, me, config, loop, transport) if ways.place else None
+        self.directory: Directory | None = None
+        if ways.place is not None:
+            self.directory = Directory(ways.place, group, me, config, loop, transport, network.unreachable)
         self.remembered = Remembered(ways.cache, group) if ways.cache else None
         self.cached: tuple[str, ...] = ()  # the contacts of the file
         self.lookups = [Lookup(name, loop, self._looked, self._count, self.warn) for name in ways.names]
@@ -95,6 +100,8 @@ class Finding:
 
     def open(self, contact: str) -> None:
         """Begin to answer.  Raises UsageError if a way cannot be used."""
+        for reason in filter(None, map(self.network.unreachable, self.ways.listed)):
+            raise UsageError(f"discovery names an address that this process cannot reach: {reason}")
         if self.directory is not None:
             self.directory.happened, self.directory.count = self.happened, self.count
             self.directory.open(contact)
@@ -142,10 +149,19 @@ class Finding:
         self._looked()
 
     def _looked(self) -> None:
-        contacts = [contact for lookup in self.lookups for contact in lookup.contacts]
+        found = [contact for lookup in self.lookups for contact in lookup.contacts]
+        contacts = [contact for contact in found if not self._cannot_ask(contact)]
         places = (*map(str, (*self.ways.listed, *contacts)), *self.cached)
         sure = all(lookup.sure for lookup in self.lookups)
         self.happened(Looked(places, tuple(self.multicasts), sure))
+
+    def _cannot_ask(self, contact: Contact) -> bool:
+        """Whether the version of IP of a looked-up address keeps this process from asking there."""
+        reason = self.network.unreachable(contact)
+        if reason:
+            self.count("addresses of a name with another version of IP")
+            self.warn.warning("version", "an address of a DNS name is left out: %s", reason)
+        return bool(reason)
 
     def announce(self, member: bool, invited: bool = False) -> None:
         """Publish in the folder whether this process is a member.  Over the network it answers for itself."""
@@ -220,8 +236,17 @@ class Finding:
             self.happened(Nobody(place, at))
         elif reply.refusal and presence.member:
             self.happened(Incompatible(presence.process, reply.refusal))
+        elif presence.member and (reason := self._separated(presence)):
+            self.happened(Incompatible(presence.process, reason))
         else:
             self.happened(Replied(place, presence, at))
+
+    def _separated(self, presence: Presence) -> str:
+        """The reason why this process cannot reach the member that answered; "" if it can."""
+        try:
+            return self.network.unreachable(parse_contact(presence.contact))
+        except UsageError:
+            return ""
 
     # -- being asked
 

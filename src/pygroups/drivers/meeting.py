@@ -23,7 +23,7 @@ class Home(Protocol):
     loop: asyncio.AbstractEventLoop
     lookups: dict[Contact, asyncio.Task[None]]
 
-    def place_of(self, contact: Contact) -> Place | None: ...
+    def places_of(self, contact: Contact) -> list[Place]: ...
 
 
 class Meeting:
@@ -32,8 +32,7 @@ class Meeting:
     def __init__(self, home: Home, contact: Contact) -> None:
         self.home = home
         self.contact = contact
-        self.place: Place | None = None
-        self.refusals = 0
+        self.refusals: dict[Place, int] = {}  # of each address of the contact
         self.found: asyncio.Future[Address] = home.loop.create_future()
 
     async def peer(self, ask: Callable[[Place], None]) -> Address:
@@ -50,9 +49,9 @@ class Meeting:
     async def _ask(self, ask: Callable[[Place], None]) -> None:
         pause = ASK_PAUSE_MIN
         while True:
-            self.place = self.home.place_of(self.contact)
-            if self.place is not None:
-                ask(self.place)
+            for place in self.home.places_of(self.contact):
+                self.refusals.setdefault(place, 0)
+                ask(place)
             await asyncio.sleep(pause / SECOND)
             pause = min(2 * pause, ASK_PAUSE_MAX)
 
@@ -62,13 +61,15 @@ class Meeting:
             return
         if welcome.listener is not None and not welcome.refusal:
             self.found.set_result(welcome.listener)
-        else:
+        elif len(self.refusals) == 1:
             self._give_up(nobody_at(self.contact, refused=True))
 
     def refused(self, place: Place) -> None:
         """The host reports that no process listens at `place`."""
-        self.refusals += place == self.place
-        if self.refusals >= REFUSALS:
+        if place not in self.refusals:
+            return
+        self.refusals[place] += 1
+        if min(self.refusals.values()) >= REFUSALS:
             self._give_up(nobody_at(self.contact, refused=True))
 
     def _give_up(self, error: NotSent) -> None:

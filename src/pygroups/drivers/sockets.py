@@ -26,11 +26,22 @@ def prepared(sock: socket.socket, config: Config) -> socket.socket:
     return sock
 
 
-async def resolved(contact: Contact, loop: asyncio.AbstractEventLoop) -> tuple[int, tuple[str, int]]:
-    """The address family and numeric address of `contact`.  A name is looked up in a thread, a number is not."""
+SocketAddress = tuple[str, int]
+Resolved = tuple[int, SocketAddress]
+
+
+async def resolved(contact: Contact, loop: asyncio.AbstractEventLoop) -> list[Resolved]:
+    """The address families and numeric addresses of `contact`, at least one.  A name is looked up in a thread, and can
+    have several addresses, of both versions of IP; a number is its own address."""
     try:
         version = ipaddress.ip_address(contact.host).version
     except ValueError:
-        (family, _, _, _, place), *_ = await loop.getaddrinfo(*contact, type=socket.SOCK_STREAM)
-        return family, (str(place[0]), int(place[1]))
-    return (socket.AF_INET if version == 4 else socket.AF_INET6), (contact.host, contact.port)
+        answers = await loop.getaddrinfo(*contact, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys([(family, (str(place[0]), int(place[1]))) for family, *_, place in answers]))
+    return [(socket.AF_INET if version == 4 else socket.AF_INET6, (contact.host, contact.port))]
+
+
+def accept_both_versions(sock: socket.socket) -> None:
+    """Let an IPv6 socket that is bound to all addresses of the machine take IPv4 too, whatever the system's default."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)

@@ -30,7 +30,7 @@ from .hello import LENGTH, NO_GROUP, Hello, Question, Reply, Welcome
 from .link import Link
 from .nobody import nobody_at
 from .seldom import Seldom
-from .sockets import resolved
+from .sockets import accept_both_versions, resolved
 
 QUESTIONS_MAX: Final = 256  # of discovery, at once
 
@@ -74,7 +74,7 @@ class TcpNetwork:
         self.loop = asyncio.get_running_loop()
         sock = await self._listening()
         try:
-            self.contact = announced(self.me, self.bind, Contact(*sock.getsockname()[:2]), self.advertise, LOGGER)
+            self.contact = announced(self.me, self.bind, Contact(*sock.getsockname()[:2]), self.advertise)
         except UsageError:
             sock.close()
             raise
@@ -85,10 +85,11 @@ class TcpNetwork:
 
     async def _listening(self) -> socket.socket:
         try:
-            family, place = await resolved(self.bind, self.loop)
+            family, place = (await resolved(self.bind, self.loop))[0]
             sock = closed_in_children(socket.socket(family, socket.SOCK_STREAM))
             try:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                accept_both_versions(sock)
                 sock.bind(place)
             except OSError:
                 sock.close()
@@ -259,6 +260,11 @@ class TcpNetwork:
     def reaches(self, peer: Address) -> list[Reach]:
         """The contacts at which to dial `peer`."""
         return self.book.reaches(peer)
+
+    def unreachable(self, contact: Contact) -> str:
+        """The reason why no frame of this member can arrive at `contact`: none, because a connection can begin at any
+        address of this machine."""
+        return ""
 
     def hears(self, peer: Address) -> bool:
         """Whether `peer` has a connection to this member."""

@@ -7,37 +7,36 @@ end of a process (way.py).  A datagram is a frame, a part of a frame (datagrams.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Incompatible
-from pygroups.core.errors import PeerError, UsageError
+from pygroups.core.errors import NotSent, PeerError, UsageError
 from pygroups.core.events import Event
-from pygroups.core.limits import HELLO_MAX, SECOND, Config
+from pygroups.core.limits import HELLO_MAX, SECOND, TEXT_MAX, Config
 from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION
 
 from .book import Book, Reach
-from .contacts import Contact, announced, checked_bind, checked_place
+from .contacts import Contact, announced, checked_bind, checked_place, parse_contact
 from .datagrams import SPLIT, Joiner, is_frame, sender_of, split
 from .hello import LENGTH, NO_GROUP, Hello, Question, Reply, Welcome, Word, heard, said, welcome
 from .meeting import Meeting
 from .seldom import Seldom
 from .sockets import resolved
+from .udp_questions import RESULT, SEARCH, UdpQuestions
 from .udp_sockets import Datagrams
 from .way import NONCE_BYTES, Place, Way
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.udp")
 QUESTION: Final = b"Q"
 ANSWER: Final = b"A"
-SEARCH: Final = b"F"  # a question of discovery
-RESULT: Final = b"R"  # and its answer
-SEARCHES_MAX: Final = 4_096
+PLACES_MAX: Final = 8  # addresses of one name that are tried
+CANNOT_ANSWER: Final = "this member cannot send to the joiner:"  # begins the refusal of a contact
+OTHER_VERSION_OF_IP: Final = "peers whose address has another version of IP"
 
 
 class UdpNetwork:
@@ -76,11 +75,11 @@ class UdpNetwork:
         self.joiner = Joiner(config.receive_bytes, self._count)
         self.datagrams = Datagrams(self)
         self.asked: Callable[[Question, Callable[[bytes], None]], None] | None = None  # the questions of discovery
-        self.searches: dict[bytes, tuple[Place, Callable[[Reply | None], None]]] = {}  # own questions, by nonce
+        self.discovery = UdpQuestions(self)
         self.ways: dict[Address, Way] = {}
         self.lives: dict[bytes, Way] = {}  # by incarnation, as frames name it
         self.members: dict[Address, None] = {}  # of the view
-        self.places: dict[Contact, Place | None] = {}  # of hosts that are names; None while one is looked up
+        self.places: dict[Contact, list[Place]] = {}  # of hosts that are names; empty while one is looked up
         self.meetings: dict[bytes, Meeting] = {}  # by the number of the question
         self.lookups: dict[Contact, asyncio.Task[None]] = {}
         self.life = bytes.fromhex(me.incarnation)
@@ -91,7 +90,7 @@ class UdpNetwork:
         """Bind the sockets.  Raises UsageError if that fails."""
         self.loop = asyncio.get_running_loop()
         try:
-            family, place = await resolved(self.bind, self.loop)
+            family, place = (await resolved(self.bind, self.loop))[0]
             bound = self.datagrams.open(family, place)
             if self.to_all is not None:
                 self.datagrams.listen_to_all(self.to_all, place[0])
@@ -103,7 +102,7 @@ class UdpNetwork:
                 "port with port 0"
             ) from error
         try:
-            self.contact = announced(self.me, self.bind, Contact(*bound), self.advertise, LOGGER)
+            self.contact = announced(self.me, self.bind, Contact(*bound), self.advertise)
         except UsageError:
             self.datagrams.close()
             raise
@@ -179,6 +178,8 @@ class UdpNetwork:
         if place == self.contact:
             return self.me
         contact = checked_place(place, insecure=self.book.insecure)
+        if reason := self.unreachable(contact):
+            raise NotSent(f"the message was not sent: {reason}")
         nonce = secrets.token_bytes(NONCE_BYTES)
         meeting = self.meetings[nonce] = Meeting(self, contact)
         try:
@@ -214,28 +215,46 @@ class UdpNetwork:
         """The contacts at which `peer` may listen."""
         return self.book.reaches(peer)
 
-    def place_of(self, contact: Contact) -> Place | None:
-        """The numeric address of a contact.  A name is looked up in a task; datagrams are lost until the lookup is
-        done."""
-        try:
-            ipaddress.ip_address(contact.host)
-        except ValueError:
+    def places_of(self, contact: Contact) -> list[Place]:
+        """The numeric addresses of a contact that the socket can send to.  A name is looked up in a task, and has none
+        until the lookup is done."""
+        if not contact.is_number:
             if contact not in self.places and len(self.places) < self.config.contacts_max:
-                self.places[contact] = None
+                self.places[contact] = []
                 self.lookups[contact] = self.loop.create_task(self._look_up(contact))
-            return self.places.get(contact)
-        return contact.host, contact.port
+            return self.places.get(contact, [])
+        if reason := self.unreachable(contact):
+            self.count(OTHER_VERSION_OF_IP)
+            self.warn.warning("version", "no datagram can go to a peer: %s", reason)
+            return []
+        return [(contact.host, contact.port)]
 
     async def _look_up(self, contact: Contact) -> None:
+        """Find the addresses of the host that the socket can send to."""
         try:
-            self.places[contact] = (await resolved(contact, self.loop))[1]
+            found = [place for _, place in await resolved(contact, self.loop)]
+            self.places[contact] = [place for place in found if self.datagrams.reaches(place[0])][:PLACES_MAX]
+            if not self.places[contact]:
+                self.count(OTHER_VERSION_OF_IP)
         except (OSError, UnicodeError):
             self.count("peers whose host is not known")
-            del self.places[contact]
+            self.places[contact] = []
         finally:
             del self.lookups[contact]
+            if not self.places[contact]:
+                del self.places[contact]  # the name is looked up again
         for way in self.ways.values():
             way.moved()
+
+    def unreachable(self, contact: Contact) -> str:
+        """The reason why no datagram of this member can arrive at `contact`; "" if the version of IP is no obstacle."""
+        if not contact.is_number or self.datagrams.reaches(contact.host):
+            return ""
+        reached = "IPv4" if self.datagrams.sends_four else "IPv6"
+        return (
+            f"{contact} is not an {reached} address, and a UDP socket that is bound to {self.bind} sends only to "
+            f"{reached} addresses: give bind='[::]:0', which reaches both"
+        )
 
     def say_hello(self, peer: Address | None, place: Place, nonce: bytes) -> None:
         """Ask for an answer of `peer`, and let it know where this member listens."""
@@ -251,7 +270,7 @@ class UdpNetwork:
         """`peer` wants nothing of this member."""
         self.count("connections refused by the peer")
         self.warn.warning("by peer", "%s refuses this member: %r", peer, answer.refusal)
-        if answer.version != VERSION:
+        if answer.version != VERSION or answer.refusal.startswith(CANNOT_ANSWER):
             self.happened(Incompatible(peer, answer.refusal))
 
     def _count(self, what: str) -> None:
@@ -260,48 +279,9 @@ class UdpNetwork:
     # -- questions of discovery
 
     def ask(self, contact: Contact, question: Question, done: Callable[[Reply | None], None]) -> None:
-        """Ask the process at `contact`.  `done` is called with the answer, with None if the host says that no process
-        listens there, or not at all."""
-        place = self.place_of(contact)
-        if place is None:
-            return  # the name is being looked up; the question is repeated
-        if not self.book.insecure and not ipaddress.ip_address(place[0]).is_loopback:
-            self.count("contacts beyond this machine")
-            return
-        self.searches[question.nonce] = (place, done)
-        if len(self.searches) > SEARCHES_MAX:
-            del self.searches[next(iter(self.searches))]
-        self.datagrams.give([SEARCH + said(question)[LENGTH.size :]], place)
-
-    def _searched(self, datagram: memoryview, place: Place) -> None:
-        try:
-            question = heard(datagram[1:], Question)
-        except PeerError as error:
-            self.count(f"questions dropped: {error.reason}")
-            return
-        if self.asked is None:
-            self.count("questions of discovery that nobody answers")
-        else:
-            self.asked(question, partial(self._result, place, len(datagram)))
-
-    def _result(self, place: Place, longest: int, reply: bytes) -> None:
-        datagram = RESULT + reply[LENGTH.size :]
-        if len(datagram) <= longest:
-            self.datagrams.give([datagram], place)
-        else:
-            self.count("answers of discovery that are longer than the question")
-
-    def _resulted(self, datagram: memoryview) -> None:
-        try:
-            reply = heard(datagram[1:], Reply)
-        except PeerError as error:
-            self.count(f"answers dropped: {error.reason}")
-            return
-        _, done = self.searches.pop(reply.nonce, (None, None))
-        if done is None:
-            self.count("answers to no question")
-        else:
-            done(reply)
+        """Ask the process at `contact`.  `done` is called with the answer, with None if the host reports that no
+        process listens there, or not at all."""
+        self.discovery.ask(contact, question, done)
 
     # -- what came in
 
@@ -317,9 +297,9 @@ class UdpNetwork:
         elif kind == ANSWER[0]:
             self._answered(datagram, place)
         elif kind == SEARCH[0]:
-            self._searched(datagram, place)
+            self.discovery.asked(datagram, place)
         elif kind == RESULT[0]:
-            self._resulted(datagram)
+            self.discovery.answered(datagram)
         elif is_frame(datagram):
             self._frame(datagram)
         else:
@@ -341,11 +321,21 @@ class UdpNetwork:
             self.count(f"questions dropped: {error.reason}")
             return
         answer = welcome(hello, self.me, self.group)
+        if not answer.refusal and (reason := self._unanswerable(hello)):
+            answer = Welcome(VERSION, None, reason)
         if answer.refusal:
             self.count("questions refused")
         else:
             self.learn({hello.sender: hello.contact}, Source.PEER)
         self.datagrams.give([ANSWER + nonce + said(answer)[LENGTH.size :]], place)
+
+    def _unanswerable(self, hello: Hello) -> str:
+        """The refusal of a sender whose contact this member cannot send to; "" if it can."""
+        try:
+            reason = self.unreachable(parse_contact(hello.contact))
+        except UsageError:
+            return ""
+        return f"{CANNOT_ANSWER} {reason}"[:TEXT_MAX] if reason else ""
 
     def _answered(self, datagram: memoryview, place: Place) -> None:
         try:
@@ -363,8 +353,7 @@ class UdpNetwork:
 
     def refused_at(self, place: Place) -> None:
         """The host says that no process listens at `place`."""
-        for nonce in [nonce for nonce, (asked, _) in self.searches.items() if asked == place]:
-            self.searches.pop(nonce)[1](None)
+        self.discovery.refused(place)
         for way in [way for way in self.ways.values() if place in way.places]:
             way.refused(place)
         for meeting in self.meetings.values():

@@ -11,13 +11,14 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from pygroups.core.limits import Config
 
 from .contacts import Contact
 from .forks import closed_in_children
 from .seldom import Seldom
+from .sockets import accept_both_versions
 from .way import Place
 
 DATAGRAM_READ: Final = 1 << 16
@@ -28,6 +29,7 @@ SO_SNDBUFFORCE: Final = 32
 SO_RCVBUFFORCE: Final = 33
 ECONNREFUSED: Final = 111
 MULTICAST_HOPS: Final = 1
+MAPPED: Final = "::ffff:"  # an IPv6 socket names the IPv4 address a.b.c.d as ::ffff:a.b.c.d
 _ERROR: Final = struct.Struct("=I")  # the number at the beginning of an extended error
 
 
@@ -53,6 +55,7 @@ class Datagrams:
         self.area = memoryview(bytearray(DATAGRAM_READ))
         self.sock: socket.socket | None = None
         self.opened: list[tuple[socket.socket, select.epoll | None]] = []
+        self.sends_four = self.sends_six = False  # the versions of IP of the addresses that the socket can send to
         self.waiting: deque[tuple[bytes, Place]] = deque()  # the kernel had no room for these
         self.waiting_bytes = 0
 
@@ -61,12 +64,19 @@ class Datagrams:
     def open(self, family: int, place: Place) -> Place:
         """Bind to `place`.  Returns the bound address, with the port that the kernel chose.  Raises OSError."""
         sock = self._bound(family, place, shared=False)
+        self.sends_six = family == socket.AF_INET6
         if sys.platform == "linux":
-            six = family == socket.AF_INET6
-            sock.setsockopt(*((socket.IPPROTO_IPV6, IPV6_RECVERR) if six else (socket.IPPROTO_IP, IP_RECVERR)), 1)
+            sock.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)  # an IPv6 socket reports IPv4 addresses by this one too
+            if self.sends_six:
+                sock.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVERR, 1)
         self.sock = sock
         host, port = sock.getsockname()[:2]
+        self.sends_four = not self.sends_six or ipaddress.ip_address(host).is_unspecified
         return str(host), int(port)
+
+    def reaches(self, host: str) -> bool:
+        """Whether a datagram of this socket can go to the numeric address `host`, by its version of IP."""
+        return self.sends_six if ":" in host else self.sends_four
 
     def listen_to_all(self, to_all: Contact, host: str) -> None:
         """Join the multicast address, on the network interface that has `host`.  Raises OSError if that fails."""
@@ -82,6 +92,7 @@ class Datagrams:
         try:
             if shared:  # other members of this host listen there too
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            accept_both_versions(sock)
             sock.bind(place)
             self._enlarge(sock)
         except OSError:
@@ -144,6 +155,8 @@ class Datagrams:
         sock = self.sock
         if sock is None:
             return
+        if self.sends_six and ":" not in place[0]:
+            place = MAPPED + place[0], place[1]
         for datagram in datagrams:
             if self.waiting:
                 self._wait(datagram, place)
@@ -207,7 +220,7 @@ class Datagrams:
             except OSError:
                 self._read_errors(sock)
                 continue
-            self.home.arrived(area[:size], place[:2])
+            self.home.arrived(area[:size], _unmapped(place))
         self._read_errors(sock)
 
     def _read_errors(self, sock: socket.socket) -> None:
@@ -216,6 +229,14 @@ class Datagrams:
             while self.sock is not None:
                 _, extended, _, place = sock.recvmsg(0, 512, socket.MSG_ERRQUEUE)
                 if extended and _ERROR.unpack_from(extended[0][2])[0] == ECONNREFUSED:
-                    self.home.refused_at(place[:2])
+                    self.home.refused_at(_unmapped(place))
                 else:
                     self.home.count("datagrams that the network refused")
+
+
+def _unmapped(place: tuple[Any, ...]) -> Place:
+    """The host and port of a sender, with an IPv4 address as such also where an IPv6 socket received."""
+    host, port = place[:2]
+    if host.startswith(MAPPED) and "." in host:
+        host = host.removeprefix(MAPPED)
+    return host, port

@@ -39,8 +39,8 @@ class Home(Protocol):
     count: Callable[..., None]
 
     def reaches(self, peer: Address) -> list[Reach]: ...
-    def place_of(self, contact: Contact) -> Place | None:
-        """The numeric address to send to; None while a name is looked up, and if the lookup failed."""
+    def places_of(self, contact: Contact) -> list[Place]:
+        """The numeric addresses to send to; none while a name is looked up, and if the lookup failed."""
 
     def say_hello(self, peer: Address, place: Place, nonce: bytes) -> None: ...
     def answered_at(self, peer: Address, place: Place) -> None: ...
@@ -54,6 +54,7 @@ class Way:
         self.home = home
         self.peer = peer
         self.places: dict[Place, bool] = {}  # where the peer may listen, and whether a refusal there speaks for its end
+        self.answered_from: Place | None = None  # where the peer answered last
         self.current = False  # `places` is what the book says now
         self.known = False  # the peer has answered: it knows where this member listens
         self.introduced_at = -1.0  # the loop's time at which this member said last who it is
@@ -75,11 +76,12 @@ class Way:
         self.current = True
         found: dict[Place, bool] = {}
         for contact, stands in self.home.reaches(self.peer):
-            place = self.home.place_of(contact)
-            if place is None:
+            places = self.home.places_of(contact)
+            if not places:
                 self.current = False
-            elif place not in found:
-                found[place] = stands
+            for place in places:
+                sure = len(places) == 1 or place == self.answered_from  # the peer may listen at one address of its name
+                found.setdefault(place, stands and sure)
         self.places = found
 
     def place(self) -> Place | None:
@@ -88,7 +90,7 @@ class Way:
             self._look_up()
         if not self.known:
             self._introduce()
-        return next(iter(self.places), None)
+        return self.answered_from if self.answered_from in self.places else next(iter(self.places), None)
 
     def _introduce(self) -> None:
         """Send a hello now and then, until the peer has answered, so that the peer knows this member's contact."""
@@ -150,6 +152,8 @@ class Way:
             if self.places.get(place) is False:
                 self.home.answered_at(self.peer, place)
             self.known, self.ended, self.dead = True, False, False
+            if place != self.answered_from:
+                self.answered_from, self.current = place, False
             self.stop()
             if tell:
                 self.home.happened(Answered(self.peer))
