@@ -23,8 +23,10 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Found
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
+from pygroups.drivers import directory
 from pygroups.drivers.contacts import Contact
 from pygroups.drivers.directory import Directory
+from pygroups.drivers.entries import Entry, founders_lock
 from pygroups.drivers.places import Place, Ways, default_place, parse_discovery
 from tests.drivers.tiny_stack import A, B, C
 
@@ -252,14 +254,104 @@ def test_an_entry_that_somebody_removes_while_it_is_made_is_made_again(
     asyncio.run(story())
 
 
-def test_closing_leaves_nothing_but_the_lock(place: Place) -> None:
+def test_the_last_process_removes_the_folder_of_the_group(place: Place) -> None:
     first, _ = opened(place, A)
+    second, _ = opened(place, B)
     first.find()
     first.announce(True)
     first.close()
-    assert sorted(os.listdir(first.folder)) == ["lock"]
+    assert sorted(os.listdir(second.folder)) == [str(B), "lock"]
+    second.close()
+    assert os.listdir(place.root) == []
     first.refresh()
-    assert sorted(os.listdir(first.folder)) == ["lock"]
+    assert os.listdir(place.root) == []
+
+
+def test_the_folder_stays_while_another_process_holds_the_lock(place: Place) -> None:
+    """The entry of the founder was removed, and it holds the lock: nothing that it relies on is removed."""
+    founder, found = opened(place, A)
+    last, _ = opened(place, B)
+    founder.find()
+    assert found[0].may_found
+    founder.path.unlink()
+    last.close()
+    assert os.listdir(last.folder) == ["lock"]
+    founder.announce(True)
+    assert sorted(os.listdir(founder.folder)) == [str(A), "lock"]
+    founder.close()
+
+
+def test_a_lock_that_the_last_process_removes_lets_nobody_found(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process opens the lock file, then the last one removes the file: the lock on it proves nothing."""
+    last, _ = opened(place, A)
+    real, seen = fcntl.flock, list[str]()
+
+    def flock(file: int, how: int) -> None:
+        if os.readlink(f"/proc/self/fd/{file}").endswith("/lock") and not seen:
+            seen.append("opened")
+            last.close()
+            assert not place.root.joinpath("g").exists()
+        real(file, how)
+
+    place.root.joinpath("g", "lock").touch()
+    monkeypatch.setattr(fcntl, "flock", flock)
+    assert founders_lock(place.root / "g") is None
+    assert seen
+
+
+def test_a_folder_that_the_last_process_removes_while_another_one_starts_is_made_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last, _ = opened(place, A)
+    real = directory.written
+
+    def written(folder: Path, me: Address, entry: Entry) -> int:
+        last.close()
+        return real(folder, me, entry)
+
+    monkeypatch.setattr(directory, "written", written)
+    first, found = opened(place, B)
+    first.find()
+    assert found[0].may_found
+    first.close()
+
+
+FOUNDERS = """
+import os, sys
+from pathlib import Path
+from pygroups.core.address import Address
+from pygroups.core.limits import Config
+from pygroups.drivers.directory import Directory
+from pygroups.drivers.places import Place
+
+root, name = Path(sys.argv[1]), sys.argv[2]
+founded = 0
+for number in range(30):
+    directory = Directory(Place(root / "groups", False), "g", Address(name, f"{number:016x}"), Config())
+    directory.count = print
+    directory.open("127.0.0.1:1")
+    directory.wants_to_found = True
+    answer = directory._found()
+    if answer is not None and answer.may_found:
+        marker = os.open(root / "founder", os.O_CREAT | os.O_EXCL)  # fails if there are two founders
+        directory.announce(True)
+        os.unlink(root / "founder")
+        founded += 1
+    directory.close()
+print(founded)
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_come_and_go_never_found_two_groups_and_leave_nothing_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FOUNDERS, str(tmp_path)]
+    running = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for name in "ABCD"]
+    printed = [process.communicate(timeout=60) for process in running]
+    assert [process.returncode for process in running] == [0] * 4, printed
+    assert all(founded.split()[-1].isdigit() for founded, _ in printed)
+    left = opened(Place(tmp_path / "groups", private=False), A)[0]
+    left.close()
+    assert os.listdir(tmp_path / "groups") == []
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b'{"member":true}', b'{"member":1,"contact":"x"}', b"\xff" * 2_000])
@@ -301,7 +393,7 @@ def test_a_folder_that_somebody_removed_comes_back_before_it_is_looked_for(place
         assert counts["directory entries that were removed"] == 1
         member.close()
         newcomer.close()
-        assert os.listdir(member.folder) == []
+        assert os.listdir(place.root) == []
 
     asyncio.run(main())
 

@@ -24,7 +24,7 @@ from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.turn import NoQuestions
 
 from .contacts import Contact, parse_contact
-from .entries import Entry, address_of, founders_lock, is_at, living, own_folder, text_of, written
+from .entries import Entry, address_of, founders_lock, is_at, living, own_folder, remove_empty_group, text_of, written
 from .forks import watched
 from .places import Place
 from .seldom import Seldom
@@ -32,6 +32,7 @@ from .seldom import Seldom
 LOGGER: Final = logging.getLogger("pygroups.drivers.directory")
 LOOKS_AT_OTHERS: Final = 25  # checks of the own entry between two checks for members of another group
 LOOKERS: Final = 8  # the first members of a view do this; if all members read all entries, an idle group would be busy
+FOLDER_TRIES: Final = 20  # of making the folder and an entry in it while other processes remove the empty folder
 RETRY_MAX: Final = 1.0  # seconds, between two tries while the file system refuses
 
 
@@ -93,7 +94,7 @@ class Directory(NoQuestions):
         self._look_later()
 
     def close(self) -> None:
-        """Remove the entry, so that no process finds this one any more."""
+        """Remove the entry, so that no process finds this one any more.  The last process removes the folder."""
         for timer in (self.retry, self.look):
             if timer is not None:
                 timer.cancel()
@@ -104,6 +105,7 @@ class Directory(NoQuestions):
             with contextlib.suppress(OSError):  # the rest of the member must close even if the folder is gone
                 if is_at(self.entry, self.path):
                     self.path.unlink()
+                    remove_empty_group(self.folder)
             self._let_go()
 
     def forked(self) -> None:
@@ -162,10 +164,18 @@ class Directory(NoQuestions):
             own_folder(self.place.root)
         with contextlib.suppress(FileExistsError):
             self.place.root.mkdir(0o700, parents=True)
-        own_folder(self.folder)
-        file = written(self.folder, self.me, self.said)
+        file = self._new_entry()
         self._let_go()  # only now: a process without an entry would count as ended
         self.entry = file
+
+    def _new_entry(self) -> int:
+        """The open file of a new entry.  The last process of the group may remove the folder at the same moment."""
+        for _ in range(FOLDER_TRIES):
+            with contextlib.suppress(FileNotFoundError):
+                own_folder(self.folder)
+                return written(self.folder, self.me, self.said)
+        own_folder(self.folder)
+        return written(self.folder, self.me, self.said)
 
     def _try(self, what: str, change: Callable[[], object]) -> bool:
         """Whether `change` succeeded; if not, the next check tries again."""

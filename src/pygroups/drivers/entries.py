@@ -116,6 +116,23 @@ def founders_lock(folder: Path) -> int | None:
     return None
 
 
+def remove_empty_group(folder: Path) -> None:
+    """Remove the folder of a group in which only the lock file is left.  Raises OSError if it cannot be removed.
+
+    The lock file is removed under its own lock, so no founder holds it.  A process that opened the file before finds
+    that the file has lost its name, and makes a new one.  The folder stays if a process has written an entry meanwhile.
+    """
+    lock = founders_lock(folder)
+    if lock is None:
+        return
+    try:
+        if os.listdir(folder) == [LOCK_NAME]:
+            (folder / LOCK_NAME).unlink()
+            folder.rmdir()
+    finally:
+        os.close(lock)
+
+
 def own_folder(path: Path) -> None:
     """Make the folder `path` if it is missing.  Raises OSError if it is a link, or if another user has access."""
     with contextlib.suppress(FileExistsError):

@@ -274,10 +274,12 @@ class Member:
             if timer is not None:
                 timer.cancel()
         with ExitStack() as rest:  # whatever breaks, the others are closed
-            for part in (self.journal, self.former, self.local):
+            for part in (self.journal, self.former):
                 if part is not None:
                     rest.callback(part.close)
             rest.callback(self.discovery.close)
+            if self.local is not None:
+                rest.callback(self.local.close)  # before discovery, which removes an empty folder
             rest.callback(self.network.close)
 
 
