@@ -192,6 +192,30 @@ def test_a_taken_name_and_another_profile_are_refused_with_2(shells: Any) -> Non
         assert len(err.splitlines()) == 1
 
 
+ANOTHER_WINDOW = """
+import sys
+
+import pygroups
+from pygroups.cli.main import main
+
+config = pygroups.Config
+pygroups.Config = lambda **options: config(window=1 << 40, link_bytes=1 << 40, payload_max=1 << 40, **options)
+sys.exit(main())
+"""
+
+
+@pytest.mark.slow
+def test_other_limits_are_refused_with_2_and_both_values(shells: Any, tmp_path: Path) -> None:
+    """The command has no option for limits: a program that calls it has other ones, here very large ones."""
+    shells("g", "--name", "A").event("view")
+    arguments = ("join", "g", "--name", "B", "--discovery", f"dir:{tmp_path / 'groups'}")
+    command = [sys.executable, "-c", ANOTHER_WINDOW, *arguments]
+    joiner = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    assert (joiner.returncode, joiner.stdout) == (2, ""), joiner.stderr
+    assert f"the group has window={1 << 20}, the joiner window={1 << 40}" in joiner.stderr
+    assert f"the group has payload_max={64 << 20}, the joiner payload_max={1 << 40}" in joiner.stderr
+
+
 @pytest.mark.slow
 def test_whoever_is_killed_leaves_the_others_a_view_without_it(shells: Any) -> None:
     a = shells("g", "--name", "A")
