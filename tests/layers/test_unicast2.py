@@ -16,7 +16,7 @@ from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 from pygroups.layers._unicast_heads import Ack, Data
-from pygroups.layers._unicast_lanes import InLane, Outbox
+from pygroups.layers._unicast_lanes import InLane, OutgoingConnection
 from pygroups.layers._unicast_peers import Memory
 from pygroups.layers._votes import Vote
 from pygroups.layers.nakack import Data as Place
@@ -139,14 +139,14 @@ def test_strangers_displace_the_oldest_outsider_and_no_member() -> None:
     for name in ["M", *names]:
         talk.do(f"send {name} A hello")
         talk.do("deliver")
-    known = [peer.name for peer in layer(talk, "A").receiving.inboxes]
+    known = [peer.name for peer in layer(talk, "A").receiving.connections]
     assert known == ["M", "S5"]
     assert [peer.name for peer in layer(talk, "A").receiving.tombstones.things] == ["S0", "S1", "S2", "S3", "S4"]
     lines = talk.do("run 1s") + talk.do("send S0 A again") + talk.do("deliver")
     assert got(lines, "A") == ["again"]
     for name in names:
         talk.do(f"send A {name} hi")
-    assert len(layer(talk, "A").sending.outboxes) == 2
+    assert len(layer(talk, "A").sending.connections) == 2
 
 
 def test_an_end_that_is_forgotten_too_soon_is_counted() -> None:
@@ -180,7 +180,7 @@ def test_a_unicast_in_the_name_of_another_origin_is_dropped_and_keeps_its_number
         b.stack.receive(frame, 0)
     assert b.stack.end_turn(0).events == []
     assert b.env.counters["drop unicast of another origin"] == 1
-    assert layer(talk, "B").receiving.inboxes[c.address].lanes[1].next == 1
+    assert layer(talk, "B").receiving.connections[c.address].lanes[1].next == 1
 
 
 # -- lanes against a slow model
@@ -211,7 +211,7 @@ def test_what_is_held_is_not_asked_for(early: set[int], horizon: int, beyond: in
 
 @given(st.lists(st.integers(0, 12)))
 def test_what_is_sent_is_what_is_not_acknowledged(marks: list[int]) -> None:
-    lane = Outbox(1).lanes[0]
+    lane = OutgoingConnection(1).lanes[0]
     lane.sent = {seq: Run(Address("A", "01"), None) for seq in range(12)}
     lane.next = 12
     sent = list(lane.sent.values())
@@ -383,8 +383,8 @@ def test_what_is_loose_goes_past_the_connections_both_ways() -> None:
     unicast2.up(Run(peer, me, (vote,)))
     assert [run.heads for run in unicast2.below] == [(vote,)]
     assert [run.heads for run in unicast2.above] == [(vote,)]
-    assert not unicast2.sending.outboxes
-    assert not unicast2.receiving.inboxes
+    assert not unicast2.sending.connections
+    assert not unicast2.receiving.connections
 
 
 def test_after_the_end_nothing_is_acknowledged_any_more() -> None:
@@ -395,7 +395,7 @@ def test_after_the_end_nothing_is_acknowledged_any_more() -> None:
     unicast2.up(Run(peer, me, (Data(1, 1, 0, 0, True),), peer, 1, 0, 1, b"\x91\xc4\x01x"))
     assert unicast2.above == []
     assert unicast2.env.drops == {"unicast after the end": 1}
-    assert not unicast2.receiving.inboxes
+    assert not unicast2.receiving.connections
 
 
 def test_what_is_sent_after_the_end_is_reported_at_once() -> None:

@@ -186,7 +186,7 @@ def crowd(session: Any) -> int:
     if session.view is not None:
         return len(session.view.members)
     unicast = roots(session)["unicast2"]
-    return 1 + len(unicast.sending.outboxes.keys() | unicast.receiving.inboxes.keys())
+    return 1 + len(unicast.sending.connections.keys() | unicast.receiving.connections.keys())
 
 
 def tables(session: Any, config: Config, members: int) -> dict[str, dict[str, int | None]]:

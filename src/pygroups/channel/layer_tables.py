@@ -59,16 +59,16 @@ UNICAST: Final = {
     "unicast2.peers.due": "peers_of_both_sides",
     "unicast2.peers.members": "members",
     "unicast2.peers.proven": "members",
-    "unicast2.receiving.inboxes": "peers",
-    "unicast2.receiving.inboxes[].lanes": "fixed",
-    "unicast2.receiving.inboxes[].lanes[].early": "unicast_early_max",
+    "unicast2.receiving.connections": "peers",
+    "unicast2.receiving.connections[].lanes": "fixed",
+    "unicast2.receiving.connections[].lanes[].early": "unicast_early_max",
     "unicast2.receiving.tombstones.things": "tombstones_max",
     "unicast2.receiving.tombstones.things[]": "fixed",
     "unicast2.receiving.tombstones.things[][].lanes": "fixed",
     "unicast2.receiving.tombstones.things[][].lanes[].early": "nothing",
-    "unicast2.sending.outboxes": "peers",
-    "unicast2.sending.outboxes[].lanes": "fixed",
-    "unicast2.sending.outboxes[].lanes[].sent": "lane_runs",
+    "unicast2.sending.connections": "peers",
+    "unicast2.sending.connections[].lanes": "fixed",
+    "unicast2.sending.connections[].lanes[].sent": "lane_runs",
 }
 
 MEMBERSHIP: Final = {

@@ -72,7 +72,7 @@ class Outgoing:
         return Run(run.src, run.dest, (), run.origin, run.first, index, count, run.body[low : low + size])
 
 
-class Incoming:
+class PartialMessage:
     """The pieces of one message that have arrived: a beginning of it."""
 
     __slots__ = ("bodies", "first", "heard_at", "size")

@@ -11,7 +11,7 @@ from pygroups.core.address import Address
 from pygroups.core.layer import Layer
 from pygroups.core.run import Run
 
-from ._pieces import GivenUp, Incoming, PiecesAsk, PiecesHere, PiecesMissed
+from ._pieces import GivenUp, PartialMessage, PiecesAsk, PiecesHere, PiecesMissed
 
 OUTSIDERS_MAX: Final = 16  # messages of origins outside the view that are collected at once
 
@@ -29,7 +29,7 @@ class Collecting:
         self.size = size
         self.often = often
         self.receivers: tuple[Address, ...] = ()  # the other members of the view
-        self.incoming: dict[tuple[Address, bool], Incoming] = {}  # by origin, and whether it is to this member alone
+        self.incoming: dict[tuple[Address, bool], PartialMessage] = {}  # by origin, and whether to this member alone
         self.whole: dict[Address, tuple[int, int]] = {}  # without a group, by origin: the last whole one, its pieces
 
     def collect(self, run: Run) -> bytes | None:
@@ -38,7 +38,7 @@ class Collecting:
         key = (run.origin, run.dest is not None and run.stream is None)
         if run.index == 1:
             self._make_room(run.origin)
-            self.incoming[key] = Incoming(run.first)
+            self.incoming[key] = PartialMessage(run.first)
         message = self.incoming.get(key)
         if message is None or message.first != run.first or len(message.bodies) + 1 != run.index:
             self.env.drop("piece out of place")
@@ -100,7 +100,7 @@ class Collecting:
     # -- without a group
 
     def confirm_whole(self, origin: Address, first: int, pieces: int) -> None:
-        """The message is handed up: the origin may count it as delivered."""
+        """Tell the origin that its message was handed up."""
         self.whole.pop(origin, None)
         if len(self.whole) >= self.env.config.unicast_peers_max:
             del self.whole[next(iter(self.whole))]

@@ -21,8 +21,8 @@ MOURNING: Final = 4  # discovery_timeouts after which a process that is not hear
 
 
 @dataclass(slots=True)
-class Place:
-    """A place where a process may listen.  Times are in microseconds."""
+class Inquiry:
+    """The questions to one place where a process may listen.  Times are in microseconds."""
 
     to_all: bool = False  # a multicast address: any number of processes may answer
     asked_since: int = NEVER  # the first question without an answer
@@ -40,7 +40,12 @@ class Seeker:
 
 
 def may_found_at(
-    me: Address, now: int, places: Mapping[str, Place], seekers: Mapping[Address, Seeker], timeout: int, yielded_at: int
+    me: Address,
+    now: int,
+    places: Mapping[str, Inquiry],
+    seekers: Mapping[Address, Seeker],
+    timeout: int,
+    yielded_at: int,
 ) -> int:
     """The time when a process may found the group if nothing else is heard; `now` if it may do so at once.
 
@@ -71,7 +76,7 @@ class Search:
         self.me = me
         self.timeout = timeout
         self.limit = limit
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, Inquiry] = {}
         self.seekers: dict[Address, Seeker] = {}
         self.members: dict[Address, tuple[str, int]] = {}  # those with a view: the contact, and when they were heard
         self.chosen = me  # the process that this one lets found the group
@@ -87,7 +92,7 @@ class Search:
 
     def _add(self, name: str, *, to_all: bool = False) -> None:
         if name and name not in self.places and len(self.places) < self.limit:
-            self.places[name] = Place(to_all)
+            self.places[name] = Inquiry(to_all)
 
     def asks(self, name: str, now: int) -> None:
         """A question leaves for this place."""

@@ -48,6 +48,6 @@ class Alone:
         if self.leaving and not self.peers.gone and not self.sending.has_unacknowledged():
             self.receiving.acknowledge_all()
             self.peers.gone = True
-            for peer in list(self.sending.outboxes):
+            for peer in list(self.sending.connections):
                 self.peers.forget(peer)
             self.layer.above.append(Excluded("left", ""))

@@ -69,7 +69,7 @@ class OutLane:
         return True
 
 
-class Outbox:
+class OutgoingConnection:
     """A connection to one peer."""
 
     __slots__ = ("answered_at", "conn", "lanes")
@@ -168,7 +168,7 @@ class InLane:
         return before - len(self.early)
 
 
-class Inbox:
+class IncomingConnection:
     """A connection from one peer."""
 
     __slots__ = ("conn", "lanes", "lost_at", "tell_at", "tell_pause")

@@ -12,60 +12,60 @@ from pygroups.core.run import Run, Tracked
 
 from ._unicast_heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
 from ._unicast_journal import is_own, record
-from ._unicast_lanes import Outbox, OutLane
+from ._unicast_lanes import OutgoingConnection, OutLane
 from ._unicast_peers import Peers
 
 
 class Sending:
     """The connections from this member to its peers."""
 
-    __slots__ = ("conns", "env", "layer", "outboxes", "peers")
+    __slots__ = ("connections", "conns", "env", "layer", "peers")
 
     def __init__(self, layer: Layer, peers: Peers) -> None:
         self.layer = layer
         self.env: Env = layer.env
         self.peers = peers
-        self.outboxes: dict[Address, Outbox] = {}
+        self.connections: dict[Address, OutgoingConnection] = {}
         self.conns = 0  # connections opened since this member started
 
     # -- runs
 
     def send(self, dest: Address, run: Run) -> None:
         """Send `run` to `dest`, another process, on the connection to it or on a new one."""
-        box = self.outboxes.get(dest) or self._open(dest, run)
-        if box is None:
+        connection = self.connections.get(dest) or self._open(dest, run)
+        if connection is None:
             return
         which = CONTROL if run.origin is None else DATA
-        lane = box.lanes[which]
+        lane = connection.lanes[which]
         seq = lane.next
         if lane.low == seq:
-            self._begin_to_wait(dest, box, lane)
+            self._begin_to_wait(dest, connection, lane)
         if which == DATA and isinstance(run.head, Tracked):
             lane.tracked += 1
             self.layer.above.append(Unacknowledged(dest, run.head))
         lane.sent[seq] = run
         lane.next, lane.sent_at = seq + 1, self.env.now
-        self.layer.below.append(run.push(Data(box.conn, which, seq, lane.low, seq == 0)))
+        self.layer.below.append(run.push(Data(connection.conn, which, seq, lane.low, seq == 0)))
         if self.env.journaling:
-            record(self.env, "unicast_send", run, dest, box.conn)
+            record(self.env, "unicast_send", run, dest, connection.conn)
 
-    def _open(self, dest: Address, run: Run) -> Outbox | None:
+    def _open(self, dest: Address, run: Run) -> OutgoingConnection | None:
         """A connection to `dest` for its first run; None if there can be none, and the run is given up."""
         if not self.peers.may_send_to(dest):
             if self._report_undelivered(dest, None, [run]):
                 self.env.drop("sent to a peer that ended")
             self._tell_closed(dest)
             return None
-        self.peers.make_room(self.outboxes)
+        self.peers.make_room(self.connections)
         self.conns += 1
         self.env.record("connection", peer=dest, connection=self.conns, detail="opened")
-        box = self.outboxes[dest] = Outbox(self.conns)
-        return box
+        connection = self.connections[dest] = OutgoingConnection(self.conns)
+        return connection
 
-    def _begin_to_wait(self, dest: Address, box: Outbox, lane: OutLane) -> None:
+    def _begin_to_wait(self, dest: Address, connection: OutgoingConnection, lane: OutLane) -> None:
         """From now on the peer owes an acknowledgement of the first run in `lane`."""
-        if not box.waits():
-            box.answered_at = self.env.now
+        if not connection.waits():
+            connection.answered_at = self.env.now
         lane.pause = self._first_pause(lane)
         self.peers.look_after(dest, self.env.now + lane.pause)
 
@@ -79,21 +79,21 @@ class Sending:
             return config.unicast_patience
         return 2 * config.unicast_period  # the acknowledgement may take one period to leave the peer
 
-    def _send_again(self, box: Outbox, which: int, seq: int, *, opens: bool = False) -> None:
-        lane = box.lanes[which]
+    def _send_again(self, connection: OutgoingConnection, which: int, seq: int, *, opens: bool = False) -> None:
+        lane = connection.lanes[which]
         self.env.count("unicast runs sent again")
-        self.layer.below.append(lane.sent[seq].push(Data(box.conn, which, seq, lane.low, opens or seq == 0)))
+        self.layer.below.append(lane.sent[seq].push(Data(connection.conn, which, seq, lane.low, opens or seq == 0)))
 
     # -- answers of the receiver
 
     def on_ack(self, peer: Address, ack: Ack) -> bool:
         """The peer has delivered runs.  Whether it owes no further acknowledgement since then."""
-        box = self.outboxes.get(peer)
-        if box is None or box.conn != ack.conn or ack.next > box.lanes[ack.lane].next:
+        connection = self.connections.get(peer)
+        if connection is None or connection.conn != ack.conn or ack.next > connection.lanes[ack.lane].next:
             self.env.drop("acknowledgement of what was not sent on this connection")
             return False
-        lane = box.lanes[ack.lane]
-        box.answered_at = self.env.now
+        lane = connection.lanes[ack.lane]
+        connection.answered_at = self.env.now
         had = lane.acknowledge(ack.next)
         if not had:
             return False
@@ -102,8 +102,8 @@ class Sending:
         if lane.tracked:
             self._report_acknowledged(peer, lane, had)
         if lane.sent:
-            self._begin_to_wait(peer, box, lane)
-        return not box.waits()
+            self._begin_to_wait(peer, connection, lane)
+        return not connection.waits()
 
     def _report_delivered(self, peer: Address, had: list[Run]) -> None:
         last = next((run for run in reversed(had) if is_own(run)), None)
@@ -118,34 +118,34 @@ class Sending:
 
     def on_resend(self, peer: Address, resend: Resend) -> None:
         """The peer lacks runs."""
-        box = self._asked_about(peer, resend.conn)
-        if box is None:
+        connection = self._asked_about(peer, resend.conn)
+        if connection is None:
             return
-        lane = box.lanes[resend.lane]
+        lane = connection.lanes[resend.lane]
         if resend.low < lane.low:
-            self.layer.tell(peer, Start(box.conn, resend.lane, lane.low))
+            self.layer.tell(peer, Start(connection.conn, resend.lane, lane.low))
         for seq in lane.held(resend.low, resend.high, self.env.config.unicast_request_runs):
-            self._send_again(box, resend.lane, seq)
+            self._send_again(connection, resend.lane, seq)
 
     def on_send_first(self, peer: Address, send_first: SendFirst) -> None:
         """The peer does not know where the lane begins."""
-        box = self._asked_about(peer, send_first.conn)
-        if box is None:
+        connection = self._asked_about(peer, send_first.conn)
+        if connection is None:
             return
-        lane = box.lanes[send_first.lane]
+        lane = connection.lanes[send_first.lane]
         if not lane.may_send_first(self.env.now, self.env.config.unicast_period // 2):
             self.env.drop("asked for the first run too often")
         elif lane.sent:
-            self._send_again(box, send_first.lane, lane.low, opens=True)
+            self._send_again(connection, send_first.lane, lane.low, opens=True)
         else:
-            self.layer.tell(peer, Start(box.conn, send_first.lane, lane.low))
+            self.layer.tell(peer, Start(connection.conn, send_first.lane, lane.low))
 
-    def _asked_about(self, peer: Address, conn: int) -> Outbox | None:
+    def _asked_about(self, peer: Address, conn: int) -> OutgoingConnection | None:
         """The connection that a peer asks about, or None.  The peer of a closed connection gets Closed."""
-        box = self.outboxes.get(peer)
-        if box is not None and box.conn == conn:
-            box.answered_at = self.env.now
-            return box
+        connection = self.connections.get(peer)
+        if connection is not None and connection.conn == conn:
+            connection.answered_at = self.env.now
+            return connection
         self.env.drop("request about another connection")
         if conn <= self.conns:
             self.layer.tell(peer, Closed(conn))
@@ -155,8 +155,8 @@ class Sending:
 
     def on_lost(self, peer: Address) -> None:
         """Runs to the peer, or its acknowledgements, may be lost: retransmit the last runs until it acknowledges."""
-        box = self.outboxes.get(peer)
-        for lane in () if box is None else box.lanes:
+        connection = self.connections.get(peer)
+        for lane in () if connection is None else connection.lanes:
             if lane.lose():
                 lane.sent_at, lane.pause = self.env.now, self._first_pause(lane)
                 self.peers.look_after(peer, lane.sent_at + lane.pause)
@@ -165,37 +165,41 @@ class Sending:
 
     def look_after(self, peer: Address) -> None:
         """Retransmit the runs that the peer has not acknowledged in time, or give up the connection."""
-        box = self.outboxes.get(peer)
-        if box is None:
+        connection = self.connections.get(peer)
+        if connection is None:
             return
         config, now = self.env.config, self.env.now
-        if box.waits() and peer not in self.peers.members and now - box.answered_at >= config.connection_age:
+        if (
+            connection.waits()
+            and peer not in self.peers.members
+            and now - connection.answered_at >= config.connection_age
+        ):
             if unsent := self.give_up(peer):
                 self.env.drop("given up with its connection", len(unsent))
             return
-        for which, lane in enumerate(box.lanes):
+        for which, lane in enumerate(connection.lanes):
             if lane.sent and lane.sent_at + lane.pause <= now:
                 for seq in lane.to_repeat(2 * config.unicast_period):
-                    self._send_again(box, which, seq)
-                self._doubt_life(peer, box)
+                    self._send_again(connection, which, seq)
+                self._doubt_life(peer, connection)
                 first = self._first_pause(lane)
                 lane.sent_at, lane.pause = now, max(first, min(2 * lane.pause, config.unicast_backoff_max))
             if lane.sent:
                 self.peers.look_after(peer, lane.sent_at + lane.pause)
 
-    def _doubt_life(self, peer: Address, box: Outbox) -> None:
+    def _doubt_life(self, peer: Address, connection: OutgoingConnection) -> None:
         """Without a group nobody watches a silent peer: check whether its process runs, and under that address."""
-        if not self.env.grouped and self.env.now - box.answered_at >= self.env.config.verify_timeout:
+        if not self.env.grouped and self.env.now - connection.answered_at >= self.env.config.verify_timeout:
             self.layer.below.append(Probe(peer))
 
     def waits_for(self, peer: Address) -> bool:
         """Whether `peer` owes an acknowledgement."""
-        box = self.outboxes.get(peer)
-        return box is not None and box.waits()
+        connection = self.connections.get(peer)
+        return connection is not None and connection.waits()
 
     def has_unacknowledged(self) -> bool:
         """Whether some peer has not acknowledged a run with payload."""
-        return any(box.lanes[DATA].sent for box in self.outboxes.values())
+        return any(connection.lanes[DATA].sent for connection in self.connections.values())
 
     # -- closing
 
@@ -204,12 +208,14 @@ class Sending:
 
         Returns the runs of other layers that were not acknowledged, in order.
         """
-        box = self.outboxes.pop(peer, None)
-        if box is None:
+        connection = self.connections.pop(peer, None)
+        if connection is None:
             return []
-        low, high = box.lanes[DATA].low, box.lanes[DATA].next
-        self.env.record("connection", peer=peer, connection=box.conn, low=low, high=high, detail="given up")
-        others = self._report_undelivered(peer, box.conn, [run for lane in box.lanes for run in lane.sent.values()])
+        low, high = connection.lanes[DATA].low, connection.lanes[DATA].next
+        self.env.record("connection", peer=peer, connection=connection.conn, low=low, high=high, detail="given up")
+        others = self._report_undelivered(
+            peer, connection.conn, [run for lane in connection.lanes for run in lane.sent.values()]
+        )
         self._tell_closed(peer)
         return others
 

@@ -13,20 +13,20 @@ from pygroups.core.layer import NEVER
 from pygroups.core.limits import Config
 
 
-class Pause(NamedTuple):
+class VoteDelay(NamedTuple):
     """A time that a vote waits.  VoteClock.lengths has its length at `place`."""
 
     place: int
     text: str  # the words of the note
 
 
-NONE: Final = Pause(0, "-")
-INSTANT: Final = Pause(1, "1 us")
-PAUSE: Final = Pause(2, "`stable_pause`")
-PERIOD: Final = Pause(3, "`stable_period`")
-CHANCE_LATE: Final = Pause(4, "half a `stable_period`, and up to another half by chance")
-CHANCE_SOON: Final = Pause(5, "up to a tenth of a `stable_period`, by the same chance")
-BACK_OFF: Final = Pause(6, "`stable_period`, doubled by each repetition up to `stable_backoff_max`")
+NONE: Final = VoteDelay(0, "-")
+INSTANT: Final = VoteDelay(1, "1 us")
+PAUSE: Final = VoteDelay(2, "`stable_pause`")
+PERIOD: Final = VoteDelay(3, "`stable_period`")
+CHANCE_LATE: Final = VoteDelay(4, "half a `stable_period`, and up to another half by chance")
+CHANCE_SOON: Final = VoteDelay(5, "up to a tenth of a `stable_period`, by the same chance")
+BACK_OFF: Final = VoteDelay(6, "`stable_period`, doubled by each repetition up to `stable_backoff_max`")
 
 
 class Reason(NamedTuple):
@@ -34,8 +34,8 @@ class Reason(NamedTuple):
     over."""
 
     text: str  # the event
-    after_vote: Pause  # since this member's last vote
-    after_now: Pause  # since the reason arose
+    after_vote: VoteDelay  # since this member's last vote
+    after_now: VoteDelay  # since the reason arose
     urgent: bool  # a sender may wait for it: the coordinator hurries
     always: bool  # else only if something is new, or not known to be stable and consumed everywhere
 
@@ -84,7 +84,7 @@ class VoteClock:
         self.urgent = False  # a sender may wait for the content of the next vote
         self.at = NEVER  # when to check whether a vote is due
         self.voted_at = 0
-        self.lengths = [0, 1, config.stable_pause, config.stable_period, 0, 0, 0]  # of each Pause, in microseconds
+        self.lengths = [0, 1, config.stable_pause, config.stable_period, 0, 0, 0]  # of each VoteDelay, in microseconds
 
     def begin(self, now: int) -> None:
         """A view begins: this member has not voted in it."""

@@ -52,7 +52,7 @@ class Read(msgspec.Struct, array_like=True, tag=87):
     below: Number
 
 
-class Sent:
+class SentRuns:
     """The own runs in one window, oldest first."""
 
     __slots__ = ("asked_at", "freed_bytes", "pieces_bytes", "run_min", "runs", "unasked_bytes", "window_bytes")
@@ -114,8 +114,8 @@ class FlowControl(Layer):
         self.members: tuple[Address, ...] = ()
         self.blocked = False  # the view is about to end: no member reports before the next one
         self.run_min = env.config.run_bytes_min
-        self.multicasts = Sent(self.run_min)
-        self.to_one: dict[Address, Sent] = {}  # members to which something was sent that they have not read
+        self.multicasts = SentRuns(self.run_min)
+        self.to_one: dict[Address, SentRuns] = {}  # members to which something was sent that they have not read
         self.quantum = min(env.config.stable_bytes, env.config.window // 4)  # bytes between two questions to one member
         self.read: Marks = {}  # per member, how far the application here has read its messages to this member alone
         self.asked: dict[Address, deque[int]] = {}  # the numbers of which they want to hear, ascending
@@ -140,14 +140,14 @@ class FlowControl(Layer):
             return
         sent = self.to_one.get(dest)
         if sent is None:
-            sent = self.to_one[dest] = Sent(self.run_min)
+            sent = self.to_one[dest] = SentRuns(self.run_min)
         if not sent.unasked_bytes:
             self.wake_at(self.env.now + self.env.config.stable_period)
         sent.enter(run)
         if sent.unasked_bytes >= self.quantum:
             self._ask(dest, sent)
 
-    def _ask(self, dest: Address, sent: Sent) -> None:
+    def _ask(self, dest: Address, sent: SentRuns) -> None:
         sent.unasked_bytes, sent.asked_at = 0, self.env.now
         if dest != self.env.me:
             self.tell(dest, ReadReq(sent.runs[-1][0]))
@@ -166,7 +166,7 @@ class FlowControl(Layer):
                 self._look(self.full)
             self.wake_at(self.full.look_at)
 
-    def _ask_again_at(self, sent: Sent) -> int:
+    def _ask_again_at(self, sent: SentRuns) -> int:
         """When to ask once more.  Without a group a question that nobody acknowledges shows that the peer is gone; in
         a group a view says it."""
         return NEVER if self.env.grouped else sent.asked_at + self.env.config.heartbeat_timeout
@@ -236,7 +236,7 @@ class FlowControl(Layer):
         if sent is not None and sent.free(read.below):
             self._freed_to(receiver, sent)
 
-    def _freed_to(self, receiver: Address, sent: Sent) -> None:
+    def _freed_to(self, receiver: Address, sent: SentRuns) -> None:
         self.above.append(FreedTo(receiver, sent.freed_bytes))
 
     # -- messages that the others and the application have consumed
@@ -287,7 +287,7 @@ class FlowControl(Layer):
             if sent is not None and sent.window_bytes:
                 self._ask(event.peer, sent)  # its process may have crashed before it read them
         elif isinstance(event, Excluded):
-            self.multicasts, self.to_one, self.asked = Sent(self.run_min), {}, {}
+            self.multicasts, self.to_one, self.asked = SentRuns(self.run_min), {}, {}
             self.full, self.wake = None, NEVER
 
     def _undelivered(self, event: Undelivered) -> None:

@@ -123,7 +123,7 @@ class Unicast2(Layer):
             self.peers.install(event.view.members)
         elif isinstance(event, Gone):
             self.peers.gone = True
-            for peer in list(self.sending.outboxes):
+            for peer in list(self.sending.connections):
                 self.forget(peer)
 
     # -- time
@@ -139,6 +139,6 @@ class Unicast2(Layer):
     def gauges(self) -> dict[str, int]:
         """Runs that are not acknowledged, and runs that came early."""
         return {
-            "sent": sum(len(lane.sent) for box in self.sending.outboxes.values() for lane in box.lanes),
-            "early": sum(len(lane.early) for box in self.receiving.inboxes.values() for lane in box.lanes),
+            "sent": sum(len(lane.sent) for one in self.sending.connections.values() for lane in one.lanes),
+            "early": sum(len(lane.early) for one in self.receiving.connections.values() for lane in one.lanes),
         }
