@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pygroups.core.events import Blocked, Event, Unblocked, Vouched
+from pygroups.core.address import Address
+from pygroups.core.events import Blocked, Event, Unblocked, Vouched, VouchedFor
 from pygroups.core.former import FormerLife
 from pygroups.core.view import ViewId
 from pygroups.journal.frames import Frame, walk
@@ -31,12 +32,15 @@ class Told(Actor):
     def __init__(self, acting: Acting) -> None:
         self.news: list[str] = []
         self.reasons: list[str] = []
+        self.answers: list[str] = []  # to an operator
 
     def on_event(self, event: Event) -> None:
         if isinstance(event, Blocked | Unblocked):
             self.news.append(type(event).__name__)
         if isinstance(event, Blocked):
             self.reasons.append(event.reason)
+        if isinstance(event, VouchedFor):
+            self.answers.append(event.answer)
 
 
 def group_of(names: str, profile: str = "total", seed: int = 0, *, formed: bool = True) -> ScenarioGroup:
@@ -211,17 +215,70 @@ def test_a_former_life_in_a_later_view_says_that_a_member_is_left_out(profile: s
         assert group["C"].ended == "excluded"
 
 
-def test_an_operator_vouches_before_a_birth() -> None:
-    """C does not return.  An operator vouches at each process that returned."""
-    with group_of("A B C") as group:
-        history, gone = history_of(group, "A"), group.address("C")
+def waits_for(*missing: Address) -> str:
+    names = ", ".join(map(str, missing))
+    return f"the group begins anew when all members of its last view are back; missing: {names}"
+
+
+@pytest.mark.parametrize("expect", [0, 3])
+@pytest.mark.parametrize("at", ["A", "B"])
+@BOTH
+def test_an_operator_vouches_before_a_birth(profile: str, at: str, expect: int) -> None:
+    """C does not return.  An operator vouches at one of the processes that returned: the other one hears of it.  Each
+    learns once that it waits for two members, once that it waits for C, and is unblocked with the view."""
+    with_folders = majority(profile, expect, folders=1)
+    with scenario("A B C", profile=with_folders, application=Told, formed=False) as group:
+        group.start("A B C")
+        goes_on(group, "A B C")
+        history, lives = history_of(group, "A"), {name: group.address(name) for name in "ABC"}
         crashed(group, "A B C")
         group.start("A B")
-        group.after(30)
-        for name in "AB":
-            group[name].asks(Vouched(gone))
+        group.after(220)
+        assert told(group, "A").reasons == [waits_for(lives["B"], lives["C"]), waits_for(lives["C"])]
+        assert told(group, "B").reasons == [waits_for(lives["A"], lives["C"]), waits_for(lives["C"])]
+        group[at].asks(Vouched(lives["C"]))
         goes_on(group, "A B")
         assert history_of(group, "A") != history
+        assert told(group, at).answers == ["taken"]
+        assert told(group, "A").news == told(group, "B").news == ["Blocked", "Blocked", "Unblocked"]
+
+
+def test_a_process_without_a_folder_hands_the_word_of_an_operator_on() -> None:
+    """B lost its folder.  It hears from A that C is missing, and an operator vouches at B for C and for the life of
+    B."""
+    with_folders = majority("total", 3, folders=1)
+    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+        group.start("A B C")
+        goes_on(group, "A B C")
+        gone = [group.address(name) for name in "BC"]
+        crashed(group, "A B C")
+        group.world.folders["B"].lives.clear()
+        group.start("A B")
+        group.after(10)
+        for one in gone:
+            group["B"].asks(Vouched(one))
+        goes_on(group, "A B")
+        assert told(group, "B").answers == ["taken", "taken"]
+
+
+def test_an_operator_vouches_before_a_birth_for_a_member_that_lives() -> None:
+    """A is back, and C lives in its last view.  No operator can vouch for C at A, until C has been silent for a
+    while."""
+    with group_of("A B C") as group:
+        lives = group.address("C")
+        crashed(group, "A B")
+        group.until(lambda: told(group, "C").news == ["Blocked"], SOON)
+        group.drop("ToFormer")
+        group.start("A")
+        group.after(5)
+        group["A"].asks(Vouched(lives))
+        group.after(5)
+        group.crash("C")
+        group["A"].asks(Vouched(lives))
+        group.after(5)
+        group["A"].asks(Vouched(lives))
+        group.after(1)
+        assert told(group, "A").answers == ["alive", "alive", "taken"]
 
 
 @BOTH

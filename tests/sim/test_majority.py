@@ -121,12 +121,33 @@ def test_more_than_half_of_the_expected_processes_accept_the_first_view() -> Non
 def test_a_delivery_of_a_blocked_member_is_found() -> None:
     chain = begun()
     delivery = Delivery(C, FIRST, 0, A, 1, 1, b"")
-    chain.blocked(C, True)
+    chain.blocked(C, "few")
     chain.delivered(Delivery(A, FIRST, 0, A, 1, 1, b""))
     with pytest.raises(Broken, match="blocked"):
         chain.delivered(delivery)
-    chain.blocked(C, False)
+    chain.blocked(C, None)
     chain.delivered(delivery)
+
+
+def test_a_reason_that_is_told_twice_is_found() -> None:
+    chain = begun()
+    for reason in ("few", "fewer"):
+        chain.blocked(C, reason)
+    with pytest.raises(Broken, match="the same reason twice: few"):
+        chain.blocked(C, "few")
+    installs(chain, C, NEXT, "AC")
+    chain.blocked(C, "few")
+
+
+def test_a_member_that_is_unblocked_without_a_view_is_found() -> None:
+    chain = begun()
+    chain.blocked(C, "few")
+    chain.blocked(C, None)
+    installs(chain, C, NEXT, "AC")
+    chain.blocked(C, "few")
+    chain.blocked(C, None)
+    with pytest.raises(Broken, match="no view came"):
+        chain.blocked(C, "fewer")
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -68,6 +68,8 @@ class PrimaryGms(Gms):
 
     def up(self, run: Run) -> None:
         head = run.head
+        if self.phase is Phase.JOINING:
+            self.rebirth.hears([run.src])
         handler = _OF_BIRTHS.get(type(head))
         if isinstance(head, ToFormer):
             self.speaker.on_asked(run.src, head.head)

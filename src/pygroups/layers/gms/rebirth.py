@@ -2,7 +2,8 @@
 
 A process whose folder shows a former life founds no group, and takes part in no birth, before every member of the last
 view has ended for certain: another process answers for it, or an operator vouches.  Until then the former group might
-live.  So the processes tell each other what their folders show (Formerly).  The new group has a new history.
+live.  So the processes tell each other what their folders show, and for which members an operator vouches (Formerly).
+Both stay true, so a process without a view forgets neither.  The new group has a new history.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from typing import Final
 import msgspec
 
 from pygroups.core.address import Address
+from pygroups.core.detection import detection
 from pygroups.core.driver_events import Contacts, Found
 from pygroups.core.events import Blocked, Unblocked
+from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Loose
 from pygroups.core.view import AgreedView
 
 from .heads import Difference, Members
+from .joining import DOUBLINGS
 from .membership import Membership, Phase
 from .proposal import difference_in, proposal_of
 
@@ -30,6 +34,7 @@ class Formerly(msgspec.Struct, Loose, array_like=True, tag=67):
     view: AgreedView | None  # the last one of the last life, without contacts; None: it had none
     accepted: Difference | None  # the next one, if that life accepted it
     asks: bool  # the receiver is to tell the sender the same
+    vouched: Members = ()  # members of former views: an operator vouches that they have ended for good
 
 
 HEADS: Final = (Formerly,)
@@ -55,8 +60,9 @@ class Rebirth:
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
         self.env = membership.env
-        self.heard: dict[Address, tuple[Formerly, int]] = {}  # by the process that said it, and when
+        self.heard: dict[Address, Formerly] = {}  # by the process that sent it
         self.vouched: dict[Address, None] = {}
+        self.alive: dict[Address, int] = {}  # members of a former view, and when they were heard or found last
         self.told: list[Address] | None = None  # the missing ones that the application was told about
 
     def missing(self) -> list[Address]:
@@ -70,23 +76,39 @@ class Rebirth:
         return all(one in ended or one in self.vouched for one in members) and not missing(shown, self.vouched)
 
     def _shown(self) -> list[Formerly]:
-        """The contents of the folders of the processes that were heard lately, and of this one."""
-        oldest = self.env.now - 4 * self.env.config.join_retry
-        self.heard = {one: said for one, said in self.heard.items() if said[1] >= oldest}
+        """The contents of the folders of the processes that were heard, and of this one."""
         own = self._own(asks=False)
-        shown = [said for said, _ in self.heard.values()]
-        return shown if own is None else [own, *shown]
+        return [*(() if own is None else (own,)), *self.heard.values()]
 
     def _own(self, *, asks: bool) -> Formerly | None:
-        life = self.env.former
+        life, vouched = self.env.former, tuple(self.vouched)
         if life is None:
-            return None
-        return Formerly(life.ended, life.view, difference_in(life.accepted), asks)
+            return Formerly((), None, None, asks, vouched) if vouched else None
+        return Formerly(life.ended, life.view, difference_in(life.accepted), asks, vouched)
+
+    def hears(self, members: Iterable[Address]) -> None:
+        """These processes are heard, or discovery has found them.  Members of the former group among them are alive."""
+        missing = self.missing()
+        self.alive.update((member, self.env.now) for member in members if member in missing)
+
+    def is_alive(self, member: Address) -> bool:
+        """Whether `member` was heard lately, or found by one of the last searches."""
+        heard_at, config = self.alive.get(member), self.env.config
+        lately = detection(config, len(self.alive)) + (config.join_retry << DOUBLINGS)
+        return heard_at is not None and self.env.now <= heard_at + lately
+
+    def take_vouched(self, members: Iterable[Address]) -> None:
+        """An operator vouches that these have ended for good.  A member that is alive has not."""
+        missing = self.missing()
+        for member in members:
+            if member in missing and not self.is_alive(member) and len(self.vouched) < MEMBERS_MAX:
+                self.vouched[member] = None
 
     def found(self, event: Found) -> Found:
         """Ask the other processes without a view.  Returns the answer of discovery, without a permission to found the
         group as long as a member of the former group may live."""
         self._tell(event.seekers, asks=True)
+        self.hears(event.members)
         if event.members or not self.missing():
             return event
         return Found(event.members, False, event.seekers)
@@ -101,22 +123,26 @@ class Rebirth:
     def on_formerly(self, src: Address, head: Formerly) -> None:
         """Another process tells what its folder shows."""
         if self.membership.phase is Phase.JOINING:
-            self.heard[src] = (head, self.env.now)
+            self.heard.pop(src, None)
+            self.heard[src] = head
+            if len(self.heard) > MEMBERS_MAX:
+                del self.heard[next(iter(self.heard))]
+            self.take_vouched(head.vouched)
             own = self._own(asks=False)
             if head.asks and own is not None:
                 self.membership.tell(src, own)
 
     def tell_application(self, *, alone: bool) -> None:
-        """Say which processes are missing, if no member of a group is there."""
+        """Say which processes are missing, if no member of a group is there.  `Unblocked` comes with the view."""
         missing = self.missing() if alone else []
-        if missing != (self.told or []):
+        if missing and missing != self.told:
             names = ", ".join(map(str, missing))
             reason = f"the group begins anew when all members of its last view are back; missing: {names}"
-            self.membership.above.append(Blocked(reason) if missing else Unblocked())
-        self.told = missing
+            self.membership.above.append(Blocked(reason))
+            self.told = missing
 
     def ends(self) -> None:
         """This process has a view."""
         if self.told:
             self.membership.above.append(Unblocked())
-        self.told, self.heard = None, {}
+        self.told, self.heard, self.alive = None, {}, {}

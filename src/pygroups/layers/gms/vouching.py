@@ -27,8 +27,8 @@ class Vouching:
         """An operator speaks to this member.  A process that this member hears has not ended."""
         gms = self.gms
         if gms.phase is Phase.JOINING and member in self.rebirth.missing():
-            self.rebirth.vouched[member] = None
-            gms.above.append(VouchedFor(member, "taken"))
+            self.rebirth.take_vouched([member])
+            gms.above.append(VouchedFor(member, "taken" if member in self.rebirth.vouched else "alive"))
         elif gms.phase is not Phase.MEMBER or not gms.knows(member):
             gms.above.append(VouchedFor(member, "unknown"))
         elif member == self.env.me or member not in gms.suspicions.known:

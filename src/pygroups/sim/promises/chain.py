@@ -2,7 +2,7 @@
 
 Under one history id views form one sequence.  More than half of each view, or half of it with its first member,
 accepted the next view under one ballot.  A member that learned that it is blocked (`Blocked`) delivers nothing until
-`Unblocked`.
+`Unblocked`, with which a view comes.  Until then it learns each reason once.
 
 A history may end in a view that only ended processes have installed, for which an operator vouches.  So a view has one
 successor in each history.
@@ -40,6 +40,8 @@ class Chain(Check):
         self.answered_for: dict[Address, None] = {}  # those of them for which another process took part
         self.vouched_ones: dict[Address, None] = {}
         self.blocked_ones: dict[Address, None] = {}
+        self.reasons: dict[Address, list[str]] = {}  # for which each member was blocked since its last view
+        self.unblocked: dict[Address, None] = {}  # members that were unblocked since their last view
         self.passed = 0  # number of views, and of deliveries that were compared with a block
 
     def facts(self) -> dict[str, int]:
@@ -47,6 +49,8 @@ class Chain(Check):
 
     def viewed(self, view: Viewed) -> None:
         self.passed += 1
+        self.reasons.pop(view.member, None)
+        self.unblocked.pop(view.member, None)
         self.members.setdefault(view.id, view.members)
         old = view.came_from
         self._history(view)
@@ -100,11 +104,18 @@ class Chain(Check):
     def vouched(self, member: Address) -> None:
         self.vouched_ones[member] = None
 
-    def blocked(self, member: Address, is_blocked: bool) -> None:
-        if is_blocked:
-            self.blocked_ones[member] = None
-        else:
+    def blocked(self, member: Address, reason: str | None) -> None:
+        if reason is None:
             self.blocked_ones.pop(member, None)
+            self.unblocked[member] = None
+            return
+        self.blocked_ones[member] = None
+        reasons = self.reasons.setdefault(member, [])
+        if member in self.unblocked:
+            self.broken("primary-chain", "the member was unblocked, and no view came", member=member)
+        if reason in reasons:
+            self.broken("primary-chain", f"the member learns the same reason twice: {reason}", member=member)
+        reasons.append(reason)
 
     def delivered(self, delivery: Delivery) -> None:
         if delivery.member in self.blocked_ones:

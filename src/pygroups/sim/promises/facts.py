@@ -188,8 +188,9 @@ class Check:
     def accepts(self, member: Address, fields: dict[str, Any]) -> None:
         """`member` recorded a step of a view change."""
 
-    def blocked(self, member: Address, is_blocked: bool) -> None:
-        """`member` learned that it is blocked, because it reaches too few members of its view, or that it is not."""
+    def blocked(self, member: Address, reason: str | None) -> None:
+        """`member` learned that it is blocked for this reason: it reaches too few members of its view, or the group is
+        to begin anew.  None: it is blocked no more."""
 
     def vouched(self, member: Address) -> None:
         """An operator vouches that the process of `member` has ended for good."""

@@ -252,10 +252,10 @@ class Judge:
         for check in self._journal_lost:
             check(member)
 
-    def blocked(self, member: Address, is_blocked: bool) -> None:
-        """`member` learned that it reaches too few members of its view, or that it reaches enough again."""
+    def blocked(self, member: Address, reason: str | None) -> None:
+        """`member` learned that it is blocked for this reason, or (None) that it is blocked no more."""
         for check in self._blocked:
-            check(member, is_blocked)
+            check(member, reason)
 
     def vouched(self, member: Address) -> None:
         """An operator vouches that the process of `member` has ended for good."""

@@ -65,13 +65,13 @@ class Directory:
         self.invited.pop(who, None)
         if invited:
             self.invited[who] = None
+        if self.founder == who:
+            self.founder = None  # a founder announces that it is a member, or gives the permission back
         if not member:
             self.members.pop(who, None)
             return
         self.members[who] = self.former[who] = contact
         self.seekers.pop(who, None)
-        if self.founder == who:
-            self.founder = None
 
     def ended(self, who: Address) -> None:
         """Remove the ended process `who`; its kernel has released its locks."""

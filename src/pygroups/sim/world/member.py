@@ -289,7 +289,7 @@ class SimulatedMember(ProcessLoop):
             self.blocked = True
         elif isinstance(event, Blocked | Unblocked):
             self.told = isinstance(event, Blocked)
-            self.judge.blocked(self.address, self.told)
+            self.judge.blocked(self.address, event.reason if isinstance(event, Blocked) else None)
         elif isinstance(event, Excluded):
             self.ended, self.why_ended = event.reason, event.detail
             self.judge.stopped(self.address, event.reason, self.top.unknown())
