@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.uniform_group import Process, group_name, histories, rows_of, until
+from tests.cli.uniform_group import Process, group_name, histories, killed_at_once, rows_of, until
 from tests.e2e.group import audit, broken
 
 Start = Callable[..., Process]
@@ -48,15 +46,6 @@ def in_one_view(start: Start, names: str, **options: Any) -> dict[str, Process]:
         processes[name] = start(name, **options)
         until(lambda: all(one.is_in_view_with(*processes) for one in processes.values()), AGO)
     return processes
-
-
-def killed_at_once(*processes: Process) -> None:
-    for process in processes:
-        os.kill(process.process.pid, signal.SIGSTOP)
-    for process in processes:
-        os.kill(process.process.pid, signal.SIGKILL)
-    for process in processes:
-        process.process.wait()
 
 
 def same_order(*processes: Process) -> None:

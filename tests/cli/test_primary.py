@@ -20,7 +20,7 @@ from pygroups.core.address import Address
 from pygroups.drivers import local_calls
 from pygroups.drivers.local_calls import folder_of, sockets_in
 from pygroups.layers.profiles import PROFILES
-from tests.cli.uniform_group import SOON, Process, group_name, histories, until
+from tests.cli.uniform_group import SOON, Process, group_name, histories, killed_at_once, until
 
 
 @pytest.fixture
@@ -87,6 +87,34 @@ def test_two_of_three_are_killed_and_an_operator_lets_the_third_go_on(
     assert len(histories(tmp_path / "journal", c)) == 2
     code, _, err = primary(capsys, group, "--gone", a)
     assert (code, err) == (2, f"pygroups: no member of group {group} runs on this machine under this user\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_two_of_four_are_killed_and_an_operator_tells_one_of_the_others(
+    group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C and D are half of the view, without its first member.  The member that is told tells the other one."""
+    processes: dict[str, Process] = {}
+    try:
+        for name in "ABCD":
+            processes[name] = Process(group, name, tmp_path)
+            names = "ABCD"[: len(processes)]
+            until(lambda names=names: all(processes[one].has_view_of(*names) for one in names))
+        a, c, d = (processes[name].address for name in "ACD")
+        killed_at_once(processes["A"], processes["B"])
+        until(lambda: processes["C"].lines("blocked") and processes["D"].lines("blocked"))
+        code, out, err = primary(capsys, group, "--gone", a, "--json")
+        assert (code, err) == (0, "")
+        assert json.loads(out)["told"] in (c, d)
+        until(lambda: processes["C"].has_view_of("C", "D") and processes["D"].has_view_of("C", "D"))
+        assert len(processes["C"].lines("unblocked")) == len(processes["D"].lines("unblocked")) == 1
+        for name in "CD":
+            processes[name].kill()
+        assert len(set(histories(tmp_path / "journal", c)) & set(histories(tmp_path / "journal", d))) == 2
+    finally:
+        for process in processes.values():
+            process.kill()
 
 
 # -- what is refused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -62,6 +63,15 @@ class Process:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(SOON)
+
+
+def killed_at_once(*processes: Process) -> None:
+    for process in processes:
+        os.kill(process.process.pid, signal.SIGSTOP)
+    for process in processes:
+        os.kill(process.process.pid, signal.SIGKILL)
+    for process in processes:
+        process.process.wait()
 
 
 @contextmanager

@@ -299,6 +299,48 @@ def test_an_operator_vouches_for_members_that_are_gone() -> None:
         assert view.history == after.history
 
 
+def test_the_word_of_an_operator_travels_in_collect() -> None:
+    """A and B die, and an operator tells C that both are gone for good.  C asks Collect, and dies together with D.  E
+    has the word from the Collect, and goes on alone."""
+    with group_of("A B C D E") as group:
+        gone = [group.address(name) for name in "AB"]
+        group.drop("ReadyRsp", src="E", dest="C", count=1)  # so that the operator is in time
+        group.drop("CollectAck", src="E", dest="C")
+        asked = group.watch("Collect", src="C", dest="E")
+        for name in "AB":
+            group.crash(name)
+        group.after(0.01)
+        for one in gone:
+            group["C"].asks(Vouched(one))
+        group.until(lambda: bool(asked.hits), SOON, step=0.0001)
+        group.after(0.001)
+        for name in "CD":
+            group.crash(name)
+        goes_on(group, "E")
+        assert answers(group, "C") == ["taken", "taken"]
+
+
+def test_the_word_of_an_operator_travels_in_the_answer_to_collect() -> None:
+    """A and B die, and an operator tells E that both are gone for good.  E answers the Collect of C, and dies together
+    with D.  C has the word from the answer, and goes on alone."""
+    with group_of("A B C D E") as group:
+        gone = [group.address(name) for name in "AB"]
+        group.drop("Collect", src="C", dest="E", count=1)  # so that the operator is in time
+        group.drop("CollectAck", src="D", dest="C")
+        answered = group.watch("CollectAck", src="E", dest="C")
+        for name in "AB":
+            group.crash(name)
+        group.after(0.01)
+        for one in gone:
+            group["E"].asks(Vouched(one))
+        group.until(lambda: bool(answered.hits), SOON, step=0.0001)
+        group.after(0.001)
+        for name in "DE":
+            group.crash(name)
+        goes_on(group, "C")
+        assert answers(group, "E") == ["taken", "taken"]
+
+
 def test_an_accepted_proposal_goes_into_the_new_history() -> None:
     """D and E have accepted a view with F when A, B and C die.  An operator vouches for B: the view is taken over, and
     it begins the new history."""
