@@ -53,5 +53,5 @@ def drawn(
 ) -> Outcome:
     """The outcome of the schedule of `seed`.  With `expected` all its processes take part in the birth of the group;
     otherwise the directory's lock decides.  `folders`: see `majority`."""
-    schedule = draw(seed, Wish(profile))
+    schedule = draw(seed, Wish(profile, majority=True))
     return played(schedule, len(schedule.names) if expected else 0, folders, journals)

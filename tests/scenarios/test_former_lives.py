@@ -243,6 +243,26 @@ def test_an_operator_vouches_before_a_birth(profile: str, at: str, expect: int) 
         assert told(group, "A").news == told(group, "B").news == ["Blocked", "Blocked", "Unblocked"]
 
 
+def test_a_process_is_unblocked_with_its_view() -> None:
+    """A is back, B was, and an operator vouches for C: no member of the last view lives.  A alone is too few for a
+    birth, and stays blocked until B is back."""
+    with_folders = majority("total", 3, folders=1)
+    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+        group.start("A B C")
+        goes_on(group, "A B C")
+        gone = group.address("C")
+        crashed(group, "A B C")
+        group.start("A B")
+        group.after(10)
+        group.crash("B")
+        group["A"].asks(Vouched(gone))
+        group.after(30)
+        assert told(group, "A").news == ["Blocked", "Blocked"]
+        group.start("B")
+        goes_on(group, "A B")
+        assert told(group, "A").news == ["Blocked", "Blocked", "Unblocked"]
+
+
 def test_a_process_without_a_folder_hands_the_word_of_an_operator_on() -> None:
     """B lost its folder.  It hears from A that C is missing, and an operator vouches at B for C and for the life of
     B."""

@@ -39,6 +39,7 @@ from pygroups.sim.schedules.steps import (
     Slow,
     Start,
     Unread,
+    Vouch,
 )
 from pygroups.sim.world.loop import local_time, true_time
 from pygroups.sim.world.network import SimulatedNetwork
@@ -316,6 +317,7 @@ def test_every_step_is_data() -> None:
         Beside(at=1, who="A", lasts=5, stranger=True),
         Mislead(at=1, how="former", lasts=5),
         Gather(at=2),
+        Vouch(at=2, who="A"),
     )
     assert {type(action) for action in every} == set(get_args(Action))
     schedule = group(*every, weather=Weather(corrupt=0.1))

@@ -12,7 +12,7 @@ from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import profile_named
 from pygroups.sim.promises.facts import MEMBERS
 
-from . import expelling, kinds, lasting
+from . import expelling, kinds, lasting, operators
 from .catalog import DISTURBING, FAULTS, GRAVE, STEPS, is_swarm, possible
 from .fault_plan import FORMATION, FaultPlan
 from .schedule import Habits, OnMerge, Schedule, Weather, stream
@@ -42,6 +42,7 @@ class Wish(NamedTuple):
     members: int | None = None  # number of members; None: drawn
     minutes: float | None = None  # duration of the faults; None: some seconds, drawn
     faults: tuple[str, ...] = FAULTS
+    majority: bool = False  # a majority of each view decides the next one
 
 
 def draw(seed: int, wish: Wish) -> Schedule:
@@ -70,8 +71,7 @@ def draw(seed: int, wish: Wish) -> Schedule:
     if last:
         last_change(plan, heal_at)
     plan.actions = [step for step in plan.actions if step.at < heal_at or isinstance(step, Start)]
-    if "disk-full" in faults:
-        plan.actions += full_disks(stream(seed, "disks"), names, FORMATION, heal_at, rare=is_swarm(wish.faults))
+    plan.actions += _disks_and_calls(seed, wish, plan, heal_at)
     stay = NOTHING_STAYS if last else _stay(stream(seed, "stays"), plan, wish, heal_at, config)
     steps = [*_starts(stream(seed, "starts"), names, FORMATION + lasts, faults), *plan.actions]
     sends = _sends(stream(seed, "sends"), names, FORMATION + lasts, heal_at, config, wish)
@@ -94,6 +94,16 @@ def draw(seed: int, wish: Wish) -> Schedule:
         stays=stay.lasts,
         for_good=stay.for_good,
     )
+
+
+def _disks_and_calls(seed: int, wish: Wish, plan: FaultPlan, heal_at: int) -> list[Action]:
+    """Draw full disks, and the calls of an operator where a majority decides."""
+    steps: list[Action] = []
+    if "disk-full" in plan.may:
+        steps += full_disks(stream(seed, "disks"), plan.names, FORMATION, heal_at, rare=is_swarm(wish.faults))
+    if wish.majority:
+        steps += operators.calls(stream(seed, "operator"), plan.names, FORMATION, heal_at)
+    return steps
 
 
 def _merging(rng: Random, wish: Wish, config: dict[str, int]) -> dict[str, int]:

@@ -219,6 +219,17 @@ class Gather(Step, frozen=True, tag="gather"):
     because sides do not merge."""
 
 
+class Vouch(Step, frozen=True, tag="vouch"):
+    """Where a majority decides: an operator vouches, at `who` or at the next blocked process, that a process which this
+    one misses has ended for good.  Nothing happens if no process is blocked by ended ones.
+
+    In a schedule with this step, an operator also vouches when a group has lost its majority.  Otherwise all processes
+    of the group restart.
+    """
+
+    who: str
+
+
 Action = (
     Start
     | Send
@@ -240,4 +251,5 @@ Action = (
     | Beside
     | Mislead
     | Gather
+    | Vouch
 )

@@ -29,6 +29,7 @@ from ..schedules.steps import (
     Slow,
     Start,
     Unread,
+    Vouch,
 )
 from .link_faults import (
     Release,
@@ -43,6 +44,7 @@ from .link_faults import (
 )
 from .member import SimulatedMember
 from .moments import due, last_frames
+from .operators import vouch
 from .process_faults import begin_pause, begin_slow, begin_unread, fill_disk, gather, jump_clock, leave, send, start
 from .surroundings import begin_beside, begin_misleading, forget_peer
 from .victims import named, note, waits
@@ -120,4 +122,5 @@ _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
     Forget: forget_peer,
     Beside: begin_beside,
     Mislead: begin_misleading,
+    Vouch: vouch,
 }

@@ -20,6 +20,7 @@ from ..schedules.steps import (
     Unread,
 )
 from .member import SimulatedMember
+from .operators import vouches
 from .victims import after, coordinates, named, note
 from .world import World
 
@@ -122,8 +123,9 @@ def begin_anew_if_lost(world: World) -> None:
     members = [member for member in world.running.values() if member.view is not None and chains]
     here = [member.address for member in members]
     held = {member.view.id for member in members if member.view is not None}
-    for member in members:
-        if member.view is not None and not is_majority(chains[0].last_of(member.view.id, held), here):
+    lasts = [(one, chains[0].last_of(one.view.id, held)) for one in members if one.view is not None]
+    for member, last in lasts:
+        if not is_majority(last, here) and not vouches(world):
             world.count("majority lost")
             world.tell(member.address.name, "fault: restarted, because a majority of the group has ended")
             world.crash(member)
@@ -155,7 +157,7 @@ def _begin_anew_without_folders(world: World, chains: Sequence[Chain]) -> None:
     else:
         ended = [one for life in formers if life is not None for one in life.ended]
         lost = any(one not in ended for view in former.values() if view is not None for one in view.members)
-    if lost:
+    if lost and not vouches(world):
         world.folders.clear()
         _start_all(world)
 
