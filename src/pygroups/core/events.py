@@ -141,7 +141,9 @@ class NewView(Event):
     starts: Marks | None  # the first number of each origin here; None: go on from the numbers known
     standings: dict[Address, Standing] = {}  # of the members that go on, the same at all members
     cut: Positions = {}  # where the streams of the old view end, for members that come from it
-    with_state: bool = False  # another member gives this member a state, of the start of the view
+    with_state: bool = (
+        False  # StateArrived follows: with the state of the start of the view, or the word that none is left
+    )
     expelled: dict[Address, str] = {}  # members that left because the others excluded them by policy, with the reason
     subgroups: tuple[Subgroup, ...] = ()  # of a merged view: the earlier views, each with the members that come from it
     digest: Merged = {}  # of a merged view: every member begins with these marks

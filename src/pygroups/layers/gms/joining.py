@@ -59,7 +59,15 @@ class Joining:
                 return None  # those that invited it may be gone, and others may have a view with it
             id = ViewId(membership.highest + 1, me)
             view = AgreedView(id, (me,), (self.env.contact,), membership.new_history())
-            return events.NewView(view, None, view.members, view.members, (), membership.primary, None)
+            return events.NewView(
+                view=view,
+                previous=None,
+                transitional=view.members,
+                joined=view.members,
+                left=(),
+                primary=membership.primary,
+                starts=None,
+            )
         members = sorted(event.members)
         self.env.rng.shuffle(members)
         membership.below.append(driver_events.Contacts(event.members))

@@ -49,7 +49,6 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.merge_events import MergeWanted, Reserved, RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.state_events import StateStanding, ViewWanted
-from pygroups.core.view import Subgroup
 
 from . import heads
 from .accusing import Accusing
@@ -73,7 +72,7 @@ from .leading import Leading
 from .membership import Membership, Phase
 from .merging import Merging
 from .other_views import OtherViews
-from .proposal import Installation, Proposal, proposal_of
+from .proposal import Installation, Proposal, new_view, proposal_of
 from .requests import Requests
 from .suspicion import Suspicion
 
@@ -286,16 +285,7 @@ class Gms(Membership):
         self.binding.record("installed", proposal, side or proposal.sides[0])
         self.primary = proposal.primary
         self.other_views.kept = Installation(proposal, starts)
-        previous, together, cut = (None, (self.env.me,), {}) if side is None else (side.old, side.members, side.cut)
-        before = proposal.going_on if self.view is None else self.view.members
-        joined = tuple(member for member in proposal.view.members if member not in before)
-        with_state = starts is not None
-        begins = (previous, together, joined, (), self.primary, starts, proposal.standings, cut, with_state)
-        event = NewView(proposal.view, *begins, proposal.expelled)
-        if proposal.merges:
-            event.subgroups = tuple(Subgroup(one.old, one.members, one.marks) for one in proposal.sides)
-            event.digest, event.winner = proposal.digest, proposal.winner
-        self.enter(event)
+        self.enter(new_view(proposal, side, self.env.me, starts))
 
     def enter(self, event: NewView) -> None:
         """Enter this view.  The members that left with it are added to the event."""

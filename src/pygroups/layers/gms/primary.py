@@ -125,7 +125,17 @@ class PrimaryGms(Gms):
             return False
         self.binding.record("installed", proposal, proposal.sides[0])
         self.primary, self.other_views.kept = True, Installation(proposal, None)
-        self.enter(NewView(proposal.view, None, (self.env.me,), members, (), True, None))
+        self.enter(
+            NewView(
+                view=proposal.view,
+                previous=None,
+                transitional=(self.env.me,),
+                joined=members,
+                left=(),
+                primary=True,
+                starts=None,
+            )
+        )
         return True
 
     def new_history(self) -> str:

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Marks, Positions
+from pygroups.core.events import Marks, NewView, Positions
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.standing import Standing
-from pygroups.core.view import UNBORN, AgreedView, Ballot, ViewId
+from pygroups.core.view import UNBORN, AgreedView, Ballot, Subgroup, ViewId
 
 from .heads import Difference, SideEnd
 
@@ -73,6 +73,32 @@ class Installation(msgspec.Struct):
 
     proposal: Proposal
     starts: Marks | None
+
+
+# -- to the other layers
+
+
+def new_view(proposal: Proposal, side: Side | None, me: Address, starts: Marks | None) -> NewView:
+    """The event of the decided `proposal` at `me`, which comes from `side`, or joins with this view.  The members that
+    left are added when the view is entered."""
+    before = proposal.going_on if side is None else side.view.members
+    event = NewView(
+        view=proposal.view,
+        previous=None if side is None else side.old,
+        transitional=(me,) if side is None else side.members,
+        joined=tuple(member for member in proposal.view.members if member not in before),
+        left=(),
+        primary=proposal.primary,
+        starts=starts,
+        standings=proposal.standings,
+        cut={} if side is None else side.cut,
+        with_state=starts is not None,
+        expelled=proposal.expelled,
+    )
+    if proposal.merges:
+        event.subgroups = tuple(Subgroup(one.old, one.members, one.marks) for one in proposal.sides)
+        event.digest, event.winner = proposal.digest, proposal.winner
+    return event
 
 
 # -- to the wire
