@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pygroups.core import events
+from pygroups.core import events, suspicion_events
 from pygroups.core.address import Address
 from pygroups.core.events import Event
 from pygroups.core.layer import NEVER, Env, Layer
@@ -69,7 +69,12 @@ def test_a_word_is_a_run_without_payload() -> None:
     assert to_all.dest is None
 
 
-EVENTS = [cls for cls in vars(events).values() if isinstance(cls, type) and issubclass(cls, Event) and cls is not Event]
+EVENTS = [
+    cls
+    for module in (events, suspicion_events)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and issubclass(cls, Event) and cls is not Event
+]
 
 
 @pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)

@@ -20,13 +20,13 @@ from pygroups.core.events import (
     Leave,
     NewView,
     Stability,
-    Suspect,
     Unblocked,
     Undelivered,
 )
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, RUN_MESSAGES_MAX, Config
 from pygroups.core.run import Run, pack, unpack
+from pygroups.core.suspicion_events import Suspect
 from pygroups.core.top import Delivered, Reached, Top, checksum
 from pygroups.core.view import AgreedView, ViewId
 

@@ -47,7 +47,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from pygroups.core import driver_events, events, merge_events
+from pygroups.core import driver_events, events, merge_events, suspicion_events
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Marks, NewView, Positions
 from pygroups.core.layer import NEVER, Env, Layer
@@ -267,7 +267,7 @@ class Conversation:
 
     def do_event(self, name: str, way: str, kind: str, *fields: str) -> None:
         member = self.members[name]
-        of = next(module for module in (events, merge_events, driver_events) if hasattr(module, kind))
+        of = next(module for module in (events, suspicion_events, merge_events, driver_events) if hasattr(module, kind))
         event = self._struct(getattr(of, kind), fields)
         assert way in ("up", "down"), f"an event goes up or down, not {way}"
         (member.stack.happened if way == "up" else member.stack.asked)(event, self.now)

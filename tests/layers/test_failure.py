@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Disconnect, Probe
-from pygroups.core.events import Event, Heard, NewView, Silent, VerifyLife
+from pygroups.core.events import Event, NewView
 from pygroups.core.layer import Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run
+from pygroups.core.suspicion_events import Heard, Silent, VerifyLife
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.failure import Failure, Heartbeat
 

@@ -14,6 +14,7 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.run import Run
 from pygroups.core.state_events import ViewWanted
+from pygroups.core.suspicion_events import HeartbeatOf, LifeVerified, Suspect, Unsuspect, VerifyLife
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms import decide
 from pygroups.layers.gms.accusing import hearers
@@ -135,21 +136,21 @@ def test_9_a_living_members_name_is_refused() -> None:
     """Scenario 9, first half."""
     gms = leader_of_two()
     gms.up(Run(SECOND_B, A, (Join(SECOND_B, "there", ""),)))
-    assert events.VerifyLife(B) in gms.below
+    assert VerifyLife(B) in gms.below
     gms.below = []
-    gms.up_event(events.LifeVerified(B))
-    assert gms.below == [events.VerifyLife(B)], "it may have answered a question of before its end: asked once more"
+    gms.up_event(LifeVerified(B))
+    assert gms.below == [VerifyLife(B)], "it may have answered a question of before its end: asked once more"
     gms.below = []
-    gms.up_event(events.LifeVerified(B))
+    gms.up_event(LifeVerified(B))
     assert [(dest, type(head)) for dest, head in told(gms)] == [(SECOND_B, Refuse)]
 
 
 def test_a_sign_of_life_from_before_the_end_refuses_nobody() -> None:
     gms = leader_of_two()
     gms.up(Run(SECOND_B, A, (Join(SECOND_B, "there", ""),)))
-    gms.up_event(events.LifeVerified(B))
+    gms.up_event(LifeVerified(B))
     told(gms)
-    gms.up_event(events.Suspect(B, proven=True))
+    gms.up_event(Suspect(B, proven=True))
     ((_, ready), (to, _)) = [(dest, head) for dest, head in told(gms) if isinstance(head, Ready)]
     assert isinstance(ready, Ready) and to == SECOND_B
 
@@ -158,7 +159,7 @@ def test_9_a_dead_members_name_is_taken_over_in_the_same_view() -> None:
     """Scenario 9, second half: one attempt excludes the former life and takes the new one in."""
     gms = leader_of_two()
     gms.up(Run(SECOND_B, A, (Join(SECOND_B, "there", ""),)))
-    gms.up_event(events.Suspect(B, proven=True))
+    gms.up_event(Suspect(B, proven=True))
     ((_, ready), (to, _)) = [(dest, head) for dest, head in told(gms) if isinstance(head, Ready)]
     assert isinstance(ready, Ready) and to == SECOND_B
     gms.up(Run(SECOND_B, A, (ReadyRsp(ready.ballot, None, None, False),)))
@@ -170,7 +171,7 @@ def test_9_a_dead_members_name_is_taken_over_in_the_same_view() -> None:
 def test_a_joiner_that_does_not_answer_waits_and_delays_a_crash_only_for_a_moment() -> None:
     gms = leader_of_two()
     gms.up(Run(C, A, (Join(C, "there", ""),)))
-    gms.up_event(events.Suspect(B, proven=True))
+    gms.up_event(Suspect(B, proven=True))
     gms.env.now += gms.env.config.batch
     gms.timer()
     gms.down_event(events.Bound(Ballot(3, A), {A: 0, B: 0}))
@@ -210,7 +211,7 @@ def member_of_three(name: Address) -> Gms:
 def test_the_leader_is_asked_because_of_members_alone(ended: Address, asks: bool) -> None:
     """A process that is not in the view may end: no view change is to come of it, and nobody would stop asking."""
     gms = member_of_three(C)
-    gms.up_event(events.Suspect(ended, proven=True))
+    gms.up_event(Suspect(ended, proven=True))
     while gms.wake < SECOND:
         gms.env.now = gms.wake
         gms.timer()
@@ -241,9 +242,9 @@ def test_a_request_to_leave_is_handed_on_once_by_a_member_that_does_not_lead() -
 def test_suspicions_are_told_to_the_view_and_taken_back() -> None:
     gms = member_of_three(C)
     for event, accused in [
-        (events.Suspect(B, proven=False), {B: SILENT}),
-        (events.Suspect(B, proven=True), {B: ENDED}),
-        (events.Unsuspect(B), {}),
+        (Suspect(B, proven=False), {B: SILENT}),
+        (Suspect(B, proven=True), {B: ENDED}),
+        (Unsuspect(B), {}),
     ]:
         gms.env.now += gms.env.config.batch
         gms.up_event(event)
@@ -271,8 +272,8 @@ def test_who_need_not_hear_any_more_hears_that_a_suspicion_is_taken_back() -> No
     view = AgreedView(ViewId(7, A), (A, B, C, D), ("a", "b", "c", "d"))
     gms.install(Proposal(view.id, view, (Side(OF_A, (A,), {}, {}),), True), {})
     for event, heard in [
-        (events.Suspect(A, proven=False), {A: {A: SILENT}, B: {A: SILENT}, C: {A: SILENT}}),
-        (events.Unsuspect(A), {A: {}, B: {}, C: {}}),
+        (Suspect(A, proven=False), {A: {A: SILENT}, B: {A: SILENT}, C: {A: SILENT}}),
+        (Unsuspect(A), {A: {}, B: {}, C: {}}),
     ]:
         told(gms)
         gms.env.now += gms.env.config.batch
@@ -282,7 +283,11 @@ def test_who_need_not_hear_any_more_hears_that_a_suspicion_is_taken_back() -> No
 
 def test_suspicions_that_follow_each_other_are_told_together() -> None:
     gms = member_of_three(C)
-    for event in [events.Suspect(B, proven=False), events.Suspect(A, proven=False), events.Suspect(B, proven=True)]:
+    for event in [
+        Suspect(B, proven=False),
+        Suspect(A, proven=False),
+        Suspect(B, proven=True),
+    ]:
         gms.up_event(event)
     assert [head.suspects for dest, head in told(gms) if dest == A and isinstance(head, Accuse)] == [{B: SILENT}]
     gms.env.now += gms.env.config.batch
@@ -294,7 +299,7 @@ def test_suspicions_that_follow_each_other_are_told_together() -> None:
 def test_a_leader_that_is_told_of_a_proof_looks_itself_and_asks_ready() -> None:
     gms = member_of_three(A)
     gms.up(Run(C, A, (Accuse(VIEW.id, {B: ENDED}),)))
-    assert events.VerifyLife(B) in gms.below
+    assert VerifyLife(B) in gms.below
     assert [dest for dest, head in told(gms) if isinstance(head, Ready)] == [B, C]
     gms.up(Run(D, A, (Accuse(VIEW.id, {B: ENDED}),)))
     assert gms.env.counters["drop suspicion of a stranger"] == 1
@@ -331,7 +336,7 @@ def test_a_leader_gives_way_after_two_questions_that_most_of_its_accusers_left_u
 def test_who_is_next_in_rank_looks_after_a_leader_that_others_take_for_dead_and_asks_nothing() -> None:
     gms = member_of_three(B)
     gms.up(Run(C, B, (Accuse(VIEW.id, {A: ENDED}),)))
-    assert gms.below == [events.VerifyLife(A)]
+    assert gms.below == [VerifyLife(A)]
     gms = member_of_three(B)
     gms.up(Run(A, B, (Accuse(VIEW.id, {C: ENDED}),)))
     assert gms.below == [], "A leads and knows"
@@ -419,9 +424,9 @@ def test_who_was_left_behind_many_views_ago_is_still_told_so() -> None:
         view = AgreedView(ViewId(number, A), (A,), ("a",))
         gms.install(Proposal(view.id, view, (Side(gms.view, (A,), {A: 0}, {}),), True), None)
     told(gms)
-    gms.up_event(events.HeartbeatOf(B, shared))
+    gms.up_event(HeartbeatOf(B, shared))
     assert told(gms) == [(B, Excluded(shared))]
-    gms.up_event(events.HeartbeatOf(B, ViewId(2, B)))
+    gms.up_event(HeartbeatOf(B, ViewId(2, B)))
     assert told(gms) == [(B, Elsewhere(ViewId(599, A), ViewId(2, B)))], "in a view that this member was never in"
 
 
@@ -495,9 +500,9 @@ def test_a_view_with_a_lower_id_or_by_a_stranger_follows_no_view(id: ViewId, nev
 def test_12_a_member_counted_in_a_view_that_it_will_never_have_says_so() -> None:
     """D took A in, and A was taken in elsewhere; what A said of that was lost, and D goes on counting on it."""
     gms = leader_of_two()
-    gms.up_event(events.HeartbeatOf(D, ViewId(9, D)))
+    gms.up_event(HeartbeatOf(D, ViewId(9, D)))
     assert told(gms) == [(D, Elsewhere(ViewId(2, A), ViewId(9, D)))]
-    gms.up_event(events.HeartbeatOf(B, ViewId(3, B)))
+    gms.up_event(HeartbeatOf(B, ViewId(3, B)))
     assert told(gms) == [], "B may have made the next view, with the news of it on its way"
 
 
@@ -527,5 +532,5 @@ def test_17_a_member_whose_top_has_gone_installs_nothing_any_more() -> None:
     gms = leader_of_two()
     gms.down_event(events.Gone())
     assert gms.below == [events.Gone()]
-    gms.up_event(events.Suspect(B, proven=True))
+    gms.up_event(Suspect(B, proven=True))
     assert (gms.gauges(), told(gms)) == ({}, [])

@@ -9,21 +9,11 @@ import msgspec
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import (
-    Event,
-    Excluded,
-    Fetch,
-    Held,
-    HeldQuery,
-    NewView,
-    Served,
-    Stability,
-    Stop,
-    Suspect,
-)
+from pygroups.core.events import Event, Excluded, Fetch, Held, HeldQuery, NewView, Served, Stability, Stop
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import SECOND, XMIT_RANGES_MAX, Config
 from pygroups.core.run import Run, pack
+from pygroups.core.suspicion_events import Suspect
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq, Nakack, XmitReq

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Event, Heard, NewView, Proven, Silent, Suspect, Unsuspect
+from pygroups.core.events import Event, NewView
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run
+from pygroups.core.suspicion_events import Heard, Proven, Silent, Suspect, Unsuspect
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.verify_suspect import AreYouAlive, IAmAlive, VerifySuspect
 

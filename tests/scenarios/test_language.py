@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Event, Silent
+from pygroups.core.events import Event
 from pygroups.core.layer import Layer
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.run import Run
+from pygroups.core.suspicion_events import Silent
 from pygroups.layers import sequencer
 from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.layers.unicast2 import Unicast2

@@ -6,8 +6,8 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Dead
-from pygroups.core.events import Silent
 from pygroups.core.limits import MILLISECOND
+from pygroups.core.suspicion_events import Silent
 from pygroups.sim import ScenarioGroup, scenario
 from pygroups.sim.schedules.schedule import Weather
 from tests.scenarios.common import BOTH, QUICK

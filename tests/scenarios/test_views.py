@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pygroups.core.events import Silent
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.suspicion_events import Silent
 from pygroups.core.view import ViewId
 from pygroups.layers import _unicast_heads as unicast2
 from pygroups.layers.gms.heads import Collect, Ready

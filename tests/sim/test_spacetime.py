@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Excluded, NewView, Suspect
+from pygroups.core.events import Block, Event, Excluded, NewView
 from pygroups.core.run import Run, pack
+from pygroups.core.suspicion_events import Suspect
 from pygroups.core.top import Delivered
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.sim.batches.runner import play

@@ -6,6 +6,7 @@ import msgspec
 
 from pygroups.core import events as core
 from pygroups.core.address import Address
+from pygroups.core.suspicion_events import Suspect
 from pygroups.core.view import ViewId
 
 
@@ -161,7 +162,7 @@ def translated(event: object) -> Happening | None:
         return MergeView(event.view.id, members, members[0], *changes, subgroups, reset, winner)
     if isinstance(event, core.Gap):
         return Gap(event.origin, event.first, event.count, event.subgroup)
-    if isinstance(event, core.Suspect):
+    if isinstance(event, Suspect):
         return Suspected(event.member)
     if isinstance(event, core.Blocked):
         return Blocked(event.reason)

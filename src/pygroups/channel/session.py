@@ -17,6 +17,7 @@ from pygroups.core.merge_side import choice_of
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.state_events import StateArrived, StateTaken, StateWanted
+from pygroups.core.suspicion_events import Suspect, Unsuspect
 from pygroups.core.top import Delivered, Reached, Top
 from pygroups.drivers.forks import watched
 from pygroups.drivers.member import Member
@@ -223,10 +224,10 @@ class Session:
             self.places.doubt(event.peer)
         if isinstance(event, core.Block):
             self.changing = True
-        elif isinstance(event, core.Suspect):
+        elif isinstance(event, Suspect):
             self.log.info("%s is suspected", event.member)
             self.suspected[event.member] = None
-        elif isinstance(event, core.Unsuspect):
+        elif isinstance(event, Unsuspect):
             self.suspected.pop(event.member, None)
         elif isinstance(event, core.Gap) and event.origin == self.me:
             self.sending.on_gap(range(event.first, event.next))

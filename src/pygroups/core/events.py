@@ -1,6 +1,6 @@
 """The events between layers.  Each docstring names the direction, the sender and the receivers of the event.
 
-The events between the stack and its driver are in driver_events.py.
+The events between the stack and its driver are in driver_events.py, those about suspicions in suspicion_events.py.
 
 An answer names the layer that asked, and only that layer handles it (seed 002, "GET_DIGEST vs. GET_DIGEST_STATE").
 Marks and positions are half-open: they give the first number that has not arrived.
@@ -22,60 +22,6 @@ Positions = dict[Address, int]  # per numbered stream, the first seq that has no
 
 class Event(msgspec.Struct):
     """Base of all events."""
-
-
-# -- suspicion
-
-
-class Silent(Event):
-    """Up, failure to verify_suspect: no frame of `member` arrived during the heartbeat timeout."""
-
-    member: Address
-
-
-class Proven(Event):
-    """Up, failure to verify_suspect: `member`'s process seems to have ended.  A later Heard withdraws this event."""
-
-    member: Address
-
-
-class Heard(Event):
-    """Up, failure to verify_suspect: a frame of `member` arrived, after Silent or Proven."""
-
-    member: Address
-
-
-class Suspect(Event):
-    """Up, verify_suspect to gms and all above: `member` is suspected to have crashed."""
-
-    member: Address
-    proven: bool  # a new connection was refused.  Unsuspect follows if a frame of the same incarnation arrives
-
-
-class Unsuspect(Event):
-    """Up, verify_suspect to gms and all above: the suspicion of `member` ends, because a frame of it arrived."""
-
-    member: Address
-
-
-class VerifyLife(Event):
-    """Down, gms to failure: check whether `member`'s process runs.  Answered by LifeVerified, or by Suspect(proven)."""
-
-    member: Address
-
-
-class LifeVerified(Event):
-    """Up, failure to gms: `member` answered."""
-
-    member: Address
-
-
-class HeartbeatOf(Event):
-    """Up, failure to gms: a heartbeat of `member` names `view`.  Either `view` is not this member's view, or this
-    member's view does not contain `member`."""
-
-    member: Address
-    view: ViewId
 
 
 class Expel(Event):

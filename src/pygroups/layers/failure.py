@@ -14,10 +14,11 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Dead, Disconnect, Ended, Probe
-from pygroups.core.events import Event, Gone, Heard, HeartbeatOf, LifeVerified, NewView, Proven, Silent, VerifyLife
+from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.merge_events import RoundTrips
 from pygroups.core.run import Run
+from pygroups.core.suspicion_events import Heard, HeartbeatOf, LifeVerified, Proven, Silent, VerifyLife
 from pygroups.core.view import ViewId
 
 from ._neighbors import Neighbors, neighbors, silences

@@ -12,18 +12,12 @@ from typing import ClassVar, Final
 
 from pygroups.core import driver_events
 from pygroups.core.address import Address
-from pygroups.core.events import (
-    Event,
-    Gone,
-    HeartbeatOf,
-    NewView,
-    Suspect,
-    Unsuspect,
-)
+from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Reserved, RoundTrips
 from pygroups.core.run import Run
+from pygroups.core.suspicion_events import HeartbeatOf, Suspect, Unsuspect
 from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import _merge_rules as rules

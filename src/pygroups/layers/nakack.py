@@ -24,13 +24,12 @@ from pygroups.core.events import (
     NewView,
     Stability,
     Stop,
-    Suspect,
     Unacknowledged,
-    Unsuspect,
 )
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import XMIT_RANGES_MAX
 from pygroups.core.run import Loose, Run, Tracked
+from pygroups.core.suspicion_events import Suspect, Unsuspect
 from pygroups.core.view import ViewId
 
 from .streams.stream import UNLIMITED

@@ -12,10 +12,11 @@ from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Lost
-from pygroups.core.events import Event, Forget, Gone, Leave, NewView, Suspect, Unsuspect
+from pygroups.core.events import Event, Forget, Gone, Leave, NewView
 from pygroups.core.layer import Env, Layer
 from pygroups.core.merge_events import Lives
 from pygroups.core.run import Loose, Run
+from pygroups.core.suspicion_events import Suspect, Unsuspect
 
 from ._unicast_alone import Alone
 from ._unicast_heads import Ack, Closed, Data, Resend, SendFirst, Start

@@ -12,9 +12,10 @@ from typing import ClassVar
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Event, Gone, Heard, NewView, Proven, Silent, Suspect, Unsuspect
+from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
+from pygroups.core.suspicion_events import Heard, Proven, Silent, Suspect, Unsuspect
 
 
 class AreYouAlive(msgspec.Struct, array_like=True, tag=10):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts
-from pygroups.core.events import VerifyLife
 from pygroups.core.fingerprint import difference
 from pygroups.core.limits import DETAIL_MAX, MEMBERS_MAX
+from pygroups.core.suspicion_events import VerifyLife
 
 from . import decide
 from .answer_times import AnswerTimes

@@ -11,7 +11,8 @@ from typing import Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Find, Found
-from pygroups.core.events import Blocked, HeartbeatOf, Stop, Unblocked
+from pygroups.core.events import Blocked, Stop, Unblocked
+from pygroups.core.suspicion_events import HeartbeatOf
 
 from .heads import Excluded, Stuck
 from .joining import ASK_MAX

@@ -41,14 +41,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pygroups.core import events
+from pygroups.core import events, suspicion_events
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Found, Incompatible
-from pygroups.core.events import Event, LifeVerified, NewView, Suspect, Unsuspect
+from pygroups.core.events import Event, NewView
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.merge_events import MergeWanted, Reserved, RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.state_events import StateStanding, ViewWanted
+from pygroups.core.suspicion_events import LifeVerified, Suspect, Unsuspect
 
 from . import heads
 from .accusing import Accusing
@@ -118,7 +119,7 @@ class Gms(Membership):
             self.joining.on_incompatible(event)
         elif isinstance(event, LifeVerified):
             self.leading.admission.former_life_answered(event.member)
-        elif isinstance(event, events.HeartbeatOf):
+        elif isinstance(event, suspicion_events.HeartbeatOf):
             self.other_views.explain(event.member, event.view, asked=False)
         elif isinstance(event, Reserved):
             self.reserved, self.round_trip = event.merge, event.round_trip

@@ -16,20 +16,10 @@ from typing import Any, ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Found
-from pygroups.core.events import (
-    Event,
-    Fetched,
-    FetchTo,
-    HeartbeatOf,
-    Invited,
-    NewView,
-    Positions,
-    Stop,
-    Unsuspect,
-    Vouched,
-)
+from pygroups.core.events import Event, Fetched, FetchTo, Invited, NewView, Positions, Stop, Vouched
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
+from pygroups.core.suspicion_events import HeartbeatOf, Unsuspect
 from pygroups.core.view import HISTORY_DIGITS, ViewId
 
 from . import birth, former_lives, rebirth

@@ -7,8 +7,8 @@ in rank asks it.  Two members accuse each other although both answer the leader,
 from __future__ import annotations
 
 from pygroups.core.address import Address
-from pygroups.core.events import VerifyLife
 from pygroups.core.layer import NEVER
+from pygroups.core.suspicion_events import VerifyLife
 
 from . import decide
 from .heads import ReadyRsp

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Excluded, NewView, Suspect
+from pygroups.core.events import Block, Event, Excluded, NewView
+from pygroups.core.suspicion_events import Suspect
 from pygroups.core.top import Delivered
 
 from ..promises.broken import Witness

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Blocked, Event, Excluded, NewView, Suspect, Unblocked, Undelivered, Unsuspect
+from pygroups.core.events import Block, Blocked, Event, Excluded, NewView, Unblocked, Undelivered
 from pygroups.core.state_events import StateArrived
+from pygroups.core.suspicion_events import Suspect, Unsuspect
 from pygroups.core.trace import Crossing
 
 
