@@ -2,7 +2,8 @@
 
 The events between the stack and its driver are in driver_events.py, those about suspicions in suspicion_events.py.
 
-An answer names the layer that asked, and only that layer handles it (seed 002, "GET_DIGEST vs. GET_DIGEST_STATE").
+An answer names the layer that asked, and only that layer handles it (design note 002, "GET_DIGEST vs.
+GET_DIGEST_STATE").
 Marks and positions are half-open: they give the first number that has not arrived.
 """
 

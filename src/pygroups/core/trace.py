@@ -1,4 +1,4 @@
-"""Tracing: a stack that reports each run and each event that crosses a border between two layers (seed 002, "Tracing").
+"""Tracing: a stack that reports each run and each event that crosses a border between two layers.
 
 A stack without tracing contains none of this code: a traced stack is another class, which the builder of the stack
 chooses.  Both move the same items in the same order.

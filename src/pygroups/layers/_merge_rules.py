@@ -28,7 +28,7 @@ def acting_coordinator(view: AgreedView, here: Container[Address]) -> Address | 
 
 
 def parties(views: Mapping[Address, AgreedView]) -> list[Party]:
-    """The views that these processes have installed, each with those of them that are its members."""
+    """The views that these processes have installed, each with those of these processes that are its members."""
     found: dict[ViewId, tuple[AgreedView, list[Address]]] = {}
     for member, view in views.items():
         if member in view.members:
@@ -81,7 +81,7 @@ def _lacks_a_living_member(
 
 
 def _can_unite(one: Party, other: Party, willing: Mapping[Address, Answer]) -> bool:
-    """Whether all members of both can speak with each other, and no two of them have one name."""
+    """Whether all members of both parties can speak with each other, and no two of them have the same name."""
     pairs = [(a, b) for a in one[1] for b in other[1]]
     return all(a.name != b.name and b in willing[a].hears and a in willing[b].hears for a, b in pairs)
 

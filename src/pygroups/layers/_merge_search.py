@@ -83,7 +83,7 @@ class OtherViews:
 
     @property
     def current(self) -> AgreedView:
-        """The view, for those that ask only while there is one."""
+        """The view of this member.  Only for callers that have checked that there is one."""
         assert self.view is not None
         return self.view
 
@@ -119,11 +119,13 @@ class OtherViews:
         return {peer: min(self.sightings[peer].took, longest) for peer in peers if peer in self.sightings}
 
     def longest_round_trip(self) -> int:
-        """Of the processes that answered lately."""
+        """Microseconds that the slowest process took to answer, of those that answered lately; 0 without such a
+        process."""
         return max(self.round_trips(self.sightings).values(), default=0)
 
     def learn(self, contacts: Mapping[Address, str]) -> None:
-        """Remember processes outside the view.  Of too many those that left most questions unanswered are forgotten."""
+        """Remember processes outside the view.  Beyond the limit the process that left most questions unanswered is
+        forgotten."""
         new = {}
         for peer, contact in contacts.items():
             if peer == self.env.me or peer in self.current.members or peer in self.apart:
@@ -144,8 +146,8 @@ class OtherViews:
         self.sightings.pop(peer, None)
 
     def learn_views(self, views: Iterable[AgreedView]) -> None:
-        """Remember the processes of these views, and in which of them each process was last: a process in it does not
-        need to send it again."""
+        """Remember the processes of these views, and for each process the last view that contained it.  A process that
+        is still in that view answers with the id only."""
         for view in views:
             self.learn(dict(zip(view.members, view.contacts, strict=True)))
             for member in view.members:
@@ -153,7 +155,7 @@ class OtherViews:
                     self.last_views[member] = view
 
     def installed(self, event: NewView) -> None:
-        """A new view: earlier answers are outdated, and the members that it lost are outside now."""
+        """A new view: earlier answers are outdated, and the members that it lacks are outside the view now."""
         old, self.view = self.view, event.view
         members = event.view.members
         self.sightings, self.astray, self.since = {}, {}, self.env.now
@@ -183,7 +185,7 @@ class OtherViews:
         self.ask(self._chosen(ASKS_MAX if coordinates or len(self.current.members) <= FEW else FEW))
 
     def _chosen(self, most: int) -> list[Address]:
-        """The processes to ask now: those that answer, and of the others each seldom."""
+        """The processes to ask now: all that answer, and of the silent ones an eighth in each interval."""
         chosen = [peer for peer, known in self.known.items() if known.unanswered < SELDOM]
         silent = [peer for peer, known in self.known.items() if known.unanswered >= SELDOM]
         chosen += silent[self.looks % SELDOM :: SELDOM]
@@ -263,7 +265,7 @@ class OtherViews:
         return next((view for view in (self.current, self.last_views.get(src)) if view and view.id == id), None)
 
     def _is_there(self, src: Address) -> None:
-        """`src` was heard: it is asked in each interval again."""
+        """`src` was heard, so this member asks it again in each interval."""
         known = self.known.get(src)
         if known is None:
             return

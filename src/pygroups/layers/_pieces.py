@@ -62,7 +62,7 @@ class Outgoing:
         self.sent, self.arrived = 0, {}
 
     def lowest(self, receivers: Iterable[Address]) -> int:
-        """How many pieces have arrived at all of these."""
+        """The number of pieces that have arrived at all of these receivers."""
         return min([self.arrived.get(receiver, 0) for receiver in receivers], default=self.pieces)
 
     def piece(self, index: int, size: int) -> Run:
@@ -73,7 +73,7 @@ class Outgoing:
 
 
 class PartialMessage:
-    """The pieces of one message that have arrived: a beginning of it."""
+    """The beginning of a message: the pieces of it that have arrived."""
 
     __slots__ = ("bodies", "first", "heard_at", "size")
 
@@ -112,7 +112,7 @@ class Confirmations:
         return min(below, next(iter(waiting)))
 
     def is_whole(self, to: Address, number: int, upto: int) -> bool:
-        """Whether the receiver confirms with this the last piece of a message."""
+        """Whether this confirmation of the receiver covers the last piece of the message."""
         return self.pieces.get(to, {}).get(number) == upto
 
     def settle(self, to: Address, number: int) -> int | None:

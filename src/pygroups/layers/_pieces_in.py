@@ -87,7 +87,7 @@ class Collecting:
             self.layer.wake_at(self.env.now + self.env.config.leave_timeout)
 
     def forget_the_silent(self) -> None:
-        """Forget what outsiders began and do not go on with: they crashed."""
+        """Forget the messages of outsiders that send no further piece: these origins have crashed."""
         patience = self.env.config.leave_timeout if self.env.grouped else 2 * self.env.config.connection_age
         for key in self._of_outsiders():
             until = self.incoming[key].heard_at + patience

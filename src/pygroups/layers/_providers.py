@@ -53,13 +53,13 @@ def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Addre
 
 
 def after_merge(standings: Mapping[Address, Standing], losers: Sequence[Address]) -> dict[Address, Standing]:
-    """The standings, when the state of the side that wins replaces the states of `losers`, who then stand like
-    joiners.  A member that keeps no state goes on without one."""
+    """The standings after a merge in which the state of the winning side replaces the states of `losers`.  The losers
+    stand like joiners.  A member that keeps no state goes on without one."""
     return {member: one for member, one in standings.items() if one is False or member not in losers}
 
 
 def _may_have_one(members: Iterable[Address], standings: Mapping[Address, Standing]) -> bool:
-    """Whether one of these members may have received the state for which it waited when it was asked."""
+    """Whether one of these members may have received, after its answer, the state for which it waited."""
     waiting = [standings.get(member) for member in members]
     return any(isinstance(standing, Waits) and standing.provider is not None for standing in waiting)
 

@@ -95,7 +95,7 @@ class Search:
             self.places[name] = Inquiry(to_all)
 
     def asks(self, name: str, now: int) -> None:
-        """A question leaves for this place."""
+        """This process sends a question to this place."""
         place = self.places.get(name)
         if place is not None:
             place.asked_since = min(place.asked_since, now)
@@ -127,7 +127,7 @@ class Search:
             self._add(presence.first_contact)  # that process may have founded, or be about to: it must be asked too
 
     def heard(self, presence: Presence, now: int) -> None:
-        """A process said this about itself, in a question or an answer."""
+        """A process reported these facts about itself, in a question or an answer."""
         process, contact = presence.process, presence.contact
         if presence.member:
             self.seekers.pop(process, None)
@@ -175,8 +175,8 @@ class Search:
         return [name for name, place in self.places.items() if place.asked_since == NEVER and place.settled_at < oldest]
 
     def choose(self, now: int) -> Address:
-        """The process that this one lets found the group, or a member of a group.  It stays the same as long as it
-        looks for a group and lets no other process found."""
+        """The process that this one lets found the group, or a member of a group.  The choice stays as long as the
+        chosen process looks for a group and lets no other process found one."""
         chosen = self.seekers.get(self.chosen)
         if self.members:
             self.chosen = min(self.members)
@@ -187,7 +187,7 @@ class Search:
         return self.chosen
 
     def contact_of_chosen(self) -> str:
-        """The contact of that process; "" for this one."""
+        """The contact of the chosen process; "" if this process is the chosen one."""
         if self.chosen in self.members:
             return self.members[self.chosen][0]
         return "" if self.chosen == self.me else self.seekers[self.chosen].contact

@@ -36,7 +36,7 @@ class FullWindow:
         self.asked: dict[Address, None] = {}  # members of this view whose exclusion this member has asked for
 
     def holds(self, window_bytes: int, now: int) -> bool:
-        """The window now has so many bytes.  Returns whether this begins a wait."""
+        """The window now has so many bytes.  Returns whether the window has just become full."""
         if window_bytes <= self.full_bytes:
             self.since = self.look_at = NEVER
             return False

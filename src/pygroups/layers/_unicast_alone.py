@@ -15,7 +15,7 @@ from ._unicast_sending import Sending
 
 
 class Alone:
-    """What UNICAST2 does in place of the layers that a process without a group does not have."""
+    """The part of UNICAST2 that stands in for the layers that a process without a group does not have."""
 
     __slots__ = ("layer", "leaving", "peers", "receiving", "sending")
 
@@ -27,7 +27,7 @@ class Alone:
         self.leaving = False  # the application leaves; the end comes when all its messages are acknowledged
 
     def take(self, event: Event) -> None:
-        """An event of the driver."""
+        """Handle an event of the driver."""
         if isinstance(event, Dead):
             self.peers.ended(event.peer)
         elif isinstance(event, Answered):
@@ -44,7 +44,7 @@ class Alone:
         self.end_if_all_acknowledged()
 
     def end_if_all_acknowledged(self) -> None:
-        """End a leave if nothing waits any more."""
+        """End a leave if no message waits for an acknowledgement."""
         if self.leaving and not self.peers.gone and not self.sending.has_unacknowledged():
             self.receiving.acknowledge_all()
             self.peers.gone = True

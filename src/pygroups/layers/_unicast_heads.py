@@ -22,7 +22,7 @@ class Data(msgspec.Struct, array_like=True, tag=20):
     lane: LaneNumber
     seq: Seq  # 0, 1, 2 ... in this lane of this connection
     low: Seq  # the lowest number that is not acknowledged: a receiver that knows of none before had those once
-    opens: bool  # a receiver that knows nothing of the lane may begin with this run (the seed's `first`)
+    opens: bool  # a receiver that knows nothing of the lane may begin with this run (`first` in design note 004)
 
 
 class Ack(msgspec.Struct, array_like=True, tag=21):

@@ -39,7 +39,8 @@ class OutLane:
         return had
 
     def lose(self) -> bool:
-        """The runs sent so far may be lost.  Whether that is news of some run that the peer has not acknowledged."""
+        """The runs sent so far may be lost.  Returns whether this is news about a run that the peer has not
+        acknowledged."""
         was_in_doubt, self.doubt = self.in_doubt(), self.next
         return bool(self.sent) and not was_in_doubt
 
@@ -181,8 +182,8 @@ class IncomingConnection:
         self.tell_pause = 0
 
     def lose(self, now: int, first_pause: int, pause_max: int, age: int) -> int | None:
-        """An acknowledgement may be lost.  When to acknowledge again; None if that is planned, or was tried for
-        `age`."""
+        """An acknowledgement may be lost.  Returns the time of the next acknowledgement; None if this time is planned
+        already, or if acknowledgements were repeated for `age`."""
         if not self.lost_at:
             self.lost_at, self.tell_pause = now, first_pause
         elif now < self.tell_at or now - self.lost_at >= age:
@@ -202,5 +203,5 @@ class IncomingConnection:
         return count
 
     def owes(self) -> bool:
-        """Whether the peer is to be sent an acknowledgement or a request."""
+        """Whether this side owes the peer an acknowledgement or a request."""
         return any(lane.unreported or lane.waits() for lane in self.lanes)

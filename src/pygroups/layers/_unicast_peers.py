@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Memory(Generic[T]):
-    """Something about each of `most` peers, for `age` microseconds."""
+    """One remembered thing about each of at most `most` peers, for `age` microseconds."""
 
     __slots__ = ("age", "most", "things")
 
@@ -24,8 +24,8 @@ class Memory(Generic[T]):
         self.things: dict[Address, tuple[int, T]] = {}  # until when; the oldest first
 
     def put(self, peer: Address, thing: T, now: int) -> bool:
-        """Remember `thing` of `peer`, in place of an earlier one.  Whether a thing of another peer had to go before its
-        time."""
+        """Remember `thing` of `peer`, in place of an earlier one.  Returns whether a thing of another peer was dropped
+        before its time."""
         self.things.pop(peer, None)
         self.things[peer] = (now + self.age, thing)
         if len(self.things) <= self.most:
@@ -79,7 +79,7 @@ class Peers:
         self.dead.remove(peer)
 
     def install(self, members: tuple[Address, ...]) -> None:
-        """These are the members of the view from now on."""
+        """Take the members of a new view."""
         now, proven = self.layer.env.now, self.proven
         self.members, self.proven = dict.fromkeys(members), {m: None for m in members if self.dead.get(m, now)}
         for member in self.proven:

@@ -159,7 +159,7 @@ class Receiving:
             self.peers.look_after(peer, self.env.now + self.env.config.unicast_period)
 
     def on_closed(self, peer: Address, closed: Closed) -> None:
-        """The peer gave up the connection that was asked about."""
+        """The peer has given up the connection about which this member asked."""
         self._close(self._answered_about(peer, closed.conn))
 
     def _answered_about(self, peer: Address, conn: int) -> IncomingConnection | None:
@@ -183,7 +183,7 @@ class Receiving:
     # -- time: acknowledgements, and requests for missing runs
 
     def owes(self, peer: Address) -> bool:
-        """Whether `peer` is to be sent an acknowledgement or a request."""
+        """Whether this member owes `peer` an acknowledgement or a request."""
         connection = self.connections.get(peer)
         return connection is not None and connection.owes()
 

@@ -50,7 +50,7 @@ class Sending:
             record(self.env, "unicast_send", run, dest, connection.conn)
 
     def _open(self, dest: Address, run: Run) -> OutgoingConnection | None:
-        """A connection to `dest` for its first run; None if there can be none, and the run is given up."""
+        """A connection to `dest` for its first run; None if no connection may be opened, and the run is given up."""
         if not self.peers.may_send_to(dest):
             if self._report_undelivered(dest, None, [run]):
                 self.env.drop("sent to a peer that ended")
@@ -87,7 +87,7 @@ class Sending:
     # -- answers of the receiver
 
     def on_ack(self, peer: Address, ack: Ack) -> bool:
-        """The peer has delivered runs.  Whether it owes no further acknowledgement since then."""
+        """The peer has delivered runs.  Returns whether this acknowledgement leaves no run unacknowledged."""
         connection = self.connections.get(peer)
         if connection is None or connection.conn != ack.conn or ack.next > connection.lanes[ack.lane].next:
             self.env.drop("acknowledgement of what was not sent on this connection")
@@ -188,7 +188,7 @@ class Sending:
                 self.peers.look_after(peer, lane.sent_at + lane.pause)
 
     def _doubt_life(self, peer: Address, connection: OutgoingConnection) -> None:
-        """Without a group nobody watches a silent peer: check whether its process runs, and under that address."""
+        """Without a group no layer watches a silent peer: check whether its process still runs at its address."""
         if not self.env.grouped and self.env.now - connection.answered_at >= self.env.config.verify_timeout:
             self.layer.below.append(Probe(peer))
 

@@ -29,7 +29,8 @@ Ranks = Annotated[list[Number], Meta(max_length=SLOWEST_MAX)]  # of members in t
 
 
 class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
-    """A member to the coordinator (the seed's STABLE message): how far the member has delivered and consumed."""
+    """A member to the coordinator (STABLE in design note 002): the positions that the member has delivered and
+    consumed."""
 
     view: ViewId  # a vote of another view does not count in this one, even if the members are the same
     round: Number  # of this voter in this view; a later vote repeats or raises the numbers of an earlier one
@@ -41,8 +42,8 @@ class Vote(msgspec.Struct, Loose, array_like=True, tag=70):
 
 
 class StabilityMsg(msgspec.Struct, Loose, array_like=True, tag=71):
-    """The coordinator to all, or to a member that did not hear it (the seed's STABILITY message): how far all members
-    have delivered and consumed."""
+    """The coordinator to all, or to a member that did not hear it (STABILITY in design note 002): the positions that
+    all members have delivered and consumed."""
 
     view: ViewId
     round: Number  # of the coordinator in this view
@@ -106,7 +107,7 @@ class Origin:
             self.consumed, self.consumed_bytes = self.next, self.bytes
 
     def consume(self, mark: int) -> bool:
-        """The application has consumed everything below `mark`.  Whether that is news."""
+        """Record that messages below `mark` are consumed.  Return whether the mark rose."""
         mark = min(mark, self.next)
         if self.gaps:
             mark = self._over_gaps(mark)
@@ -118,8 +119,8 @@ class Origin:
         return True
 
     def skip_to(self, mark: int) -> None:
-        """The messages below `mark` that were not delivered here never are.  They count as consumed together with the
-        message before them."""
+        """The messages below `mark` that this member has not delivered are never delivered here.  They count as
+        consumed together with the message before them."""
         if mark <= self.next:
             return
         self.gaps[self.next] = mark
@@ -179,11 +180,11 @@ class Votes:
         self.before = {} if before is None else before.consumptions()  # of members that have not voted in this view
 
     def repeats(self, voter: Address, vote: Vote) -> bool:
-        """Whether the network brought a vote twice, or after a later one."""
+        """Whether the network delivered this vote twice, or after a later vote."""
         return voter in self.last and vote.round <= self.last[voter].round
 
     def add(self, voter: Address, vote: Vote, now: int) -> bool:
-        """Combine `vote` with the earlier votes of `voter`, without lowering a number.  Whether a number rose."""
+        """Combine `vote` with the earlier votes of `voter`, without lowering a number.  Return whether a number rose."""
         self.since[voter] = None
         before = self.last.get(voter)
         if before is None:

@@ -3,7 +3,7 @@
 The driver looks into a folder, or for places on the network, and carries questions and answers.  This layer begins and
 ends the time in which this member may be found.  Over the network it also decides which process founds the group
 (_search.py); in a folder the kernel's locks decide that.
-Needs nothing.  Note: docs/layers/discovery.md; seed 002.
+Needs nothing.  Note: docs/layers/discovery.md; design note 002.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class SentRuns:
         self.unasked_bytes += size
 
     def free(self, below: int) -> bool:
-        """Every message below number `below` was consumed.  Whether a run left the window; runs leave whole."""
+        """Every message below number `below` was consumed.  Returns whether a run left the window; runs leave whole."""
         freed = 0
         while self.runs and self.runs[0][0] <= below:
             freed += self.runs.popleft()[1]
@@ -167,8 +167,8 @@ class FlowControl(Layer):
             self.wake_at(self.full.look_at)
 
     def _ask_again_at(self, sent: SentRuns) -> int:
-        """When to ask once more.  Without a group a question that nobody acknowledges shows that the peer is gone; in
-        a group a view says it."""
+        """When to ask once more.  Without a group an unacknowledged question shows that the peer is gone; in a group a
+        view shows this."""
         return NEVER if self.env.grouped else sent.asked_at + self.env.config.heartbeat_timeout
 
     # -- a window that stays full
@@ -259,8 +259,8 @@ class FlowControl(Layer):
             self._answer(sender)
 
     def _outsiders_max(self) -> int:
-        """Of so many processes outside the view it is known what was read.  Without a group all are outside, and a
-        mark that is forgotten would leave a window full."""
+        """The number of processes outside the view whose read positions are remembered.  Without a group all processes
+        are outside, and a forgotten position would leave a window full."""
         return self.env.config.unicast_peers_max if self.env.grouped else self.env.config.marks_max
 
     def _outsiders_read(self) -> int:

@@ -107,7 +107,7 @@ class Fragmentation(Layer):
             self._finished(dest)  # UNICAST2 brings them, or reports the message
 
     def _finished(self, dest: Address | None) -> None:
-        """The large run is through: those behind it leave, up to the next large one."""
+        """All pieces of the large run have left: the runs behind it leave, up to the next large one."""
         box = self.outgoing.pop(dest)
         behind = box.behind
         if dest is not None:
@@ -196,7 +196,7 @@ class Fragmentation(Layer):
             self._settle(receiver, number)
 
     def _ask(self) -> None:
-        """Ask the receivers that have confirmed no further piece for long."""
+        """Ask the receivers that have confirmed no further piece for a long time."""
         for dest, box in self.outgoing.items():
             if dest is None or dest == self.env.me:
                 continue

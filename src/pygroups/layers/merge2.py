@@ -2,7 +2,7 @@
 
 Every member asks the processes that it knows outside its view for their views (_merge_search.py).  The lowest of the
 acting coordinators of all views leads (_merge_rules.py): it asks every member of these views whether it takes part.
-GMS then merges the views of those that do (gms/merge_attempt.py).  Note: docs/layers/merge2.md; seed 002.
+GMS then merges the views of those that do (gms/merge_attempt.py).  Note: docs/layers/merge2.md; design note 002.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ the runs that it misses, and any member that holds them may answer.
 
 Every member numbers its multicasts, from 0 in each view, and keeps the multicasts of all members until all have
 delivered them.  Here are the heads and the announcements of an idle sender; streams/ does the rest.
-Note: docs/layers/nakack.md; seed 002.
+Note: docs/layers/nakack.md; design note 002.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Ranges = Annotated[tuple[tuple[Seq, Seq], ...], Meta(max_length=XMIT_RANGES_MAX)
 
 
 class Data(msgspec.Struct, Tracked, array_like=True, frozen=True, tag=60):
-    """On a run: its place.  A run that is sent again has the place it had."""
+    """On a run: its place in the stream.  A run that is sent again keeps its place."""
 
     view: ViewId  # streams begin anew in each view: the same number of another view is another run
     stream: Address  # the member whose stream it is: it multicast the run, and need not have written it
@@ -95,7 +95,7 @@ class Nakack(Layer):
             self.wake = self.announce_at
 
     def _announce(self) -> None:
-        """Say how far the own stream goes, after ever longer pauses; not at all once all members have all of it."""
+        """Report the end of the own stream, after pauses that double.  Stop when all members have the whole stream."""
         own, env, view = self.streams.own, self.env, self.streams.view
         if own.held == 0 or self.announce_pause > env.config.announce_max:
             self.announce_at = NEVER

@@ -1,7 +1,7 @@
 """SEQUENCER: all members deliver multicasts in one order, the coordinator's.
 
 A member sends its multicast to the coordinator, which multicasts it on the member's behalf.  Agreement at a crash comes
-from the flush below, not from here.  Note: docs/layers/sequencer.md; seed 000.
+from the flush below, not from here.  Note: docs/layers/sequencer.md; design note 000.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ and consumed.
 
 Each member votes (_voter.py; _vote_clock.py decides when a vote leaves), and the coordinator combines the votes.  A
 vote belongs to one view, and no number in a later vote is below that in an earlier vote.  So any votes of a view can be
-combined, and a lost vote costs one period.  Note: docs/layers/stable.md; seed 002.
+combined, and a lost vote costs one period.  Note: docs/layers/stable.md; design note 002.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from ._votes import StabilityMsg, Vote, Votes, Wanted, vectors
 
 
 class Stable(Voter):
-    """The coordinator's side of STABLE, and the use of the result at every member.  `suspend` and `resume` are the
-    seed's; no profile with a flush uses them."""
+    """The coordinator's side of STABLE, and the use of the result at every member.  `suspend` and `resume` are those of
+    design note 002; no profile with a flush uses them."""
 
     __slots__ = (
         "combine_at",

@@ -3,7 +3,7 @@
 Works without a group and towards processes of no group.  The receiver acknowledges delivered runs and requests missing
 runs.  The sender retransmits its last run until it is acknowledged.  Each connection has two lanes, so that control
 never waits behind data.  The sending side is in _unicast_sending.py, the receiving side in _unicast_receiving.py; this
-layer hands each run and head to its side, and closes both.  Note: docs/layers/unicast2.md; seed 004.
+layer hands each run and head to its side, and closes both.  Note: docs/layers/unicast2.md; design note 004.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ._unicast_sending import Sending
 
 
 class Unicast2(Layer):
-    """Once and in order for each connection; a higher connection id replaces a connection, nothing else does."""
+    """Once and in order for each connection.  Only a higher connection id replaces a connection."""
 
     __slots__ = ("alone", "peers", "receiving", "sending")
 
