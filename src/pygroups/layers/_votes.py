@@ -184,7 +184,7 @@ class Votes:
         return voter in self.last and vote.round <= self.last[voter].round
 
     def add(self, voter: Address, vote: Vote, now: int) -> bool:
-        """Combine `vote` with the earlier votes of `voter`, without lowering a number.  Return whether a number rose."""
+        """Combine `vote` with the earlier votes of `voter`, lowering no number.  Return whether a number rose."""
         self.since[voter] = None
         before = self.last.get(voter)
         if before is None:
