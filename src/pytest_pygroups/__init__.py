@@ -1,6 +1,6 @@
 """For pytest: the fixture `group`, a group in memory, and coroutine tests that take it.  Guide: docs/guides/testing.md.
 
-pytest loads this for everybody who has pygroups installed, so it imports nothing of it until a test asks for `group`.
+pytest loads this module wherever pygroups is installed, so the module imports pygroups only when a test uses `group`.
 `pygroups_group` is the same fixture, for a project that has another fixture `group`.
 """
 
@@ -63,6 +63,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def _options(node: pytest.Item | pytest.Collector) -> dict[str, Any]:
-    """What the mark says."""
+    """The arguments of the mark."""
     mark = node.get_closest_marker("pygroups")
     return {} if mark is None else dict(mark.kwargs)

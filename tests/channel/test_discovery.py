@@ -410,9 +410,9 @@ def test_members_that_find_each_other_in_a_folder_answer_no_question(tmp_path: P
         (port,) = free_ports(1)
         await here.join("A", discovery=f"dir:{tmp_path / 'groups'}", bind=f"127.0.0.1:{port}")
         presence = Presence(Address("X", "0" * 16), "127.0.0.1:1", member=False, seeks=True)
-        question = hello.Question(VERSION, "g", b"12345678", presence)
+        question = hello.DiscoveryQuestion(VERSION, "g", b"12345678", presence)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(hello.said(question))
+        writer.write(hello.encoded(question))
         assert await reader.read() == b""  # closed, and the address of the member is not told
         writer.close()
 

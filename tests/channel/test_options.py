@@ -13,7 +13,7 @@ import pytest
 import pygroups
 from pygroups import Channel, Config, Message, NotBuilt, UsageError
 from pygroups.channel.options import Options, default_name
-from pygroups.drivers import places
+from pygroups.drivers import discovery_options
 from pygroups.layers.gms.primary import PrimaryGms
 from pygroups.layers.profiles import PROFILES
 from tests.channel.socket_group import Group, in_a_group, until
@@ -44,7 +44,7 @@ from tests.majority import with_gms
         ({"transport": "udp", "config": Config(datagram=500)}, "datagram=500 must be between 576 and 65507"),
         ({"discovery": "dir:"}, "names no folder"),
         ({"discovery": "10.0.0.1:7000"}, "insecure=True"),
-        ({"discovery": ["cache:/x"]}, "alone finds nobody"),
+        ({"discovery": ["cache:/x"]}, "alone finds no process"),
         ({"journal_payloads": True}, "need journal=DIR"),
         ({"journal_fsync": True}, "need journal=DIR"),
         ({"state": object()}, "get_state"),
@@ -131,7 +131,7 @@ def test_names_by_default_differ_and_are_names() -> None:
 
 
 def test_members_find_each_other_without_any_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(places, "MEETING_ROOT", tmp_path)
+    monkeypatch.setattr(discovery_options, "MEETING_ROOT", tmp_path)
 
     async def main() -> None:
         async with Channel("orders") as first, Channel("orders") as second:

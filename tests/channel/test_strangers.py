@@ -9,7 +9,7 @@ import pytest
 
 from pygroups import Channel, View
 from pygroups.core.address import Address
-from pygroups.drivers.hello import LENGTH, Hello, said
+from pygroups.drivers.hello import LENGTH, Hello, encoded
 from pygroups.wire.frame import VERSION
 from tests.channel.socket_group import Group, in_a_group, until
 
@@ -26,7 +26,7 @@ def contact(channel: Channel) -> tuple[str, int]:
 async def answered(channel: Channel, hello: Hello) -> bytes:
     """Say `hello`, read the answer, and close."""
     reader, writer = await asyncio.open_connection(*contact(channel))
-    writer.write(said(hello))
+    writer.write(encoded(hello))
     (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
     answer = await reader.readexactly(length)
     writer.close()

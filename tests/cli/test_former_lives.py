@@ -90,7 +90,7 @@ def test_a_group_that_lost_its_majority_goes_on_when_one_process_is_back(start: 
 
     again = start("C", busy=True)
     until(lambda: all(one.is_in_view_with("A", "B", "C") for one in (a, b, again)), AGO)
-    assert f"answers for its former life {former}" in again.log
+    assert f"answers for its former incarnation {former}" in again.log
     until(lambda: all(any(again.address in text for text in one.messages) for one in (a, b, again)), AGO)
     until(lambda: len(again.messages) > 100, AGO)
     assert len(a.lines("unblocked")) == len(b.lines("unblocked")) == 1
@@ -141,7 +141,7 @@ def test_a_process_with_an_empty_folder_does_not_count(start: Start, tmp_path: P
     until(lambda: c.lines("blocked"), AGO)
     lost = start("A", journal=str(tmp_path / "empty"))
     until(lambda: "the join waits for an answer of" in lost.log, AGO)
-    assert "answers for its former life" not in lost.log
+    assert "answers for its former incarnation" not in lost.log
     assert not lost.lines("view")
     assert not c.lines("unblocked")
     lost.kill()

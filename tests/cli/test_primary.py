@@ -17,8 +17,8 @@ import pytest
 from pygroups import Channel
 from pygroups.cli.main import COMMANDS, main
 from pygroups.core.address import Address
-from pygroups.drivers import local_calls
-from pygroups.drivers.local_calls import folder_of, sockets_in
+from pygroups.drivers import local_commands
+from pygroups.drivers.local_commands import folder_of, sockets_in
 from pygroups.layers.profiles import PROFILES
 from tests.cli.uniform_group import SOON, Process, group_name, histories, killed_at_once, until
 
@@ -176,7 +176,7 @@ class Peer:
     def serve(self) -> None:
         connection, _ = self.sock.accept()
         with connection:
-            connection.recv(local_calls.CALL_MAX)
+            connection.recv(local_commands.COMMAND_MAX)
             if self.answer is None:
                 time.sleep(1)
             else:
@@ -192,7 +192,7 @@ def test_a_member_that_does_not_answer_is_named(
     answer: bytes | None, group: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It hangs, or something else listens there."""
-    monkeypatch.setattr(local_calls.ask, "__defaults__", (0.2,))
+    monkeypatch.setattr(local_commands.ask, "__defaults__", (0.2,))
     peer = Peer(group, "ab12", answer)
     code, _, err = primary(capsys, group, "--gone", "A@12")
     peer.close()
@@ -202,8 +202,8 @@ def test_a_member_that_does_not_answer_is_named(
 
 def test_the_next_member_is_asked_if_one_does_not_know_the_name(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     me = Address("C", "cd34")
-    unknown = local_calls.Answer(Address("B", "ab12"), [Address("B", "ab12")], "unknown")
-    taken = local_calls.Answer(me, [me], "taken")
+    unknown = local_commands.CommandAnswer(Address("B", "ab12"), [Address("B", "ab12")], "unknown")
+    taken = local_commands.CommandAnswer(me, [me], "taken")
     peers = [Peer(group, one.me.incarnation, msgspec.json.encode(one) + b"\n") for one in (unknown, taken)]
     code, out, _ = primary(capsys, group, "--gone", "A@12")
     for peer in peers:

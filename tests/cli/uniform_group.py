@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from pygroups.drivers.local_calls import folder_of
+from pygroups.drivers.local_commands import folder_of
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
 
 ROOT: Final = Path(__file__).parents[2]

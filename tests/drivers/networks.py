@@ -13,7 +13,7 @@ from pygroups.core.driver_events import Lost
 from pygroups.core.events import Event
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
-from pygroups.drivers.hello import LENGTH, Hello, Welcome, heard, said
+from pygroups.drivers.hello import LENGTH, Hello, Welcome, decoded, encoded
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION
 
@@ -100,7 +100,7 @@ async def dialed(node: Node) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
 async def greeted(node: Node, name: Address, contact: str = "127.0.0.1:9", group: str = "g") -> asyncio.StreamWriter:
     """A connection to `node` that says it is `name`, and is welcome."""
     reader, writer = await dialed(node)
-    writer.write(said(Hello(VERSION, group, name, contact, node.net.me)))
+    writer.write(encoded(Hello(VERSION, group, name, contact, node.net.me)))
     (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
-    assert heard(await reader.readexactly(length), Welcome).listener == node.net.me
+    assert decoded(await reader.readexactly(length), Welcome).listener == node.net.me
     return writer

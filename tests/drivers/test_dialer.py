@@ -11,7 +11,7 @@ import pytest
 
 from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.turn import Source
-from pygroups.drivers.hello import LENGTH, Welcome, said
+from pygroups.drivers.hello import LENGTH, Welcome, encoded
 from pygroups.wire.frame import VERSION
 from tests.drivers.networks import Node, greeted, nodes, run, until
 from tests.drivers.tiny_stack import A, B, C
@@ -56,7 +56,7 @@ def test_a_refusal_at_a_place_that_only_a_hello_named_is_no_proof() -> None:
             await until(lambda: a.events == [Ended(C)])
             a.net.probe(C)
             await until(lambda: a.counts["refusals at a place that only a hello named"])
-            await until(lambda: a.net.links[C].dialing is None)
+            await until(lambda: a.net.outgoing[C].dialing is None)
             assert a.events == [Ended(C)]
 
     run(main)
@@ -102,7 +102,7 @@ def test_a_refusal_is_no_proof_while_the_peer_is_heard() -> None:
             await until(lambda: a.frames)
             port = await shut(b)
             a.net.probe(B)
-            await until(lambda: a.net.links[B].dialing is None)
+            await until(lambda: a.net.outgoing[B].dialing is None)
             assert a.events == []
             assert a.counts["refusals by a peer that is heard"] > 1
             listening_again(b, port)
@@ -136,7 +136,7 @@ def test_a_refusal_is_a_proof_as_soon_as_the_peer_is_heard_no_more() -> None:
             await shut(b)
             a.net.probe(B)
             await until(lambda: a.counts["refusals by a peer that is heard"])
-            b.net.links[A].close()
+            b.net.outgoing[A].close()
             await until(lambda: Dead(B) in a.events)
             assert a.events == [Ended(B), Dead(B)]
 
@@ -189,7 +189,7 @@ def test_frames_that_wait_behind_a_stuck_connection_go_over_the_one_that_a_probe
             with closing(writer):
                 (length,) = LENGTH.unpack(await reader.readexactly(4))
                 await reader.readexactly(length)
-                writer.write(said(Welcome(VERSION, B)))
+                writer.write(encoded(Welcome(VERSION, B)))
                 if number == 1:
                     await forever.wait()
                     return
@@ -211,6 +211,6 @@ def test_frames_that_wait_behind_a_stuck_connection_go_over_the_one_that_a_probe
             assert got == frames[-len(got) :]
             assert len(got) >= waiting // 300_004
             forever.set()
-            a.net.links[B].close()
+            a.net.outgoing[B].close()
 
     run(main)

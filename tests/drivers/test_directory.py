@@ -26,8 +26,8 @@ from pygroups.core.limits import Config
 from pygroups.drivers import directory
 from pygroups.drivers.contacts import Contact
 from pygroups.drivers.directory import Directory
+from pygroups.drivers.discovery_options import DiscoverySources, GroupsFolder, default_folder, parse_discovery
 from pygroups.drivers.entries import Entry, founders_lock
-from pygroups.drivers.places import Place, Ways, default_place, parse_discovery
 from tests.drivers.tiny_stack import A, B, C
 
 ONE_PROCESS = """
@@ -37,10 +37,10 @@ from pygroups.core.address import Address
 from pygroups.core.limits import Config
 from pygroups.drivers.contacts import Contact
 from pygroups.drivers.directory import Directory
-from pygroups.drivers.places import Place
+from pygroups.drivers.discovery_options import GroupsFolder
 
 async def main():
-    directory = Directory(Place(Path(sys.argv[1]), False), "g", Address(sys.argv[2], sys.argv[3]), Config())
+    directory = Directory(GroupsFolder(Path(sys.argv[1]), False), "g", Address(sys.argv[2], sys.argv[3]), Config())
     found = asyncio.Queue()
     directory.happened = found.put_nowait
     directory.open("127.0.0.1:1")
@@ -57,8 +57,8 @@ asyncio.run(main())
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "groups", private=False)
+def place(tmp_path: Path) -> GroupsFolder:
+    return GroupsFolder(tmp_path / "groups", private=False)
 
 
 counts: Counter[str] = Counter()
@@ -70,7 +70,7 @@ def nothing_counted() -> None:
 
 
 def opened(
-    place: Place, me: Address, contact: str = "127.0.0.1:1", loop: asyncio.AbstractEventLoop | None = None
+    place: GroupsFolder, me: Address, contact: str = "127.0.0.1:1", loop: asyncio.AbstractEventLoop | None = None
 ) -> tuple[Directory, list[Found]]:
     directory = Directory(place, "g", me, Config(lock_retry=1_000, directory_period=1_000), loop)
     found: list[Found] = []
@@ -80,7 +80,7 @@ def opened(
     return directory, found
 
 
-def started(place: Place, me: Address, what: str) -> subprocess.Popen[str]:
+def started(place: GroupsFolder, me: Address, what: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", ONE_PROCESS, str(place.root), me.name, me.incarnation, what]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -98,7 +98,7 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_the_first_may_found_and_is_found_by_the_next(place: Place) -> None:
+def test_the_first_may_found_and_is_found_by_the_next(place: GroupsFolder) -> None:
     first, found = opened(place, A, "127.0.0.1:11")
     first.find()
     assert found == [Found({}, True)]
@@ -110,7 +110,7 @@ def test_the_first_may_found_and_is_found_by_the_next(place: Place) -> None:
     second.close()
 
 
-def test_whoever_is_no_member_yet_is_not_found(place: Place) -> None:
+def test_whoever_is_no_member_yet_is_not_found(place: GroupsFolder) -> None:
     first, _ = opened(place, A)
     second, _ = opened(place, B)
     assert second.members() == {}
@@ -122,7 +122,7 @@ def test_whoever_is_no_member_yet_is_not_found(place: Place) -> None:
     second.close()
 
 
-def test_while_one_founds_the_next_waits_and_then_finds_it(place: Place) -> None:
+def test_while_one_founds_the_next_waits_and_then_finds_it(place: GroupsFolder) -> None:
     async def main() -> None:
         first, found_by_first = opened(place, A)
         second, found_by_second = opened(place, B)
@@ -139,7 +139,7 @@ def test_while_one_founds_the_next_waits_and_then_finds_it(place: Place) -> None
     asyncio.run(main())
 
 
-def test_while_a_group_takes_somebody_in_nobody_founds_another(place: Place) -> None:
+def test_while_a_group_takes_somebody_in_nobody_founds_another(place: GroupsFolder) -> None:
     """The only member may have died with the news of the next view on its way."""
 
     async def main() -> None:
@@ -158,7 +158,7 @@ def test_while_a_group_takes_somebody_in_nobody_founds_another(place: Place) -> 
     asyncio.run(main())
 
 
-def test_an_invitation_of_a_process_that_stands_still_is_not_waited_for(place: Place) -> None:
+def test_an_invitation_of_a_process_that_stands_still_is_not_waited_for(place: GroupsFolder) -> None:
     async def main() -> None:
         invited, _ = opened(place, A)
         other, found = opened(place, B)
@@ -175,7 +175,7 @@ def test_an_invitation_of_a_process_that_stands_still_is_not_waited_for(place: P
 
 @pytest.mark.parametrize("gives_up", [Directory.close, lambda directory: directory.announce(False)])
 def test_whoever_does_not_found_after_all_lets_the_next_one(
-    place: Place, gives_up: Callable[[Directory], None]
+    place: GroupsFolder, gives_up: Callable[[Directory], None]
 ) -> None:
     async def main() -> None:
         first, _ = opened(place, A)
@@ -192,7 +192,7 @@ def test_whoever_does_not_found_after_all_lets_the_next_one(
 
 
 @pytest.mark.slow
-def test_of_many_processes_that_start_at_once_one_founds(place: Place) -> None:
+def test_of_many_processes_that_start_at_once_one_founds(place: GroupsFolder) -> None:
     addresses = [Address(f"m{number}", f"{number:016x}") for number in range(8)]
     processes = [started(place, address, "member") for address in addresses]
     try:
@@ -204,7 +204,7 @@ def test_of_many_processes_that_start_at_once_one_founds(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_killed_process_left_is_removed_and_its_lock_is_free(place: Place) -> None:
+def test_what_a_killed_process_left_is_removed_and_its_lock_is_free(place: GroupsFolder) -> None:
     process = started(place, A, "holds the lock")
     assert process.stdout is not None
     assert process.stdout.readline() == "founder\n"
@@ -218,7 +218,7 @@ def test_what_a_killed_process_left_is_removed_and_its_lock_is_free(place: Place
     second.close()
 
 
-def test_an_entry_that_somebody_removed_comes_back(place: Place) -> None:
+def test_an_entry_that_somebody_removed_comes_back(place: GroupsFolder) -> None:
     first, _ = opened(place, A)
     second, _ = opened(place, B)
     first.announce(True)
@@ -232,7 +232,7 @@ def test_an_entry_that_somebody_removed_comes_back(place: Place) -> None:
 
 
 def test_an_entry_that_somebody_removes_while_it_is_made_is_made_again(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: GroupsFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
         first, _ = opened(place, A)
@@ -254,7 +254,7 @@ def test_an_entry_that_somebody_removes_while_it_is_made_is_made_again(
     asyncio.run(story())
 
 
-def test_the_last_process_removes_the_folder_of_the_group(place: Place) -> None:
+def test_the_last_process_removes_the_folder_of_the_group(place: GroupsFolder) -> None:
     first, _ = opened(place, A)
     second, _ = opened(place, B)
     first.find()
@@ -267,7 +267,7 @@ def test_the_last_process_removes_the_folder_of_the_group(place: Place) -> None:
     assert os.listdir(place.root) == []
 
 
-def test_the_folder_stays_while_another_process_holds_the_lock(place: Place) -> None:
+def test_the_folder_stays_while_another_process_holds_the_lock(place: GroupsFolder) -> None:
     """The entry of the founder was removed, and it holds the lock: nothing that it relies on is removed."""
     founder, found = opened(place, A)
     last, _ = opened(place, B)
@@ -281,7 +281,9 @@ def test_the_folder_stays_while_another_process_holds_the_lock(place: Place) -> 
     founder.close()
 
 
-def test_a_lock_that_the_last_process_removes_lets_nobody_found(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_the_last_process_removes_lets_nobody_found(
+    place: GroupsFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process opens the lock file, then the last one removes the file: the lock on it proves nothing."""
     last, _ = opened(place, A)
     real, seen = fcntl.flock, list[str]()
@@ -300,7 +302,7 @@ def test_a_lock_that_the_last_process_removes_lets_nobody_found(place: Place, mo
 
 
 def test_a_folder_that_the_last_process_removes_while_another_one_starts_is_made_again(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: GroupsFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     last, _ = opened(place, A)
     real = directory.written
@@ -322,12 +324,12 @@ from pathlib import Path
 from pygroups.core.address import Address
 from pygroups.core.limits import Config
 from pygroups.drivers.directory import Directory
-from pygroups.drivers.places import Place
+from pygroups.drivers.discovery_options import GroupsFolder
 
 root, name = Path(sys.argv[1]), sys.argv[2]
 founded = 0
 for number in range(30):
-    directory = Directory(Place(root / "groups", False), "g", Address(name, f"{number:016x}"), Config())
+    directory = Directory(GroupsFolder(root / "groups", False), "g", Address(name, f"{number:016x}"), Config())
     directory.count = print
     directory.open("127.0.0.1:1")
     directory.wants_to_found = True
@@ -349,13 +351,13 @@ def test_processes_that_come_and_go_never_found_two_groups_and_leave_nothing_beh
     printed = [process.communicate(timeout=60) for process in running]
     assert [process.returncode for process in running] == [0] * 4, printed
     assert all(founded.split()[-1].isdigit() for founded, _ in printed)
-    left = opened(Place(tmp_path / "groups", private=False), A)[0]
+    left = opened(GroupsFolder(tmp_path / "groups", private=False), A)[0]
     left.close()
     assert os.listdir(tmp_path / "groups") == []
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b'{"member":true}', b'{"member":1,"contact":"x"}', b"\xff" * 2_000])
-def test_an_entry_that_cannot_be_read_is_nobody(place: Place, text: bytes) -> None:
+def test_an_entry_that_cannot_be_read_is_nobody(place: GroupsFolder, text: bytes) -> None:
     first, _ = opened(place, A)
     second, _ = opened(place, B)
     first.announce(True)
@@ -366,7 +368,7 @@ def test_an_entry_that_cannot_be_read_is_nobody(place: Place, text: bytes) -> No
     second.close()
 
 
-def test_links_and_other_files_are_nobody(place: Place) -> None:
+def test_links_and_other_files_are_nobody(place: GroupsFolder) -> None:
     first, _ = opened(place, A)
     first.announce(True)
     (first.folder / str(C)).symlink_to(first.path)
@@ -381,7 +383,7 @@ def test_links_and_other_files_are_nobody(place: Place) -> None:
 # -- the file system does what it wants
 
 
-def test_a_folder_that_somebody_removed_comes_back_before_it_is_looked_for(place: Place) -> None:
+def test_a_folder_that_somebody_removed_comes_back_before_it_is_looked_for(place: GroupsFolder) -> None:
     async def main() -> None:
         member, _ = opened(place, A, loop=asyncio.get_running_loop())
         member.announce(True)
@@ -398,7 +400,7 @@ def test_a_folder_that_somebody_removed_comes_back_before_it_is_looked_for(place
     asyncio.run(main())
 
 
-def test_an_announcement_is_seen_though_the_folder_was_removed(place: Place) -> None:
+def test_an_announcement_is_seen_though_the_folder_was_removed(place: GroupsFolder) -> None:
     founder, found = opened(place, A)
     founder.find()
     assert found == [Found({}, True)]
@@ -411,7 +413,7 @@ def test_an_announcement_is_seen_though_the_folder_was_removed(place: Place) -> 
     newcomer.close()
 
 
-def test_an_entry_that_was_replaced_by_a_copy_is_written_anew(place: Place) -> None:
+def test_an_entry_that_was_replaced_by_a_copy_is_written_anew(place: GroupsFolder) -> None:
     first, _ = opened(place, A)
     second, _ = opened(place, B)
     first.announce(True)
@@ -425,7 +427,7 @@ def test_an_entry_that_was_replaced_by_a_copy_is_written_anew(place: Place) -> N
 
 
 @pytest.mark.parametrize("name", [str(C), str(Address("D", "d" * 16))])
-def test_a_folder_named_like_an_entry_is_nobody(place: Place, name: str) -> None:
+def test_a_folder_named_like_an_entry_is_nobody(place: GroupsFolder, name: str) -> None:
     first, found = opened(place, A)
     (first.folder / name).mkdir()
     first.find()
@@ -436,7 +438,7 @@ def test_a_folder_named_like_an_entry_is_nobody(place: Place, name: str) -> None
 
 @pytest.mark.parametrize("call", ["pwrite", "utime", "open", "listdir"])
 def test_what_the_file_system_refuses_is_counted_and_tried_again(
-    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, call: str
+    place: GroupsFolder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, call: str
 ) -> None:
     async def main() -> None:
         member, found = opened(place, A, loop=asyncio.get_running_loop())
@@ -466,7 +468,7 @@ def test_what_the_file_system_refuses_is_counted_and_tried_again(
 
 
 def test_a_founder_whom_nobody_can_read_yet_keeps_the_others_from_founding(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: GroupsFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
         founder, found = opened(place, A, loop=asyncio.get_running_loop())
@@ -487,7 +489,7 @@ def test_a_founder_whom_nobody_can_read_yet_keeps_the_others_from_founding(
     asyncio.run(main())
 
 
-def test_whoever_cannot_open_entries_founds_no_group(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_cannot_open_entries_founds_no_group(place: GroupsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         member, _ = opened(place, A)
         member.announce(True)
@@ -513,7 +515,9 @@ def test_whoever_cannot_open_entries_founds_no_group(place: Place, monkeypatch: 
     asyncio.run(main())
 
 
-def test_members_of_a_second_group_of_this_name_are_told_of(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_members_of_a_second_group_of_this_name_are_told_of(
+    place: GroupsFolder, caplog: pytest.LogCaptureFixture
+) -> None:
     first, _ = opened(place, A)
     second, _ = opened(place, B)
     third, _ = opened(place, C)
@@ -533,7 +537,7 @@ def test_members_of_a_second_group_of_this_name_are_told_of(place: Place, caplog
         member.close()
 
 
-def test_where_a_process_looks_for_others_is_logged(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_where_a_process_looks_for_others_is_logged(place: GroupsFolder, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "pygroups"):
         directory, _ = opened(place, A)
         directory.close()
@@ -542,14 +546,14 @@ def test_where_a_process_looks_for_others_is_logged(place: Place, caplog: pytest
     ]
 
 
-def test_a_folder_that_others_may_use_is_refused(place: Place) -> None:
+def test_a_folder_that_others_may_use_is_refused(place: GroupsFolder) -> None:
     (place.root / "g").mkdir(parents=True)
     (place.root / "g").chmod(0o770)
     with pytest.raises(UsageError, match="chmod 700"):
         opened(place, A)
 
 
-def test_a_link_in_place_of_the_folder_is_refused(place: Place, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_folder_is_refused(place: GroupsFolder, tmp_path: Path) -> None:
     place.root.mkdir()
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (place.root / "g").symlink_to(tmp_path / "elsewhere")
@@ -557,7 +561,7 @@ def test_a_link_in_place_of_the_folder_is_refused(place: Place, tmp_path: Path) 
         opened(place, A)
 
 
-def test_another_users_folder_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_users_folder_is_refused(place: GroupsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     (place.root / "g").mkdir(parents=True, mode=0o700)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(UsageError, match="another user"):
@@ -568,7 +572,7 @@ def test_a_private_root_is_looked_at_too(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir(mode=0o755)
     with pytest.raises(UsageError, match="chmod 700"):
-        opened(Place(root, private=True), A)
+        opened(GroupsFolder(root, private=True), A)
 
 
 @pytest.mark.parametrize("name", ["XDG_RUNTIME_DIR", "TMPDIR", "HOME", "TEMP"])
@@ -576,20 +580,20 @@ def test_where_groups_are_does_not_depend_on_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", None)
-    before = default_place()
+    before = default_folder()
     monkeypatch.setenv(name, str(tmp_path))
-    assert default_place() == before == Place(Path(f"/tmp/pygroups-{os.geteuid()}"), private=True)
+    assert default_folder() == before == GroupsFolder(Path(f"/tmp/pygroups-{os.geteuid()}"), private=True)
 
 
 def test_what_discovery_may_be() -> None:
     one, other, to_all = Contact("10.0.0.1", 1), Contact("::1", 2), Contact("239.1.2.3", 4)
-    assert parse_discovery(None) == Ways(place=default_place())
-    assert parse_discovery("dir:/x/y") == Ways(place=Place(Path("/x/y"), private=False))
-    assert parse_discovery("10.0.0.1:1, [::1]:2,10.0.0.1:1") == Ways(listed=(one, other))
-    assert parse_discovery("dns:name:1") == Ways(names=(Contact("name", 1),))
-    assert parse_discovery("udp:239.1.2.3:4") == Ways(to_all=(to_all,))
+    assert parse_discovery(None) == DiscoverySources(folder=default_folder())
+    assert parse_discovery("dir:/x/y") == DiscoverySources(folder=GroupsFolder(Path("/x/y"), private=False))
+    assert parse_discovery("10.0.0.1:1, [::1]:2,10.0.0.1:1") == DiscoverySources(listed=(one, other))
+    assert parse_discovery("dns:name:1") == DiscoverySources(names=(Contact("name", 1),))
+    assert parse_discovery("udp:239.1.2.3:4") == DiscoverySources(to_all=(to_all,))
     several = ["dir:/x", "10.0.0.1:1", "[::1]:2", "udp:239.1.2.3:4", "cache:/y"]
-    ways = Ways(Place(Path("/x"), private=False), (one, other), (), (to_all,), Path("/y"))
+    ways = DiscoverySources(GroupsFolder(Path("/x"), private=False), (one, other), (), (to_all,), Path("/y"))
     assert parse_discovery(several) == parse_discovery(tuple(several)) == ways
 
 
@@ -600,7 +604,7 @@ def test_what_discovery_may_be() -> None:
         ("cache:", "names no folder"),
         (5, "is not text|is not iterable"),
         ([5], "is not text"),
-        ([], "names no way to find members"),
+        ([], "names no source of members"),
         ("", "no address that a process can listen on"),
         ("carrier pigeon", "no address that a process can listen on: write dir:/path/to/folder, host:port,host:port, "),
         ("10.0.0.1:1,", "no address"),
@@ -609,7 +613,7 @@ def test_what_discovery_may_be() -> None:
         ("dns:name", "write dns:name:port"),
         ("udp:127.0.0.1:7", "has no IPv4 multicast address: write udp:239.1.2.3:7000"),
         ("udp:[ff02::1]:7", "has no IPv4 multicast address"),
-        ("cache:/x", "alone finds nobody before there was a group"),
+        ("cache:/x", "alone finds no process before the first group"),
         (["dir:/x", "dir:/y"], "names two folders with dir:"),
         (",".join([f"10.0.0.1:{port}" for port in range(1, 258)]), "more than 256 addresses: use dns:name:port"),
     ],

@@ -17,7 +17,7 @@ import pytest
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Ended
 from pygroups.drivers.door import READ_BYTES
-from pygroups.drivers.hello import LENGTH, Hello, other_version, said
+from pygroups.drivers.hello import LENGTH, Hello, encoded, other_version
 from pygroups.wire.frame import VERSION
 from tests.drivers.networks import dialed, greeted, nodes, run, until
 from tests.drivers.tiny_stack import A, B, C
@@ -227,7 +227,7 @@ def test_connections_notice_that_the_other_machine_is_gone() -> None:
         async with nodes(A, B) as (a, b):
             a.net.send([((B,), [b"x"])])
             await until(lambda: b.frames)
-            for sock in (a.net.links[B].sock, b.net.door.incoming[A][0].sock):
+            for sock in (a.net.outgoing[B].sock, b.net.door.incoming[A][0].sock):
                 assert sock is not None
                 assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 12_000
 
@@ -260,7 +260,7 @@ def test_a_full_table_of_descriptors_is_met_in_order() -> None:
                 for sock in crowd:
                     sock.close()
                 with socket.create_connection(place, timeout=10) as sock:
-                    sock.sendall(said(Hello(VERSION, "g", A, "127.0.0.1:1", B)) + LENGTH.pack(1) + b"x")
+                    sock.sendall(encoded(Hello(VERSION, "g", A, "127.0.0.1:1", B)) + LENGTH.pack(1) + b"x")
                     while process.stdout.readline().strip() != "frame":
                         pass
             finally:
@@ -294,7 +294,7 @@ def test_a_connection_that_is_refused_is_logged_with_the_reason(
     async def main() -> None:
         async with nodes(B) as (b,):
             reader, writer = await dialed(b)
-            writer.write(said(hello))
+            writer.write(encoded(hello))
             assert await reader.read()
             writer.close()
             (record,) = caplog.records
@@ -316,7 +316,7 @@ def test_who_is_refused_for_ever_new_reasons_is_logged_once_in_a_while(caplog: p
         async with nodes(B) as (b,):
             for number in range(1, 301):
                 reader, writer = await dialed(b)
-                writer.write(said(Hello(VERSION + number, "g", A, "127.0.0.1:1", B)))
+                writer.write(encoded(Hello(VERSION + number, "g", A, "127.0.0.1:1", B)))
                 assert await reader.read()
                 writer.close()
 

@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_opened_may_belong_to_a_living_process(
     (tmp_path / "g" / str(SECOND)).write_text("in the way")
     with caplog.at_level(logging.WARNING):
         assert found(tmp_path) is None
-    assert f"it is not known whether {SECOND} has ended" in caplog.text
+    assert f"this process cannot check whether {SECOND} has ended" in caplog.text
     lived(tmp_path, FIRST).close()
     former = shown(tmp_path)
     former.close()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
-from pygroups.drivers.hello import LENGTH, Hello, Welcome, heard, other_version, said, welcome
+from pygroups.drivers.hello import LENGTH, Hello, Welcome, decoded, encoded, other_version, welcome
 from pygroups.wire.frame import VERSION
 from tests.drivers.tiny_stack import A, B, C
 
@@ -17,9 +17,9 @@ HELLO = Hello(VERSION, "g", A, "127.0.0.1:1", B)
 
 
 def test_a_hello_arrives_as_it_was_said() -> None:
-    words = said(HELLO)
+    words = encoded(HELLO)
     assert LENGTH.unpack(words[:4]) == (len(words) - 4,)
-    assert heard(words[4:], Hello) == HELLO
+    assert decoded(words[4:], Hello) == HELLO
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_hello_arrives_as_it_was_said() -> None:
         (msgspec.structs.replace(HELLO, group="h"), "another group"),
         (msgspec.structs.replace(HELLO, expected=C), "another member"),
         (msgspec.structs.replace(HELLO, expected=Address("B", "0" * 16)), "another member"),
-        (msgspec.structs.replace(HELLO, sender=B), "it is you"),
+        (msgspec.structs.replace(HELLO, sender=B), "the sender has the address of this process"),
     ],
     ids=["wanted", "version", "group", "member", "incarnation", "myself"],
 )
@@ -43,18 +43,18 @@ def test_the_wanted_member_is_named_and_a_refusal_names_nobody(hello: Hello, ref
 )
 def test_an_address_that_cannot_be_is_not_heard(address: Address) -> None:
     with pytest.raises(PeerError):
-        heard(said(msgspec.structs.replace(HELLO, sender=address))[4:], Hello)
+        decoded(encoded(msgspec.structs.replace(HELLO, sender=address))[4:], Hello)
 
 
 @given(st.binary(max_size=200))
 def test_noise_is_no_hello(noise: bytes) -> None:
     with pytest.raises(PeerError):
-        heard(noise, Hello)
+        decoded(noise, Hello)
     with pytest.raises(PeerError):
-        heard(noise, Welcome)
+        decoded(noise, Welcome)
 
 
-@given(st.integers(0, len(said(HELLO)) - 5))
+@given(st.integers(0, len(encoded(HELLO)) - 5))
 def test_half_a_hello_is_none(length: int) -> None:
     with pytest.raises(PeerError):
-        heard(said(HELLO)[4 : 4 + length], Hello)
+        decoded(encoded(HELLO)[4 : 4 + length], Hello)

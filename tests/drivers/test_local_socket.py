@@ -14,12 +14,12 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Vouched, VouchedFor
-from pygroups.drivers import local_calls, local_socket, places
-from pygroups.drivers.local_calls import CALL_MAX, Answer, Call, ask, sockets_in
-from pygroups.drivers.local_socket import CALLS_MAX, LocalSocket
+from pygroups.drivers import discovery_options, local_commands, local_socket
+from pygroups.drivers.local_commands import COMMAND_MAX, Command, CommandAnswer, ask, sockets_in
+from pygroups.drivers.local_socket import COMMANDS_MAX, LocalSocket
 
 ME, GONE = Address("C", "c" * 16), Address("A", "a" * 16)
-CALL = Call("vouch", GONE)
+CALL = Command("vouch", GONE)
 
 
 class Stack:
@@ -40,7 +40,7 @@ class Stack:
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's folder for these tests."""
-    monkeypatch.setattr(places, "MEETING_ROOT", tmp_path)
+    monkeypatch.setattr(discovery_options, "MEETING_ROOT", tmp_path)
     return tmp_path / f"pygroups-{os.geteuid()}"
 
 
@@ -63,7 +63,7 @@ async def answer_to(path: Path, data: bytes) -> bytes:
     reader, writer = await asyncio.open_unix_connection(str(path))
     try:
         writer.write(data)
-        if len(data) <= CALL_MAX:
+        if len(data) <= COMMAND_MAX:
             writer.write_eof()
         return await reader.read()
     except ConnectionError:  # it was closed before all was read
@@ -78,7 +78,7 @@ def test_a_call_is_answered_and_only_its_user_can_make_one(root: Path) -> None:
         assert sockets_in(root / "g") == [path]
         assert [stat.S_IMODE(one.lstat().st_mode) for one in (path, root, root / "g")] == [0o600, 0o700, 0o700]
         answers = [await asyncio.to_thread(ask, path, CALL) for _ in range(2)]
-        assert answers == [Answer(ME, [ME, GONE], "taken")] * 2
+        assert answers == [CommandAnswer(ME, [ME, GONE], "taken")] * 2
 
     assert run(story).asked == [Vouched(GONE), Vouched(GONE)]
     assert sockets_in(root / "g") == []
@@ -86,7 +86,7 @@ def test_a_call_is_answered_and_only_its_user_can_make_one(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\n", b"no json\n", b"\xff\n", b'{"call":"stop","member":["A","a1"]}\n', b"x" * 4 * CALL_MAX],
+    [b"", b"\n", b"no json\n", b"\xff\n", b'{"call":"stop","member":["A","a1"]}\n', b"x" * 4 * COMMAND_MAX],
     ids=["nothing", "empty", "text", "bytes", "unknown", "long"],
 )
 def test_whoever_is_no_command_gets_no_answer(data: bytes) -> None:
@@ -100,14 +100,14 @@ def test_whoever_is_no_command_gets_no_answer(data: bytes) -> None:
 def test_so_many_calls_at_a_time_and_no_more() -> None:
     async def story(stack: Stack) -> None:
         call = msgspec.json.encode(CALL) + b"\n"
-        waiting = [asyncio.create_task(answer_to(stack.local.path, call)) for _ in range(CALLS_MAX)]
-        while len(stack.asked) < CALLS_MAX:
+        waiting = [asyncio.create_task(answer_to(stack.local.path, call)) for _ in range(COMMANDS_MAX)]
+        while len(stack.asked) < COMMANDS_MAX:
             await asyncio.sleep(0.001)
         assert await answer_to(stack.local.path, call) == b""
         stack.local.answered(VouchedFor(GONE, "alive"))
         assert all([b'"alive"' in await one for one in waiting])
 
-    assert len(run(story, answers=False).asked) == CALLS_MAX
+    assert len(run(story, answers=False).asked) == COMMANDS_MAX
 
 
 def test_a_call_that_waits_ends_with_its_member(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_a_stack_that_never_answers_keeps_no_call(monkeypatch: pytest.MonkeyPatc
     async def story(stack: Stack) -> None:
         with pytest.raises(ConnectionError):
             await asyncio.to_thread(ask, stack.local.path, CALL)
-        assert not stack.local.calls
+        assert not stack.local.connections
         assert not stack.local.waiting
 
     run(story, answers=False)
@@ -156,7 +156,7 @@ def test_a_member_goes_on_without_a_socket(root: Path, caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         run(story)
     assert [record.message.partition(":")[0] for record in caplog.records] == [
-        f"no command can reach {ME} at {root / 'g' / ME.incarnation}"
+        f"{ME} cannot listen for commands at {root / 'g' / ME.incarnation}"
     ]
 
 
@@ -174,7 +174,7 @@ def test_a_forked_child_leaves_the_socket_alone() -> None:
 
 def test_the_longest_names_fit_into_the_path_of_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel takes 107 bytes."""
-    monkeypatch.setattr(places, "MEETING_ROOT", Path("/tmp"))
+    monkeypatch.setattr(discovery_options, "MEETING_ROOT", Path("/tmp"))
     monkeypatch.setattr(os, "geteuid", lambda: 2**32 - 2)
-    folder = local_calls.folder_of("g" * 64)
+    folder = local_commands.folder_of("g" * 64)
     assert len(str(folder / f".{'c' * 16}")) <= 107

@@ -19,7 +19,7 @@ from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX, Config
 from pygroups.core.turn import Source
-from pygroups.drivers.hello import FAREWELL, LENGTH, Hello, Welcome, other_version, said
+from pygroups.drivers.hello import CLOSING, LENGTH, Hello, Welcome, encoded, other_version
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION
 from tests.drivers.networks import A_LISTENER, dialed, nodes, run, until
@@ -167,7 +167,7 @@ def test_a_member_that_is_to_probe_itself_knows_the_answer() -> None:
         async with nodes(A) as (a,):
             a.net.probe(A)
             assert a.events == [Answered(A)]
-            assert a.net.links == {}
+            assert a.net.outgoing == {}
 
     run(main)
 
@@ -263,7 +263,7 @@ def test_it_is_not_tried_for_ever() -> None:
         async with server, nodes(A, probe_tries=4, verify_timeout=1) as (a,):
             a.net.learn({B: f"127.0.0.1:{server.sockets[0].getsockname()[1]}"}, Source.VIEW)
             a.net.probe(B)
-            await until(lambda: a.net.links[B].dialing is None)
+            await until(lambda: a.net.outgoing[B].dialing is None)
             assert a.events == []
             assert a.counts["connections that ended unanswered"] == 1
 
@@ -324,8 +324,8 @@ def test_who_does_not_belong_here_is_told_why_and_sent_away(hello: Hello, refusa
     async def main() -> None:
         async with nodes(B) as (b,):
             reader, writer = await dialed(b)
-            writer.write(said(hello) + LENGTH.pack(3) + b"abc")
-            assert await reader.read() == said(Welcome(VERSION, None, refusal))
+            writer.write(encoded(hello) + LENGTH.pack(3) + b"abc")
+            assert await reader.read() == encoded(Welcome(VERSION, None, refusal))
             writer.close()
             await until(lambda: not b.net.door.strangers)
             assert (b.frames, b.events, b.net.book.hearsay) == ([], [], {})
@@ -354,12 +354,12 @@ def test_a_frame_above_the_limit_ends_the_connection_before_anything_is_set_asid
     async def main() -> None:
         async with nodes(B) as (b,):
             reader, writer = await dialed(b)
-            writer.write(said(Hello(VERSION, "g", A, "127.0.0.1:1", B)))
+            writer.write(encoded(Hello(VERSION, "g", A, "127.0.0.1:1", B)))
             assert await reader.read(4)
             writer.write(LENGTH.pack(FRAME_MAX + 1))
             await until(lambda: b.events)
             assert b.events == [Ended(A)]
-            assert b.counts["connections closed: frame size"] == 1
+            assert b.counts["connections closed: the frame is larger than the limit"] == 1
             writer.close()
 
     run(main)
@@ -370,14 +370,14 @@ def test_frames_in_every_division_of_the_bytes() -> None:
         async with nodes(B) as (b,):
             _, writer = await dialed(b)
             bodies = [b"a", bytes(1_000), b"bc"]
-            stream = said(Hello(VERSION, "g", A, "127.0.0.1:1", B))
+            stream = encoded(Hello(VERSION, "g", A, "127.0.0.1:1", B))
             stream += b"".join(LENGTH.pack(len(body)) + body for body in bodies)
             for at in range(len(stream)):
                 writer.write(stream[at : at + 1])
                 await asyncio.sleep(0)
             await until(lambda: len(b.frames) == 3)
             assert b.frames == bodies
-            writer.write(FAREWELL + LENGTH.pack(1) + b"z")
+            writer.write(CLOSING + LENGTH.pack(1) + b"z")
             writer.close()
             await until(lambda: not b.net.door.incoming)
             assert (b.frames, b.events) == (bodies, [])
@@ -444,8 +444,8 @@ def test_links_to_peers_that_never_came_into_a_view_are_forgotten() -> None:
         async with nodes(A, B, guests=8) as (a, b):
             for number in range(100):
                 a.net.send([((Address("C", f"{number:016x}"), B), [b"you are refused"])])
-                await until(lambda: all(link.dialing is None for link in a.net.links.values()))
-                assert len(a.net.links) <= 8 + 2
+                await until(lambda: all(link.dialing is None for link in a.net.outgoing.values()))
+                assert len(a.net.outgoing) <= 8 + 2
             assert b.frames == [b"you are refused"] * 100
 
     run(main)

@@ -99,7 +99,7 @@ def test_both_sides_report_a_connection_that_breaks(which: str) -> None:
 
 def _break(a: Node, b: Node, which: str) -> None:
     if which == "the sender":
-        link = a.net.links[B]
+        link = a.net.outgoing[B]
         assert link.sock is not None
         link._lost()  # as after an error of its socket
     else:

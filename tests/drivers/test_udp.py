@@ -105,7 +105,7 @@ def test_a_place_where_nobody_listens_proves_the_end() -> None:
     async def main() -> None:
         async with nodes(A, B) as (a, b):
             a.send(B)
-            await until(lambda: b.frames and a.net.ways[B].known)  # a late answer would be a sign of life
+            await until(lambda: b.frames and a.net.peers[B].known)  # a late answer would be a sign of life
             b.net.close()
             a.send(B)
             await until(lambda: a.events)
@@ -128,7 +128,7 @@ def test_a_socket_for_both_versions_of_ip_reaches_an_ipv4_peer_and_finds_the_pro
             a.net.learn({B: b.net.contact}, Source.VIEW)
             b.net.learn({A: a.net.contact}, Source.VIEW)
             sent = [a.send(B), b.send(A)]
-            await until(lambda: b.frames and a.frames and a.net.ways[B].known and b.net.ways[A].known)
+            await until(lambda: b.frames and a.frames and a.net.peers[B].known and b.net.peers[A].known)
             assert [*b.frames, *a.frames] == sent
             b.net.close()
             a.send(B)
@@ -364,8 +364,8 @@ def test_guests_are_forgotten_members_are_not() -> None:
             a.net.learn(dict.fromkeys(strangers, b.net.contact), Source.DIRECTORY)
             for dest in (B, *strangers):
                 a.send(dest)
-            assert len(a.net.ways) <= 2 + 2
-            assert B in a.net.ways
-            assert len(a.net.lives) == len(a.net.ways)
+            assert len(a.net.peers) <= 2 + 2
+            assert B in a.net.peers
+            assert len(a.net.by_incarnation) == len(a.net.peers)
 
     asyncio.run(main())

@@ -23,10 +23,10 @@ from pygroups.core.limits import (
     Config,
 )
 from pygroups.drivers.datagrams import PARTS_MAX, UNFINISHED_COST
+from pygroups.drivers.discovery_options import LISTED_MAX
 from pygroups.drivers.door import READ_BYTES
-from pygroups.drivers.finding import OPEN_MAX
-from pygroups.drivers.places import LISTED_MAX
-from pygroups.drivers.seldom import KINDS_MAX
+from pygroups.drivers.network_discovery import OPEN_MAX
+from pygroups.drivers.rate_limited import KINDS_MAX
 from pygroups.drivers.tcp import QUESTIONS_MAX
 from pygroups.drivers.udp_questions import OPEN_MAX as SEARCHES_MAX
 from pygroups.drivers.udp_sockets import DATAGRAM_READ

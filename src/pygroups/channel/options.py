@@ -21,8 +21,8 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.limits import Config as Limits
 from pygroups.core.merge_side import KEEP, PRIMARY, OnMerge
 from pygroups.drivers.contacts import advertised, checked_bind
+from pygroups.drivers.discovery_options import DiscoverySources, parse_discovery
 from pygroups.drivers.hello import NO_GROUP
-from pygroups.drivers.places import Ways, parse_discovery
 from pygroups.drivers.transports import Transport, parse_transport
 from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import Profile, profile_named
@@ -82,7 +82,7 @@ class Options:
         _check_events(self.events, self.state)
         if self.name is not None:
             checked_name(self.name, "member")
-        _check_expect(self.expect, self.chosen_profile, self.ways)
+        _check_expect(self.expect, self.chosen_profile, self.sources)
         _ = self.limits  # raises for a wrong value
 
     @cached_property
@@ -109,8 +109,8 @@ class Options:
         return parse_transport(self.transport)
 
     @cached_property
-    def ways(self) -> Ways:
-        """The ways in which members find each other."""
+    def sources(self) -> DiscoverySources:
+        """The sources in which members find each other."""
         return parse_discovery(self.discovery, insecure=self.insecure)
 
     @cached_property
@@ -155,10 +155,10 @@ def _refuse_unbuilt(secret: object) -> None:
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
 
 
-def _check_expect(expect: object, profile: Profile, ways: Ways) -> None:
+def _check_expect(expect: object, profile: Profile, sources: DiscoverySources) -> None:
     """Without a folder, whose lock lets one process found the group, a majority needs the number of all processes."""
     if expect is None:
-        if profile.majority and ways.asks:
+        if profile.majority and sources.asks:
             raise UsageError(
                 f"profile {profile.name!r} over the network needs expect=, the number of all processes that may take "
                 "part in the first view of the group"

@@ -20,11 +20,11 @@ from pygroups.core.events import Event
 from pygroups.core.layer import Random
 from pygroups.drivers.contacts import Contact
 from pygroups.drivers.directory import Directory
-from pygroups.drivers.finding import Finding
 from pygroups.drivers.former_life import Former, former_life
 from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import CLOCK, Clock, DriverDiscovery, DriverNetwork, Journal, Loop
-from pygroups.drivers.nowhere import Nowhere
+from pygroups.drivers.network_discovery import NetworkDiscovery
+from pygroups.drivers.no_discovery import NoDiscovery
 from pygroups.drivers.tcp import TcpNetwork
 from pygroups.drivers.udp import UdpNetwork
 from pygroups.journal.writer import JournalError, JournalWriter
@@ -59,7 +59,7 @@ class Connections(DriverNetwork, Protocol):
     def waiting_bytes(self) -> int: ...
 
 
-class Meeting(DriverDiscovery, Protocol):
+class SessionDiscovery(DriverDiscovery, Protocol):
     """The place where members find each other, with the function that opens it; see drivers/directory.py."""
 
     happened: Callable[[Event], None]
@@ -85,7 +85,7 @@ class Platform(Protocol[SessionType]):
         """The loop for the member's turns and timers."""
 
     def network(self, me: Address, options: Options) -> Connections: ...
-    def meeting(self, me: Address, options: Options, network: Connections) -> Meeting: ...
+    def discovery(self, me: Address, options: Options, network: Connections) -> SessionDiscovery: ...
     def journal(self, me: Address, options: Options) -> Journal | None:
         """The journal of the member, or None without the option.  Raises UsageError if it cannot be opened."""
 
@@ -122,15 +122,15 @@ class LocalPlatform:
             me, options.greeting, options.limits, bind=bind, advertise=advertise, insecure=insecure, to_all=to_all
         )
 
-    def meeting(self, me: Address, options: Options, network: Connections) -> Meeting:
+    def discovery(self, me: Address, options: Options, network: Connections) -> SessionDiscovery:
         if options.group is None:
-            return Nowhere()
+            return NoDiscovery()
         assert isinstance(network, TcpNetwork | UdpNetwork)
-        loop, transport, ways = asyncio.get_running_loop(), options.carrier.kind, options.ways
-        if ways.place is not None and not ways.asks:
-            return Directory(ways.place, options.room, me, options.limits, loop, transport, network.unreachable)
-        return Finding(
-            ways, options.room, me, options.limits, loop, network, transport=transport, insecure=options.insecure
+        loop, transport, sources = asyncio.get_running_loop(), options.carrier.kind, options.sources
+        if sources.folder is not None and not sources.asks:
+            return Directory(sources.folder, options.room, me, options.limits, loop, transport, network.unreachable)
+        return NetworkDiscovery(
+            sources, options.room, me, options.limits, loop, network, transport=transport, insecure=options.insecure
         )
 
     def journal(self, me: Address, options: Options) -> Journal | None:

@@ -63,7 +63,7 @@ class Session:
         self.elsewhere: str | None = None  # set in a forked child: the message of ChannelClosed there
         config = options.limits
         self.network = here.network(me, options)
-        self.directory = here.meeting(me, options, self.network)
+        self.directory = here.discovery(me, options, self.network)
         journal = here.journal(me, options)
         stack = self._stack(journaling=journal is not None)
         self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from pygroups.cli.refusals import one_line
 from pygroups.core.address import Address, checked_name, parse_address
 from pygroups.core.errors import Error, UsageError
-from pygroups.drivers.local_calls import Answer, Call, ask, entries_in, folder_of, sockets_in
+from pygroups.drivers.local_commands import Command, CommandAnswer, ask, entries_in, folder_of, sockets_in
 
 SHOWN = 5  # members that a sentence names
 
@@ -52,9 +52,9 @@ def primary(
     return 0
 
 
-def _answer(group: str, gone: Address) -> Answer:
+def _answer(group: str, gone: Address) -> CommandAnswer:
     """The answer of the member that takes the word.  Raises UsageError if none can, and Error if `gone` lives."""
-    unknown: list[Answer] = []
+    unknown: list[CommandAnswer] = []
     silent: list[str] = []
     for answer in _answers(group, gone, silent):
         if answer.outcome == "taken":
@@ -77,11 +77,11 @@ def _answer(group: str, gone: Address) -> Answer:
     raise UsageError(f"no member of group {group} runs on this machine under this user")
 
 
-def _answers(group: str, gone: Address, silent: list[str]) -> Iterator[Answer]:
+def _answers(group: str, gone: Address, silent: list[str]) -> Iterator[CommandAnswer]:
     """The answers of the members on this machine, one after the other.  Those that do not answer go to `silent`."""
     for path in _sockets(group):
         try:
-            answer = ask(path, Call("vouch", gone))
+            answer = ask(path, Command("vouch", gone))
         except OSError as error:  # TimeoutError, too
             silent.append(f"{path.name} ({error.strerror or str(error) or type(error).__name__})")
             continue

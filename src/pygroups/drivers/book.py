@@ -52,10 +52,10 @@ class Book:
         standing, hearsay = self.standing.get(peer), self.hearsay.get(peer)
         if standing is None and hearsay is None:
             self.count("peers without a contact")
-        told = [(standing, True)]
+        contacts = [(standing, True)]
         if hearsay != standing:
-            told.append((hearsay, False))
-        return [Reach(contact, stands) for text, stands in told if text and (contact := self._allowed(text))]
+            contacts.append((hearsay, False))
+        return [Reach(contact, stands) for text, stands in contacts if text and (contact := self._allowed(text))]
 
     def _allowed(self, text: str) -> Contact | None:
         try:

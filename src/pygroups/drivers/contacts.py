@@ -103,15 +103,15 @@ def advertised(bound: Contact, advertise: str | None) -> Contact:
     """
     if advertise is None:
         return bound._replace(host=own_address(bound)) if bound.everywhere else bound
-    told = parse_contact(advertise, "advertise")
-    if told.everywhere:
+    contact = parse_contact(advertise, "advertise")
+    if contact.everywhere:
         raise UsageError(f"advertise {advertise!r} is not an address that other members can dial: name this machine")
-    return told._replace(port=told.port or bound.port)
+    return contact._replace(port=contact.port or bound.port)
 
 
 def announced(me: Address, bind: Contact, bound: Contact, advertise: str | None) -> str:
-    """The contact that the process `me` tells the other members; if it chose the host itself, the log has it.  Raises
-    UsageError as `advertised` does."""
+    """The contact that the process `me` announces to the other members.  If pygroups chose the host, the log names it.
+    Raises UsageError as `advertised` does."""
     contact = advertised(bound, advertise)
     if bind.everywhere and advertise is None:
         CHOSEN.info(

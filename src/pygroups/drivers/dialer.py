@@ -16,16 +16,16 @@ from pygroups.core.errors import PeerError
 from pygroups.core.limits import HELLO_MAX, MILLISECOND, SECOND, Config
 
 from .book import Reach
-from .hello import LENGTH, NOT_WANTED, Hello, Welcome, heard, said
+from .hello import LENGTH, NOT_WANTED, Hello, Welcome, decoded, encoded
 from .sockets import SocketAddress, prepared, resolved
 
 TRIES: Final = 4  # started one after another while none is answered: the network may work again before TCP retries
 REFUSED_PAUSE_MAX: Final = 0.05  # seconds, between two dials of a peer that refuses and has a connection to this member
 
-Dialed = tuple["Outcome", socket.socket | None]
+Dialed = tuple["DialResult", socket.socket | None]
 
 
-class Outcome(Enum):
+class DialResult(Enum):
     """The outcome of dialing a peer."""
 
     ANSWERED = "the same incarnation answered"
@@ -33,7 +33,7 @@ class Outcome(Enum):
     UNKNOWN = "nothing is proven"
 
 
-class Home(Protocol):
+class DialerNetwork(Protocol):
     """The part of the network that a dialer uses."""
 
     config: Config
@@ -48,23 +48,23 @@ class Home(Protocol):
 class Dialer:
     """Dials a peer at its contacts, several times if the peer's process is just ending."""
 
-    def __init__(self, reaches: list[Reach], peer: Address | None, home: Home) -> None:
+    def __init__(self, reaches: list[Reach], peer: Address | None, network: DialerNetwork) -> None:
         self.reaches = reaches
         self.found: Address | None = None  # the process that answered
         self.peer = peer  # None: whichever process listens there
-        self.home = home
-        self.hello = said(home.hello(peer))
+        self.network = network
+        self.hello = encoded(network.hello(peer))
         self.silent = True  # no host has accepted or refused a connection
 
     async def dial(self) -> Dialed:
         """The outcome, and the open connection if the peer answered."""
         tasks: list[asyncio.Task[Dialed]] = []
         try:
-            async with asyncio.timeout(self.home.config.connect_timeout / SECOND):
+            async with asyncio.timeout(self.network.config.connect_timeout / SECOND):
                 return await self._race(tasks)
         except TimeoutError:
-            self.home.count("unanswered connections")
-            return Outcome.UNKNOWN, None
+            self.network.count("unanswered connections")
+            return DialResult.UNKNOWN, None
         finally:
             for task in tasks:
                 task.add_done_callback(_close_late)
@@ -72,24 +72,24 @@ class Dialer:
 
     async def _race(self, tasks: list[asyncio.Task[Dialed]]) -> Dialed:
         """The first answer or proof.  While no host answers, further tries start beside the waiting ones."""
-        begun, pause = 0, self.home.config.connect_timeout / SECOND / TRIES
+        begun, pause = 0, self.network.config.connect_timeout / SECOND / TRIES
         while tasks or not begun:
             if begun < TRIES and self.silent:
-                tasks += [self.home.loop.create_task(self._tries(reach, begun)) for reach in self.reaches]
+                tasks += [self.network.loop.create_task(self._tries(reach, begun)) for reach in self.reaches]
                 begun += 1
             done, _ = await asyncio.wait(tasks, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                if task.result()[0] is not Outcome.UNKNOWN:
+                if task.result()[0] is not DialResult.UNKNOWN:
                     tasks.remove(task)
                     return task.result()
             tasks[:] = [task for task in tasks if task not in done]
-        return Outcome.UNKNOWN, None
+        return DialResult.UNKNOWN, None
 
     async def _tries(self, reach: Reach, begun: int) -> Dialed:
         """Dial one contact until the outcome is clear, `begun` tries after the first one."""
-        home, ended, pause = self.home, 0, MILLISECOND / SECOND
+        network, ended, pause = self.network, 0, MILLISECOND / SECOND
         try:
-            while ended < home.config.probe_tries:
+            while ended < network.config.probe_tries:
                 try:
                     outcome, sock = await self._try(reach, begun)
                 except (ConnectionError, asyncio.IncompleteReadError):
@@ -98,28 +98,28 @@ class Dialer:
                     ended += 1
                     continue
                 self.silent = False
-                if outcome is not Outcome.DEAD:
+                if outcome is not DialResult.DEAD:
                     return outcome, sock
                 if not reach.stands:
-                    home.count("refusals at a place that only a hello named")
-                    return Outcome.UNKNOWN, None
-                if self.peer is None or not home.hears(self.peer):
+                    network.count("refusals at a place that only a hello named")
+                    return DialResult.UNKNOWN, None
+                if self.peer is None or not network.hears(self.peer):
                     return outcome, None
-                home.count("refusals by a peer that is heard")
+                network.count("refusals by a peer that is heard")
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, REFUSED_PAUSE_MAX)
-            home.count("connections that ended unanswered")
+            network.count("connections that ended unanswered")
         except (OSError, UnicodeError):  # UnicodeError: the name of the host is invalid
-            home.count("peers that could not be reached")
+            network.count("peers that could not be reached")
         except PeerError:
-            home.count("connections that a stranger answered")
-        return Outcome.UNKNOWN, None
+            network.count("connections that a stranger answered")
+        return DialResult.UNKNOWN, None
 
     async def _try(self, reach: Reach, begun: int) -> Dialed:
         """Dial the addresses of one contact, one after another, until one answers.  Only refusals at all of them prove
         the end of the peer.  Each further try begins at another address: one of them may lead nowhere."""
         failure: OSError | asyncio.IncompleteReadError | None = None
-        addresses = await resolved(reach.contact, self.home.loop)
+        addresses = await resolved(reach.contact, self.network.loop)
         first = begun % len(addresses)
         for family, place in addresses[first:] + addresses[:first]:
             try:
@@ -127,37 +127,37 @@ class Dialer:
             except (OSError, asyncio.IncompleteReadError) as error:
                 failure = failure or error
             else:
-                if outcome is not Outcome.DEAD:
+                if outcome is not DialResult.DEAD:
                     return outcome, sock
         if failure is not None:
             raise failure
-        return Outcome.DEAD, None
+        return DialResult.DEAD, None
 
     async def _try_at(self, family: int, place: SocketAddress) -> Dialed:
-        loop = self.home.loop
+        loop = self.network.loop
         sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         answered = False
         try:
-            prepared(sock, self.home.config)
+            prepared(sock, self.network.config)
             await loop.sock_connect(sock, place)
             self.silent = False
             if sock.getsockname() == sock.getpeername():  # no process listens there, and the system chose the same port
-                return Outcome.DEAD, None
+                return DialResult.DEAD, None
             await loop.sock_sendall(sock, self.hello)
-            answer = heard(await self._answer(sock), Welcome)
+            answer = decoded(await self._answer(sock), Welcome)
             self.found = answer.listener
             answered = not answer.refusal and answer.listener is not None and self.peer in (None, answer.listener)
         except ConnectionRefusedError:
-            return Outcome.DEAD, None
+            return DialResult.DEAD, None
         finally:
             if not answered:
                 sock.close()
         if answered:
-            return Outcome.ANSWERED, sock
+            return DialResult.ANSWERED, sock
         if answer.refusal in NOT_WANTED or not answer.refusal:
-            return Outcome.DEAD, None
-        self.home.refused(self.peer, answer)
-        return Outcome.UNKNOWN, None
+            return DialResult.DEAD, None
+        self.network.refused(self.peer, answer)
+        return DialResult.UNKNOWN, None
 
     async def _answer(self, sock: socket.socket) -> bytes:
         (length,) = LENGTH.unpack(await self._read(sock, LENGTH.size))
@@ -168,7 +168,7 @@ class Dialer:
     async def _read(self, sock: socket.socket, size: int) -> bytes:
         data = b""
         while len(data) < size:
-            more = await self.home.loop.sock_recv(sock, size - len(data))
+            more = await self.network.loop.sock_recv(sock, size - len(data))
             if not more:
                 raise asyncio.IncompleteReadError(data, size)
             data += more

@@ -24,10 +24,10 @@ from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
 from pygroups.core.turn import NoQuestions
 
 from .contacts import Contact, parse_contact
+from .discovery_options import GroupsFolder
 from .entries import Entry, address_of, founders_lock, is_at, living, own_folder, remove_empty_group, text_of, written
 from .forks import watched
-from .places import Place
-from .seldom import Seldom
+from .rate_limited import RateLimitedLog
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.directory")
 LOOKS_AT_OTHERS: Final = 25  # checks of the own entry between two checks for members of another group
@@ -44,7 +44,7 @@ class Directory(NoQuestions):
 
     def __init__(
         self,
-        place: Place,
+        groups: GroupsFolder,
         group: str,
         me: Address,
         config: Config,
@@ -52,9 +52,9 @@ class Directory(NoQuestions):
         transport: str = "tcp",
         unreachable: Callable[[Contact], str] = lambda contact: "",
     ) -> None:
-        self.place = place
+        self.groups = groups
         self.group = group
-        self.folder = place.root / group
+        self.folder = groups.root / group
         self.me = me
         self.config = config
         self.loop = loop
@@ -66,8 +66,8 @@ class Directory(NoQuestions):
         self.path = self.folder / str(me)
         self.entry = -1  # the open entry, with its lock
         self.founding = -1  # the group's lock, while this process holds it
-        self.said = Entry(member=False, contact="")
-        self.unsaid = False  # the entry could not be updated
+        self.published = Entry(member=False, contact="")
+        self.unpublished = False  # the entry could not be updated
         self.retry: asyncio.TimerHandle | None = None
         self.wants_to_found = False  # by the last search
         self.retries = 0  # tries of `find` in a row that the file system refused
@@ -77,12 +77,12 @@ class Directory(NoQuestions):
         self.seekers: dict[Address, str] = {}  # other processes without a view, by the last look into the folder
         self.view: Collection[Address] = ()
         self.foreign: frozenset[Address] = frozenset()  # members outside the view at the last check
-        self.warn = Seldom(LOGGER)
+        self.warn = RateLimitedLog(LOGGER)
         watched(self)
 
     def open(self, contact: str) -> None:
         """Write the entry.  Raises UsageError if the folder cannot be used, or belongs to another user."""
-        self.said = Entry(member=False, contact=contact, transport=self.transport)
+        self.published = Entry(member=False, contact=contact, transport=self.transport)
         try:
             self._write_entry()
             self._others()
@@ -100,7 +100,7 @@ class Directory(NoQuestions):
                 timer.cancel()
         self.retry = self.look = None
         self._may_found_no_more()
-        self.said = Entry(member=False, contact="")
+        self.published = Entry(member=False, contact="")
         if self.entry >= 0:
             with contextlib.suppress(OSError):  # the rest of the member must close even if the folder is gone
                 if is_at(self.entry, self.path):
@@ -112,7 +112,7 @@ class Directory(NoQuestions):
         """In a forked child the entry and the locks belong to the parent: close the copies, and remove nothing."""
         self._may_found_no_more()
         self._let_go()
-        self.said = Entry(member=False, contact="")
+        self.published = Entry(member=False, contact="")
 
     def _let_go(self) -> None:
         if self.entry >= 0:
@@ -126,28 +126,28 @@ class Directory(NoQuestions):
 
         This releases the founder's lock.  A founder keeps the lock until the entry is written.
         """
-        self.said.member, self.said.invited = member, invited
-        if not self.said.contact:
+        self.published.member, self.published.invited = member, invited
+        if not self.published.contact:
             return
-        self._say()
+        self._publish()
         if not member:
             self._may_found_no_more()
 
     def refresh(self) -> None:
         """Renew the entry's time, so that no cleanup of /tmp removes it.  Write it again if it was removed."""
-        if self.said.contact and self._is_there():
+        if self.published.contact and self._is_there():
             self._try("be renewed", lambda: os.utime(self.entry))
 
     def installed(self, members: Collection[Address]) -> None:
         """Note the members of this process's view."""
         self.view = members
 
-    def _say(self) -> None:
+    def _publish(self) -> None:
         """Update the entry."""
-        self.unsaid = not self._is_there() or not self._try(
-            "be changed", lambda: os.pwrite(self.entry, text_of(self.said), 0)
+        self.unpublished = not self._is_there() or not self._try(
+            "be changed", lambda: os.pwrite(self.entry, text_of(self.published), 0)
         )
-        if self.said.member and not self.unsaid:
+        if self.published.member and not self.unpublished:
             self._may_found_no_more()
 
     def _is_there(self) -> bool:
@@ -160,10 +160,10 @@ class Directory(NoQuestions):
         return self._try("be written", self._write_entry)
 
     def _write_entry(self) -> None:
-        if self.place.private:
-            own_folder(self.place.root)
+        if self.groups.private:
+            own_folder(self.groups.root)
         with contextlib.suppress(FileExistsError):
-            self.place.root.mkdir(0o700, parents=True)
+            self.groups.root.mkdir(0o700, parents=True)
         file = self._new_entry()
         self._let_go()  # only now: a process without an entry would count as ended
         self.entry = file
@@ -173,9 +173,9 @@ class Directory(NoQuestions):
         for _ in range(FOLDER_TRIES):
             with contextlib.suppress(FileNotFoundError):
                 own_folder(self.folder)
-                return written(self.folder, self.me, self.said)
+                return written(self.folder, self.me, self.published)
         own_folder(self.folder)
-        return written(self.folder, self.me, self.said)
+        return written(self.folder, self.me, self.published)
 
     def _try(self, what: str, change: Callable[[], object]) -> bool:
         """Whether `change` succeeded; if not, the next check tries again."""
@@ -194,9 +194,9 @@ class Directory(NoQuestions):
             self.look = self.loop.call_later(self.config.directory_period / SECOND, self._look)
 
     def _look(self) -> None:
-        if self.said.contact:
-            if not self._is_there() or self.unsaid:
-                self._say()
+        if self.published.contact:
+            if not self._is_there() or self.unpublished:
+                self._publish()
             self.looks += 1
             if self.looks % LOOKS_AT_OTHERS == 0 and self.me in list(self.view)[:LOOKERS]:
                 self.look_for_another_group()
@@ -205,7 +205,7 @@ class Directory(NoQuestions):
     def look_for_another_group(self) -> None:
         """Log members that are outside this member's view in two checks in a row: there are two groups of one name."""
         try:
-            members = self.members() if self.said.member else {}
+            members = self.members() if self.published.member else {}
         except OSError:
             return  # find() and refresh() count such errors
         foreign = frozenset(members).difference(self.view)
@@ -230,7 +230,7 @@ class Directory(NoQuestions):
 
         A process that does not want to found the group gets the members that are there now, and no permission.
         """
-        self.wants_to_found = founding and not self.said.member
+        self.wants_to_found = founding and not self.published.member
         if self.retry is not None:
             self.retry.cancel()
             self.retry = None

@@ -22,9 +22,9 @@ from pygroups.core.errors import PeerError
 from pygroups.core.events import Event
 from pygroups.core.limits import SECOND, Config
 
-from .hello import Hello, Question, said, welcome
+from .hello import DiscoveryQuestion, Hello, encoded, welcome
 from .incoming import Incoming
-from .seldom import Seldom
+from .rate_limited import RateLimitedLog
 from .sockets import prepared
 
 READ_BYTES: Final = 256 << 10  # read at once
@@ -44,7 +44,7 @@ class Door:
     the connection of a peer outside the view.
     """
 
-    def __init__(self, me: Address, group: str, config: Config, warn: Seldom) -> None:
+    def __init__(self, me: Address, group: str, config: Config, warn: RateLimitedLog) -> None:
         self.me = me
         self.group = group
         self.config = config
@@ -54,7 +54,9 @@ class Door:
         self.greeted: Callable[[Hello], None]
         self.count: Callable[..., None]
         self.crashed: Callable[[BaseException], None]
-        self.asked: Callable[[Question, Callable[[bytes], None]], None] | None = None  # the questions of discovery
+        self.asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None = (
+            None  # the questions of discovery
+        )
         self.loop: asyncio.AbstractEventLoop
         self.area = memoryview(bytearray(READ_BYTES))
         self.kept_bytes = 0  # of incomplete frames, of all connections
@@ -126,7 +128,7 @@ class Door:
             self._accept()
 
     def _arrived(self, sock: socket.socket, remote: tuple[object, ...]) -> None:
-        where = f"{remote[0]}:{remote[1]}" if len(remote) > 1 else "nowhere"
+        where = f"{remote[0]}:{remote[1]}" if len(remote) > 1 else "an unnamed socket"
         if len(self.strangers) >= self.strangers_max:
             self._refuse(sock, where, "too many strangers")
             return
@@ -160,7 +162,7 @@ class Door:
                 connection.remote,
                 answer.refusal,
             )
-            return said(answer)
+            return encoded(answer)
         connection.call_off()
         del self.strangers[connection]
         connection.peer = hello.sender
@@ -168,12 +170,12 @@ class Door:
         if hello.sender not in self.members and len(self._guests()) > self.guests_max:
             self._close_a_guest("too many peers outside the view")
         self.greeted(hello)
-        return said(answer)
+        return encoded(answer)
 
-    def questioned(self, connection: Incoming, question: Question) -> None:
-        """A stranger asks which process listens here.  A process that members find in a folder says nothing."""
+    def questioned(self, connection: Incoming, question: DiscoveryQuestion) -> None:
+        """A stranger asks which process listens here.  A process that members find in a folder does not answer."""
         if self.asked is None:
-            self.count("questions of discovery that nobody answers")
+            self.count("unanswered questions of discovery")
             self.ended(connection, on_purpose=False)
         else:
             self.asked(question, partial(self._answer, connection))
@@ -183,7 +185,7 @@ class Door:
             return
         connection.on_purpose = True
         try:
-            connection.say(answer)
+            connection.answer(answer)
         except (OSError, PeerError):
             self.count("answers of discovery that could not be sent")
         self.ended(connection, on_purpose=True)

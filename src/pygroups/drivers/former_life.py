@@ -1,8 +1,8 @@
-"""The former life of a process, in the folder of its journal, where a majority decides each view.
+"""The former incarnation of a process, in the folder of its journal, where a majority decides each view.
 
-A process that starts under the name of a former life takes the lock of that life's journal, which proves that the life
-has ended.  It answers for that life as long as it holds the lock, and writes each answer into that journal before the
-answer leaves.  Note: docs/decisions/0104, 0112.
+A process that starts under the name of a former incarnation takes the lock of its journal, which proves that the former
+incarnation has ended.  The process answers for it while it holds the lock, and writes each answer into that journal
+before it sends the answer.  Note: docs/decisions/0104, 0112.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from pygroups.journal.schema import FIELDS, PREFIX
 from pygroups.journal.writer import JournalError, JournalWriter, is_free
 
 _VIEW_AT: Final = PREFIX.index("view")
-LIVES_MAX: Final = 256  # of one name that are looked at
+LIVES_MAX: Final = 256  # incarnations of one name that are examined
 LOGGER: Final = logging.getLogger("pygroups.drivers.former_life")
 
 
 class Former:
-    """A former life and its journal, which no other process can open meanwhile.  Without a journal nobody answers for
-    the life; it has ended all the same."""
+    """A former incarnation and its journal, which no other process can open meanwhile.  Without a journal no process
+    answers for the incarnation, but its end is proven."""
 
     def __init__(self, life: FormerLife, journal: JournalWriter | None) -> None:
         self.life = life
         self.journal = journal
 
     def write(self, records: Sequence[Record], time_us: int, mono_us: int) -> list[Record]:
-        """Write the answers for the former life.  Returns the other records.  After JournalFailed the answers must not
-        leave."""
+        """Write the answers for the former incarnation.  Returns the other records.  After JournalFailed the process
+        must not send the answers."""
         own = [record for record in records if "life" not in record[2]]
         if len(own) < len(records):
             answers = [
@@ -61,10 +61,10 @@ class Former:
 def former_life(
     root: Path, group: str, me: Address, profile: str, open: Callable[[Address], JournalWriter]
 ) -> Former | None:
-    """The last life of this name that has ended and took part in the group; None if the folder shows no ended life.
+    """The last incarnation of this name that has ended and was a member; None if the folder has no ended incarnation.
 
-    `open` opens the journal of a life, and raises JournalError if another process holds its lock.  Nobody can answer
-    for a life whose journal lacks records.
+    `open` opens the journal of an incarnation, and raises JournalError if another process holds its lock.  No process
+    can answer for an incarnation whose journal lacks records.
     """
     folder, ended = root / group, list[Address]()
     found: Former | None = None
@@ -74,7 +74,7 @@ def former_life(
         elif is_free(folder / str(life)):
             ended.append(life)
     if found is not None:
-        LOGGER.info("%s answers for its former life %s", me, found.life.address)
+        LOGGER.info("%s answers for its former incarnation %s", me, found.life.address)
     elif ended:
         found = Former(FormerLife(ended[0]), None)
     if found is not None:
@@ -85,12 +85,12 @@ def former_life(
 def _opened(
     life: Address, profile: str, open: Callable[[Address], JournalWriter], ended: list[Address]
 ) -> Former | None:
-    """The life and its journal, if a process can answer for it.  Adds a life that has ended to `ended`."""
+    """The incarnation and its journal, if a process can answer for it.  Adds an ended incarnation to `ended`."""
     try:
         journal = open(life)
     except JournalError as error:
         if not isinstance(error.__cause__, BlockingIOError):
-            LOGGER.warning("it is not known whether %s has ended: %s", life, error)
+            LOGGER.warning("this process cannot check whether %s has ended: %s", life, error)
         return None
     ended.append(life)
     shown = _shown(life, profile, journal)
@@ -101,7 +101,7 @@ def _opened(
 
 
 def _lives(folder: Path, me: Address) -> list[Address]:
-    """The last other lives of the name, the newest first, by the wall clock at their starts."""
+    """The last other incarnations of the name, the newest first, by the wall clock at their starts."""
     lives: list[tuple[int, Address]] = []
     for path in folder.glob(f"{me.name}@*"):
         try:
@@ -109,12 +109,12 @@ def _lives(folder: Path, me: Address) -> list[Address]:
             if life != me:
                 lives.append((begun_at(path), life))
         except (OSError, UsageError) as error:
-            LOGGER.warning("%s is no journal of a former life that can be read: %s", path, error)
+            LOGGER.warning("the journal of a former incarnation in %s cannot be read: %s", path, error)
     return [life for _, life in sorted(lives, reverse=True)[:LIVES_MAX]]
 
 
 def _shown(address: Address, profile: str, journal: JournalWriter) -> FormerLife | None:
-    """The end of a life; None if it took no part in a group with this profile, or if its journal lacks records."""
+    """The end of an incarnation; None if it was in no group with this profile, or if its journal lacks records."""
     life = FormerLife(address)
     try:
         for row in journal.in_force if journal.continues == profile else ():
@@ -123,13 +123,13 @@ def _shown(address: Address, profile: str, journal: JournalWriter) -> FormerLife
         LOGGER.warning("the end of the journal in %s cannot be read: %r", journal.folder, error)
         return None
     if not journal.whole:
-        LOGGER.warning("nobody can answer for %s: the journal in %s lacks records", address, journal.folder)
+        LOGGER.warning("this process cannot answer for %s: the journal in %s lacks records", address, journal.folder)
         return None
     return life if life.view or life.bound else None
 
 
 def _record(row: list[Any]) -> Record:
-    """A record of a journal in the form that the layers give it, with addresses instead of texts."""
+    """A record of a journal in the form of the layers, with addresses instead of texts."""
     kind, view = row[0], row[_VIEW_AT]
     fields = dict(zip(FIELDS[kind], row[len(PREFIX) :], strict=False))
     if fields.get("members") is not None:

@@ -21,9 +21,7 @@ from pygroups.core.limits import TEXT_MAX
 from pygroups.wire.frame import VERSION
 
 LENGTH: Final = struct.Struct(">I")
-FAREWELL: Final = LENGTH.pack(
-    0
-)  # in place of a frame: the sender closes this connection on purpose, and has not crashed
+CLOSING: Final = LENGTH.pack(0)  # a closing message, in place of a frame: the sender closes this connection on purpose
 
 QUESTION_MIN: Final = 400  # bytes of a question; answers with usual names and contacts have fewer
 
@@ -52,9 +50,9 @@ class Welcome(msgspec.Struct, array_like=True, tag="welcome"):
     refusal: Text = ""
 
 
-class Question(msgspec.Struct, array_like=True, tag="find"):
+class DiscoveryQuestion(msgspec.Struct, array_like=True, tag="find"):
     """The question of discovery: which process of this group listens here?  The answer is not longer than the
-    question, so nobody can use a member to send more bytes to a third host than he sends himself."""
+    question, so no sender can use a member to send more bytes to a third host than the sender itself sends."""
 
     version: int  # of the wire
     group: Text
@@ -63,8 +61,8 @@ class Question(msgspec.Struct, array_like=True, tag="find"):
     padding: Annotated[bytes, Meta(max_length=QUESTION_MIN)] = b""
 
 
-class Reply(msgspec.Struct, array_like=True, tag="found"):
-    """The answer to a question: the process that listens here, and why it takes no process of that version."""
+class DiscoveryReply(msgspec.Struct, array_like=True, tag="found"):
+    """The answer to a question: the process that listens here, or the reason to refuse a process of that version."""
 
     version: int
     nonce: Annotated[bytes, Meta(max_length=16)]
@@ -77,48 +75,48 @@ OTHER_GROUP: Final = "another group"
 OTHER_MEMBER: Final = "another member"
 NOT_WANTED: Final = (OTHER_GROUP, OTHER_MEMBER)  # refusals by a process that is not the wanted member
 
-Word = TypeVar("Word", Hello, Welcome, Question, Reply)
+HandshakeMessage = TypeVar("HandshakeMessage", Hello, Welcome, DiscoveryQuestion, DiscoveryReply)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def said(word: Hello | Welcome | Question | Reply) -> bytes:
-    """The bytes of `word` on the wire, length included."""
-    body = _encoder.encode(word)
+def encoded(message: Hello | Welcome | DiscoveryQuestion | DiscoveryReply) -> bytes:
+    """The bytes of `message` on the wire, with the length."""
+    body = _encoder.encode(message)
     return LENGTH.pack(len(body)) + body
 
 
-def heard(body: bytes | memoryview, kind: type[Word]) -> Word:
+def decoded(body: bytes | memoryview, kind: type[HandshakeMessage]) -> HandshakeMessage:
     """The decoded `body`.  Raises PeerError for malformed bytes, and for an invalid address."""
     try:
-        word = msgspec.msgpack.decode(body, type=kind)
+        message = msgspec.msgpack.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PeerError("malformed hello") from error
-    for address in _addresses(word):
+    for address in _addresses(message):
         if address is None:
             continue
         incarnation = address.incarnation
         if not NAME.fullmatch(address.name) or len(incarnation) != INCARNATION_DIGITS or not _is_hex(incarnation):
             raise PeerError("malformed hello")
-    return word
+    return message
 
 
-def opened(body: bytes | memoryview) -> Hello | Question:
-    """The first word of a connection.  Raises PeerError as `heard` does."""
+def first_message(body: bytes | memoryview) -> Hello | DiscoveryQuestion:
+    """The first message on a connection.  Raises PeerError as `decoded` does."""
     try:
-        return heard(body, Question)
+        return decoded(body, DiscoveryQuestion)
     except PeerError:
-        return heard(body, Hello)
+        return decoded(body, Hello)
 
 
-def _addresses(word: Hello | Welcome | Question | Reply) -> tuple[Address | None, ...]:
-    if isinstance(word, Hello):
-        return word.sender, word.expected
-    if isinstance(word, Welcome):
-        return (word.listener,)
-    return () if word.presence is None else (word.presence.process, word.presence.first)
+def _addresses(message: Hello | Welcome | DiscoveryQuestion | DiscoveryReply) -> tuple[Address | None, ...]:
+    if isinstance(message, Hello):
+        return message.sender, message.expected
+    if isinstance(message, Welcome):
+        return (message.listener,)
+    return () if message.presence is None else (message.presence.process, message.presence.first)
 
 
-def padded(question: Question) -> Question:
+def padded(question: DiscoveryQuestion) -> DiscoveryQuestion:
     """The question with as many bytes as the longest usual answer."""
     question.padding = bytes(max(0, QUESTION_MIN - len(_encoder.encode(question))))
     return question
@@ -148,5 +146,5 @@ def refused(hello: Hello, me: Address, group: str) -> str:
     if hello.expected != me and not (hello.expected is None and group.startswith(NO_GROUP)):
         return OTHER_MEMBER
     if hello.sender == me:
-        return "it is you"
+        return "the sender has the address of this process"
     return ""

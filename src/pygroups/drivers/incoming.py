@@ -14,10 +14,10 @@ from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX
 
-from .hello import LENGTH, Hello, Question, opened
+from .hello import LENGTH, DiscoveryQuestion, Hello, first_message
 
 
-class Home(Protocol):
+class ConnectionDoor(Protocol):
     """The part of the door that a connection uses."""
 
     loop: asyncio.AbstractEventLoop
@@ -27,7 +27,7 @@ class Home(Protocol):
     def greet(self, connection: Incoming, hello: Hello) -> bytes:
         """The answer to `hello`.  The connection belongs to `hello.sender` from now on, or it is closed on purpose."""
 
-    def questioned(self, connection: Incoming, question: Question) -> None:
+    def questioned(self, connection: Incoming, question: DiscoveryQuestion) -> None:
         """The connection carries a question of discovery and its answer, and no frames."""
 
     def kept(self, connection: Incoming, more: int) -> None:
@@ -41,19 +41,19 @@ class Home(Protocol):
 class Incoming:
     """The reading side of a connection.  Door decides which connections are accepted, and for how long."""
 
-    def __init__(self, home: Home, sock: socket.socket, remote: str) -> None:
-        self.home = home
+    def __init__(self, door: ConnectionDoor, sock: socket.socket, remote: str) -> None:
+        self.door = door
         self.sock = sock
         self.remote = remote  # for log lines
         self.peer: Address | None = None
-        self.on_purpose = False  # a farewell arrived, or the hello was refused: read no more
+        self.on_purpose = False  # a closing message arrived, or the hello was refused: read no more
         self.closed = False
-        self.heard_at = home.loop.time()
+        self.heard_at = door.loop.time()
         self.timer: asyncio.TimerHandle | None = None  # closes the connection
         self.beginning = b""  # the start of an incomplete frame, while it is small
         self.large: memoryview | None = None  # the start of a large one, in a buffer that grows
         self.filled = 0  # received bytes in `large`
-        home.loop.add_reader(sock, self._readable)
+        door.loop.add_reader(sock, self._readable)
 
     def close(self) -> None:
         """Close the socket, and free the kept memory."""
@@ -61,14 +61,14 @@ class Incoming:
             return
         self.closed = True
         self.call_off()
-        self.home.loop.remove_reader(self.sock)
+        self.door.loop.remove_reader(self.sock)
         self.sock.close()
         self._keep_nothing()
 
     def close_in(self, seconds: float) -> None:
         """Close the connection after `seconds`, unless call_off() is called."""
         self.call_off()
-        self.timer = self.home.loop.call_later(seconds, self._out_of_time)
+        self.timer = self.door.loop.call_later(seconds, self._out_of_time)
 
     def call_off(self) -> None:
         """Cancel close_in()."""
@@ -77,7 +77,7 @@ class Incoming:
             self.timer = None
 
     def _out_of_time(self) -> None:
-        self.home.ended(self, on_purpose=True)
+        self.door.ended(self, on_purpose=True)
 
     # -- reading
 
@@ -85,68 +85,68 @@ class Incoming:
         try:
             self._read()
         except PeerError as error:
-            self.home.broke(self, error)
+            self.door.broke(self, error)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self.home.ended(self, on_purpose=False)
+            self.door.ended(self, on_purpose=False)
         except Exception as error:  # noqa: BLE001 (the driver's outermost loop: any error here is a bug in pygroups)
-            self.home.crashed(error)
+            self.door.crashed(error)
 
     def _read(self) -> None:
         area, filled = self.large, self.filled
         if area is None:
-            area, filled = self.home.area, len(self.beginning)
+            area, filled = self.door.area, len(self.beginning)
             area[:filled] = self.beginning
         size = self.sock.recv_into(area[filled:])
         if not size:
-            self.home.ended(self, on_purpose=False)
+            self.door.ended(self, on_purpose=False)
             return
-        self.heard_at = self.home.loop.time()
+        self.heard_at = self.door.loop.time()
         filled += size
         begin = self._parse(area, filled)
         if self.closed:
             return
         if self.on_purpose:
-            self.home.ended(self, on_purpose=True)
+            self.door.ended(self, on_purpose=True)
         else:
             self._keep(area, begin, filled)
 
     def _parse(self, area: memoryview, filled: int) -> int:
         """Handle the complete frames.  Returns the offset of the rest."""
-        begin, home = 0, self.home
+        begin, door = 0, self.door
         while filled - begin >= LENGTH.size and not self.on_purpose and not self.closed:
             (length,) = LENGTH.unpack_from(area, begin)
             end = begin + LENGTH.size + length
             if length > (FRAME_MAX if self.peer is not None else HELLO_MAX):
-                raise PeerError("frame size")
+                raise PeerError("the frame is larger than the limit")
             if end > filled:
                 break
             if not length:
-                self.on_purpose = True  # a farewell
+                self.on_purpose = True  # a closing message
             elif self.peer is not None:
-                home.receive(area[begin + LENGTH.size : end])
+                door.receive(area[begin + LENGTH.size : end])
             else:
-                self._first(opened(area[begin + LENGTH.size : end]))
+                self._first(first_message(area[begin + LENGTH.size : end]))
             begin = end
         return begin
 
-    def _first(self, word: Hello | Question) -> None:
-        if isinstance(word, Question):
-            self.home.questioned(self, word)
+    def _first(self, message: Hello | DiscoveryQuestion) -> None:
+        if isinstance(message, DiscoveryQuestion):
+            self.door.questioned(self, message)
             return
-        answer = self.home.greet(self, word)
+        answer = self.door.greet(self, message)
         if not self.closed:
-            self.say(answer)
+            self.answer(answer)
 
-    def say(self, answer: bytes) -> None:
-        """Send the answer to the first word.  Raises PeerError if the peer reads nothing."""
+    def answer(self, answer: bytes) -> None:
+        """Send the answer to the first message.  Raises PeerError if the peer does not read it."""
         try:
             sent = self.sock.send(answer)
         except BlockingIOError:
             sent = 0
         if sent < len(answer):
-            raise PeerError("a peer that reads no answer")
+            raise PeerError("the peer does not read its answer")
 
     # -- incomplete frames
 
@@ -158,7 +158,7 @@ class Incoming:
                 self._keep_nothing()
             return
         (length,) = LENGTH.unpack_from(rest) if len(rest) >= LENGTH.size else (0,)
-        wanted, shared = LENGTH.size + length, len(self.home.area)
+        wanted, shared = LENGTH.size + length, len(self.door.area)
         if wanted <= shared or len(rest) <= shared // 2:
             if self._may_keep(len(rest)):
                 self.beginning, self.large, self.filled = bytes(rest), None, 0
@@ -171,11 +171,11 @@ class Incoming:
 
     def _may_keep(self, size: int) -> bool:
         """Whether this connection may keep `size` bytes, in place of the bytes that it keeps now."""
-        self.home.kept(self, size - self.kept_bytes)
+        self.door.kept(self, size - self.kept_bytes)
         return not self.closed
 
     def _keep_nothing(self) -> None:
-        self.home.kept(self, -self.kept_bytes)
+        self.door.kept(self, -self.kept_bytes)
         self.beginning, self.large, self.filled = b"", None, 0
 
     @property

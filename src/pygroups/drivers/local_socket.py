@@ -1,7 +1,7 @@
-"""The unix socket of a member, for commands on this machine; local_calls.py has the calls and the paths.
+"""The unix socket of a member, for commands on this machine; local_commands.py has the commands and the paths.
 
-Only a member whose layers take an operator's word opens one.  It has its mode, 0600, before it has its name, and the
-folders above it belong to the user alone.
+Only a member whose layers accept commands of an operator opens a socket.  The socket has its mode, 0600, before it has
+its name, and only the user has access to the folders above it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pygroups.core.events import Event, Vouched, VouchedFor
 
 from .entries import own_folder
 from .forks import closed_in_children, watched
-from .local_calls import CALL_MAX, PATIENCE, Answer, Call, folder_of
+from .local_commands import COMMAND_MAX, PATIENCE, Command, CommandAnswer, folder_of
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.local_socket")
-CALLS_MAX: Final = 8  # calls at the same time; further ones are closed
+COMMANDS_MAX: Final = 8  # connections at the same time; further ones are closed
 
 
 class LocalSocket:
-    """Answers calls for one member.  `ask` sends an event down its stack, `members` gives the members of its view.
+    """Answers commands to one member.  `ask` sends an event down its stack, `members` gives the members of its view.
 
     An answer of the stack comes with `answered`.
     """
@@ -42,8 +42,8 @@ class LocalSocket:
         self.ask = ask
         self.members = members
         self.server: asyncio.Server | None = None
-        self.calls: set[asyncio.StreamWriter] = set()
-        self.waiting: dict[asyncio.Future[VouchedFor], Address] = {}  # for answers, with the member of each call
+        self.connections: set[asyncio.StreamWriter] = set()
+        self.waiting: dict[asyncio.Future[VouchedFor], Address] = {}  # commands without an answer, with their members
         watched(self)
 
     async def open(self) -> None:
@@ -51,12 +51,12 @@ class LocalSocket:
         try:
             sock = _listening(self.path)
         except OSError as error:
-            LOGGER.warning("no command can reach %s at %s: %s", self.me, self.path, error.strerror or error)
+            LOGGER.warning("%s cannot listen for commands at %s: %s", self.me, self.path, error.strerror or error)
             return
-        self.server = await asyncio.start_unix_server(self._serve, sock=sock, limit=CALL_MAX)
+        self.server = await asyncio.start_unix_server(self._serve, sock=sock, limit=COMMAND_MAX)
 
     def close(self) -> None:
-        """Listen no more, drop the calls that wait, and remove the socket."""
+        """Stop to listen, drop the commands that wait for an answer, and remove the socket."""
         if self.server is None:
             return
         self.server.close()
@@ -64,8 +64,8 @@ class LocalSocket:
         for future in self.waiting:
             if not future.done():
                 future.set_exception(ConnectionAbortedError())
-        for call in self.calls:
-            call.transport.abort()
+        for connection in self.connections:
+            connection.transport.abort()
         with contextlib.suppress(OSError):
             self.path.unlink()
 
@@ -74,39 +74,39 @@ class LocalSocket:
         self.server = None
 
     def answered(self, event: VouchedFor) -> None:
-        """The stack's answer to an operator's word."""
+        """The answer of the stack to an operator's confirmation."""
         for future, member in self.waiting.items():
             if member == event.member and not future.done():
                 future.set_result(event)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            if len(self.calls) < CALLS_MAX:
-                self.calls.add(writer)
+            if len(self.connections) < COMMANDS_MAX:
+                self.connections.add(writer)
                 async with asyncio.timeout(PATIENCE):
-                    call = msgspec.json.decode(await reader.readline(), type=Call)
-                    writer.write(msgspec.json.encode(await self._answer(call)) + b"\n")
+                    command = msgspec.json.decode(await reader.readline(), type=Command)
+                    writer.write(msgspec.json.encode(await self._answer(command)) + b"\n")
                     await writer.drain()
-        except (OSError, ValueError, msgspec.DecodeError):  # the caller went away, is late, or is no command
-            LOGGER.debug("a call to %s was not answered", self.me, exc_info=True)
+        except (OSError, ValueError, msgspec.DecodeError):  # the command has ended, is late, or is malformed
+            LOGGER.debug("a command to %s was not answered", self.me, exc_info=True)
         finally:
-            self.calls.discard(writer)
+            self.connections.discard(writer)
             writer.close()
 
-    async def _answer(self, call: Call) -> Answer:
+    async def _answer(self, command: Command) -> CommandAnswer:
         future: asyncio.Future[VouchedFor] = asyncio.get_running_loop().create_future()
-        self.waiting[future] = call.member
-        LOGGER.info("an operator says to %s that %s has ended for good", self.me, call.member)
+        self.waiting[future] = command.member
+        LOGGER.info("an operator confirmed to %s that %s has ended for good", self.me, command.member)
         try:
-            self.ask(Vouched(call.member))
+            self.ask(Vouched(command.member))
             event = await future
         finally:
             del self.waiting[future]
-        return Answer(self.me, list(self.members()), event.answer)
+        return CommandAnswer(self.me, list(self.members()), event.answer)
 
 
 def _listening(path: Path) -> socket.socket:
-    """A socket that listens at `path`.  It gets its name last, so a refused connection says that its process ended."""
+    """A socket that listens at `path`.  Its name comes last, so a refused connection proves that its process ended."""
     for folder in (path.parent.parent, path.parent):
         own_folder(folder)
     nameless = path.with_name(f".{path.name}")
@@ -115,7 +115,7 @@ def _listening(path: Path) -> socket.socket:
     try:
         os.fchmod(sock.fileno(), 0o600)
         sock.bind(str(nameless))
-        sock.listen(CALLS_MAX)
+        sock.listen(COMMANDS_MAX)
         nameless.rename(path)
     except OSError:
         sock.close()

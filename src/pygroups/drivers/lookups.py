@@ -11,10 +11,10 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from .asking import NO_SUCH_NAME
 from .contacts import Contact
-from .places import LISTED_MAX
-from .seldom import Seldom
+from .discovery_options import LISTED_MAX
+from .rate_limited import RateLimitedLog
+from .tcp_questions import NO_SUCH_NAME
 
 PAUSE: Final = 1.0  # seconds between two lookups of a name
 
@@ -28,7 +28,7 @@ class Lookup:
         loop: asyncio.AbstractEventLoop,
         found: Callable[[], None],
         count: Callable[[str], None],
-        warn: Seldom,
+        warn: RateLimitedLog,
     ) -> None:
         self.name = name
         self.loop = loop

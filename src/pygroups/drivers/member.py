@@ -1,7 +1,7 @@
 """One member on an event loop: when it has a turn, and how it begins and ends.
 
-Everything that comes in (frames, events of the network, timers, payloads, wishes of the application) marks a turn as
-due; what is ready in one pass of the loop becomes one turn.  The order of its steps stands in core/turn.py.
+Each input (a frame, an event of the network, a timer, a payload, a request of the application) makes a turn due.  One
+turn handles all inputs of one pass of the event loop.  core/turn.py has the steps of a turn, in their order.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ class Loop(Protocol):
 
 
 class Inbox(turn.Application, Protocol):
-    """The receiver of all that a member has for its application, which is asked what was read of it."""
+    """The receiver of the events for the application.  It also reports the messages that the application has read."""
 
     def consumed(self) -> Consumed | None:
         """The messages that the application has consumed since the last call; None if there are none."""
 
     def turned(self) -> None:
-        """A turn is over: there may be room to send again."""
+        """A turn has ended, so the application may have room to send again."""
 
     def journal_lost(self, reason: str) -> None: ...
     def crashed(self, error: BaseException) -> None: ...
@@ -103,7 +103,7 @@ CLOCK: Final = MachineClock()
 
 
 class Member:
-    """Owns a stack and everything it touches the world with.  All its methods are called from one event loop."""
+    """Owns a stack, its network, its discovery and its journal.  One event loop calls all methods."""
 
     def __init__(
         self,
@@ -122,54 +122,54 @@ class Member:
         self.inbox = inbox
         self.loop = loop
         self.clock = clock
-        self.due = False  # a turn is on its way
+        self.due = False  # the loop will call turn()
         self.timer: Timer | None = None
         self.timer_at = NEVER
         self.stats_timer: Timer | None = None
         self.closed = False
-        self.local: LocalSocket | None = None  # where an operator's word is taken
-        self.former: Former | None = None  # the former life that this process answers for
+        self.local: LocalSocket | None = None  # for commands of an operator
+        self.former: Former | None = None  # the former incarnation that this process answers for
         watched(self)
 
-    # -- what comes in
+    # -- inputs
 
     def receive(self, frame: memoryview) -> None:
-        """A frame came in."""
+        """Pass a received frame to the stack."""
         if self.closed:
             return
         try:
             self.stack.receive(frame, self.clock.now())
-        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: what ends up here is a fault of ours)
+        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: any error here is a bug in pygroups)
             self.crash(error)
         if not self.due:
             self.schedule()
 
     def happened(self, event: Event) -> None:
-        """The network, or discovery, has something to say."""
+        """Pass an event of the network or of discovery to the stack."""
         if isinstance(event, Found):
             self.network.learn(event.members, turn.Source.DIRECTORY)
         elif isinstance(event, Replied) and event.presence.member:
             self.network.learn({event.presence.process: event.presence.contact}, turn.Source.DIRECTORY)
-        self._tell(self.stack.happened, event)
+        self._pass(self.stack.happened, event)
 
     def ask(self, event: Event) -> None:
-        """The application wants something."""
-        self._tell(self.stack.asked, event)
+        """Pass a request of the application to the stack."""
+        self._pass(self.stack.asked, event)
 
     def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None:
-        """Write a record of the driver's own with the next turn; without `view` it happened in the one of now."""
+        """Write a record of the driver with the next turn.  Without `view` the record belongs to the present view."""
         env = self.stack.env
         if env.journaling:
             env.records.append((kind, view or env.view, fields))
             self.schedule()
 
     def schedule(self) -> None:
-        """Have a turn in the next pass of the loop."""
+        """Play a turn in the next pass of the loop."""
         if not self.due and not self.closed:
             self.due = True
             self.loop.call_soon(self.turn)
 
-    def _tell(self, handler: Callable[[Event, int], None], event: Event) -> None:
+    def _pass(self, handler: Callable[[Event, int], None], event: Event) -> None:
         if self.closed:
             return
         try:
@@ -178,19 +178,19 @@ class Member:
             self.crash(error)
         self.schedule()
 
-    # -- the pump
+    # -- a turn
 
     def turn(self) -> None:
-        """Let the stack finish what came in, and let out what it leaves."""
+        """Play one turn."""
         if self.closed:
             return
         self.due = False
         try:
-            self._pump()
+            self._play()
         except Exception as error:  # noqa: BLE001 (as in receive)
             self.crash(error)
 
-    def _pump(self) -> None:
+    def _play(self) -> None:
         now = self.clock.now()
         turn.play(self.stack, self.inbox.consumed(), now, self)
         self.inbox.turned()
@@ -198,8 +198,9 @@ class Member:
             self._arm(self.stack.wake())
 
     def write(self, records: Sequence[Record], now: int) -> None:
-        """Write the records of a turn into the journal; the journal reports an outage, and the member goes on.  If an
-        answer for a former life cannot be written, the member ends, because the answer must not leave."""
+        """Write the records of a turn into the journal.  If that fails, the application gets an event, and the member
+        goes on.  If an answer for a former incarnation cannot be written, the member ends, because it must not send the
+        answer."""
         if self.former is not None:
             records = self.former.write(records, self.clock.wall(), now)
         if self.journal is None:
@@ -211,28 +212,28 @@ class Member:
             self.inbox.journal_lost(str(error))
 
     def _arm(self, when: int) -> None:
-        """Have a turn at `when`.  A timer that is earlier stays: it finds nothing to do and sets the next."""
+        """Play a turn at `when`.  An earlier timer stays: its turn has no work, and starts the next timer."""
         if when >= self.timer_at or when >= NEVER:
             return
         if self.timer is not None:
             self.timer.cancel()
         self.timer_at = when
-        self.timer = self.loop.call_later(max(0, when - self.clock.now()) / SECOND, self._ring)
+        self.timer = self.loop.call_later(max(0, when - self.clock.now()) / SECOND, self._timer_ended)
 
-    def _ring(self) -> None:
+    def _timer_ended(self) -> None:
         self.timer, self.timer_at = None, NEVER
         self.turn()
 
     # -- the beginning, statistics, and the end
 
     def begin(self) -> None:
-        """Record the start of this incarnation, and its promises about time."""
+        """Record the start of this incarnation, and the bound within which the group settles after a fault."""
         bound = liveness_bound(self.stack.env.config)
         self.record("start", {"gauges": {"bound_us": bound, "epsilon_ppm": 0}})
         self._begin_statistics()
 
     def _begin_statistics(self) -> None:
-        """Write a `stats` record every `stats_period`, and keep the entry of discovery young."""
+        """Write a `stats` record and renew the entry of discovery every `stats_period`."""
         period = self.stack.env.config.stats_period / SECOND
         self.stats_timer = self.loop.call_later(period, self._statistics_again)
 
@@ -242,18 +243,19 @@ class Member:
         self._begin_statistics()
 
     def write_statistics(self) -> None:
-        """Write down what the stack holds, which is all 0 when it is quiet, and what was counted."""
+        """Write a record with the sizes of the stack's tables, which are 0 in a quiet group, and with the counters."""
         env = self.stack.env
         counters = msgspec.json.encode(env.counters).decode()
         self.record("stats", {"gauges": self.stack.gauges(), "detail": counters})
 
     def answers_for(self, former: Former | None) -> None:
-        """Answer for this former life, if there is one."""
+        """Answer for this former incarnation, if there is one."""
         self.former = former
         self.stack.env.former = None if former is None else former.life
 
     def crash(self, error: BaseException) -> None:
-        """A fault of ours, or of the machine: this member ends here, as if its process had, and says so."""
+        """End this member after an internal error, as the end of its process would, and report the error to the
+        application."""
         if not self.closed:
             try:
                 self.close()
@@ -261,19 +263,19 @@ class Member:
                 self.inbox.crashed(error)
 
     def forked(self) -> None:
-        """In a child nothing of this member goes on; its parent's connections, entry and journal are left alone."""
+        """In a forked child this member takes no turn.  The connections, entry and journal belong to the parent."""
         self.closed = True
         for journal in (self.journal, self.former):
             if journal is not None:
                 journal.close()
 
     def close(self) -> None:
-        """Stop at once: no more turns, no connections, no entry, no journal."""
+        """Stop immediately: take no turn, and close the connections, the entry and the journal."""
         self.closed = True
         for timer in (self.timer, self.stats_timer):
             if timer is not None:
                 timer.cancel()
-        with ExitStack() as rest:  # whatever breaks, the others are closed
+        with ExitStack() as rest:  # if one part fails to close, the others are closed
             for part in (self.journal, self.former):
                 if part is not None:
                     rest.callback(part.close)
@@ -284,6 +286,6 @@ class Member:
 
 
 def liveness_bound(config: Config) -> int:
-    """Microseconds after the last fault within which all has settled, by the time-outs in force: twice a silence and
-    its verification, and the rounds of some view changes that came to nothing."""
+    """The time in microseconds within which a group settles after its last fault, with these timeouts: twice the time
+    to notice and verify a silent member, and the time of some view changes that fail."""
     return 2 * (config.heartbeat_timeout + config.verify_timeout) + 10 * (config.ready_timeout + config.flush_timeout)

@@ -17,30 +17,30 @@ from pygroups.core.limits import HELLO_MAX
 
 from .contacts import Contact
 from .forks import closed_in_children
-from .hello import LENGTH, Question, Reply, heard, said
+from .hello import LENGTH, DiscoveryQuestion, DiscoveryReply, decoded, encoded
 
 IP_MULTICAST_ALL: Final = 49  # of Linux: 0 refuses datagrams of groups that only other sockets have joined
 READS_AT_ONCE: Final = 64  # in one pass of the loop
 
 
-class Home(Protocol):
+class MulticastDiscovery(Protocol):
     """The part of discovery that a multicast address uses."""
 
     loop: asyncio.AbstractEventLoop
 
     def count(self, what: str) -> None: ...
-    def asked(self, question: Question, answer: Callable[[bytes], None]) -> None: ...
-    def replied(self, reply: Reply) -> None: ...
+    def asked(self, question: DiscoveryQuestion, answer: Callable[[bytes], None]) -> None: ...
+    def replied(self, reply: DiscoveryReply) -> None: ...
     def crashed(self, error: BaseException) -> None: ...
 
 
 class Multicast:
     """One multicast address.  `host`: the address of the network interface to use, 0.0.0.0 for the system's choice."""
 
-    def __init__(self, to_all: Contact, host: str, home: Home, *, insecure: bool) -> None:
+    def __init__(self, to_all: Contact, host: str, discovery: MulticastDiscovery, *, insecure: bool) -> None:
         self.to_all = to_all
         self.host = host
-        self.home = home
+        self.discovery = discovery
         self.insecure = insecure
         self.sockets: list[socket.socket] = []
 
@@ -49,7 +49,9 @@ class Multicast:
         try:
             here = socket.inet_aton(self.host)
             listening = self._socket()
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # others of this host listen there too
+            listening.setsockopt(
+                socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+            )  # other processes of this host listen there too
             listening.setsockopt(socket.IPPROTO_IP, IP_MULTICAST_ALL, 0)
             listening.bind(tuple(self.to_all))
             membership = socket.inet_aton(self.to_all.host) + here
@@ -61,8 +63,8 @@ class Multicast:
         except OSError:
             self.close()
             raise
-        self.home.loop.add_reader(listening, self._readable, listening)
-        self.home.loop.add_reader(asking, self._readable, asking)
+        self.discovery.loop.add_reader(listening, self._readable, listening)
+        self.discovery.loop.add_reader(asking, self._readable, asking)
 
     def _socket(self) -> socket.socket:
         sock = closed_in_children(socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK))
@@ -72,20 +74,20 @@ class Multicast:
     def close(self) -> None:
         """Leave the address."""
         for sock in self.sockets:
-            self.home.loop.remove_reader(sock)
+            self.discovery.loop.remove_reader(sock)
             sock.close()
         self.sockets = []
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: DiscoveryQuestion) -> None:
         """Send a question to all processes."""
-        self._send(said(question)[LENGTH.size :], (self.to_all.host, self.to_all.port))
+        self._send(encoded(question)[LENGTH.size :], (self.to_all.host, self.to_all.port))
 
     def answer(self, reply: bytes, longest: int, place: tuple[str, int]) -> None:
         """Send an answer to the process at `place`, if it is at most as long as the question."""
         if len(reply) - LENGTH.size <= longest:
             self._send(reply[LENGTH.size :], place)
         else:
-            self.home.count("answers of discovery that are longer than the question")
+            self.discovery.count("answers of discovery that are longer than the question")
 
     def _send(self, datagram: bytes, place: tuple[str, int]) -> None:
         if not self.sockets:
@@ -93,7 +95,7 @@ class Multicast:
         try:
             self.sockets[-1].sendto(datagram, place)
         except OSError:  # the network is down, or the buffer is full: the question is repeated
-            self.home.count("datagrams of discovery that could not be sent")
+            self.discovery.count("datagrams of discovery that could not be sent")
 
     def _readable(self, sock: socket.socket) -> None:
         try:
@@ -104,23 +106,23 @@ class Multicast:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self.home.count("datagrams of discovery that could not be read")
+            self.discovery.count("datagrams of discovery that could not be read")
         except Exception as error:  # noqa: BLE001 (the driver's outermost loop: any error here is a bug in pygroups)
-            self.home.crashed(error)
+            self.discovery.crashed(error)
 
     def _arrived(self, datagram: bytes, place: tuple[str, int]) -> None:
         if not self.insecure and not ipaddress.ip_address(place[0]).is_loopback:
-            self.home.count("datagrams of discovery from another machine")
+            self.discovery.count("datagrams of discovery from another machine")
             return
         try:
             self._understood(datagram, place)
         except PeerError as error:
-            self.home.count(f"datagrams of discovery dropped: {error.reason}")
+            self.discovery.count(f"datagrams of discovery dropped: {error.reason}")
 
     def _understood(self, datagram: bytes, place: tuple[str, int]) -> None:
         try:
-            question = heard(datagram, Question)
+            question = decoded(datagram, DiscoveryQuestion)
         except PeerError:
-            self.home.replied(heard(datagram, Reply))
+            self.discovery.replied(decoded(datagram, DiscoveryReply))
         else:
-            self.home.asked(question, partial(self.answer, longest=len(datagram), place=place))
+            self.discovery.asked(question, partial(self.answer, longest=len(datagram), place=place))

@@ -1,8 +1,8 @@
 """Frames over TCP.
 
-A member dials a connection to each peer for the frames that it sends (link.py), and accepts a connection from each peer
-for the frames that it receives (door.py).  A handshake comes before the first frame (hello.py).  A zero in place of a
-frame's length is a farewell.  Note: docs/decisions/0040.
+A member dials a connection to each peer for the frames that it sends (peer_connection.py), and accepts a connection
+from each peer for the frames that it receives (door.py).  A handshake comes before the first frame (hello.py).  A zero
+in place of a frame's length is a closing message.  Note: docs/decisions/0040.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from pygroups.core.limits import Config
 from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION
 
-from .asking import Silence, asked_over_tcp
 from .book import Book, Reach
 from .contacts import Contact, announced, checked_bind, checked_place
-from .dialer import Dialer, Outcome
+from .dialer import Dialer, DialResult
 from .door import LOGGER, Door
 from .forks import closed_in_children
-from .hello import LENGTH, NO_GROUP, Hello, Question, Reply, Welcome
-from .link import Link
-from .nobody import nobody_at
-from .seldom import Seldom
+from .hello import LENGTH, NO_GROUP, DiscoveryQuestion, DiscoveryReply, Hello, Welcome
+from .no_process import no_process_at
+from .peer_connection import PeerConnection
+from .rate_limited import RateLimitedLog
 from .sockets import accept_both_versions, resolved
+from .tcp_questions import Silence, asked_over_tcp
 
 QUESTIONS_MAX: Final = 256  # of discovery, at once
 
@@ -39,7 +39,7 @@ class TcpNetwork:
     """One member's connections.  `receive` is called with each frame, `happened` with Lost, Ended, Answered and
     Dead."""
 
-    lossless = True  # what is lost is reported
+    lossless = True  # the network reports each loss
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class TcpNetwork:
         self.count: Callable[..., None]
         self.crashed: Callable[[BaseException], None]
         self.loop: asyncio.AbstractEventLoop
-        self.links: dict[Address, Link] = {}
+        self.outgoing: dict[Address, PeerConnection] = {}
         self.questions: set[asyncio.Task[None]] = set()
-        self.warn = Seldom(LOGGER)
+        self.warn = RateLimitedLog(LOGGER)
         self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
         self.door = Door(me, group, config, self.warn)
         self.guests_bytes = 0  # queued for all peers outside the view
@@ -105,9 +105,9 @@ class TcpNetwork:
         """End all connections, and stop listening.  Peers see the same as at the end of the process."""
         for task in list(self.questions):
             task.cancel()
-        for link in self.links.values():
-            link.close()
-        self.links = {}
+        for connection in self.outgoing.values():
+            connection.close()
+        self.outgoing = {}
         self.door.close()
 
     async def drain(self, seconds: float) -> None:
@@ -118,7 +118,7 @@ class TcpNetwork:
 
     def waiting_bytes(self) -> int:
         """The bytes that the kernel has not accepted yet, for all peers."""
-        return sum([link.waiting_bytes for link in self.links.values()])
+        return sum([connection.waiting_bytes for connection in self.outgoing.values()])
 
     # -- for the stack
 
@@ -132,69 +132,72 @@ class TcpNetwork:
                 batch, so_far = batches.get(dest, ([], 0))
                 batches[dest] = (batch + pieces if batch else pieces, so_far + size)
         for dest, (pieces, size) in batches.items():
-            self._link(dest).write(pieces, size)
+            self._connection(dest).write(pieces, size)
 
     def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
         """Store contacts from `source`.  The contacts of the view name its members."""
-        self.book.learn(contacts, source, self.links)
+        self.book.learn(contacts, source, self.outgoing)
         if source is Source.VIEW:
             self.door.members = dict.fromkeys(contacts)
             self._drop_from_guests()
 
     def _drop_from_guests(self) -> None:
         """A view makes peers guests, which share one limit: drop the longest queues, which are lost."""
-        guests = [link for peer, link in self.links.items() if peer not in self.door.members]
-        self.guests_bytes = sum([link.waiting_bytes for link in guests])
-        for link in sorted(guests, key=lambda link: link.waiting_bytes, reverse=True):
+        guests = [connection for peer, connection in self.outgoing.items() if peer not in self.door.members]
+        self.guests_bytes = sum([connection.waiting_bytes for connection in guests])
+        for connection in sorted(guests, key=lambda connection: connection.waiting_bytes, reverse=True):
             if self.guests_bytes <= self.config.link_bytes:
                 return
-            link.drop()
+            connection.drop()
             self.count("queues dropped of peers outside the view")
-            self.happened(Lost(link.peer))
+            self.happened(Lost(connection.peer))
 
     def probe(self, peer: Address) -> None:
         """Make a new connection to `peer`.  Answered, Dead or nothing follows."""
         if peer == self.me:
             self.happened(Answered(peer))  # a joiner with this member's name made GMS ask
         else:
-            self._link(peer).probe()
+            self._connection(peer).probe()
 
     def disconnect(self, peer: Address) -> None:
         """Close the connection to `peer`, which is not needed any more."""
-        link = self.links.pop(peer, None)
-        if link is not None:
-            loses = link.waiting_bytes > 0
-            link.drop(farewell=True)
-            link.close()
+        connection = self.outgoing.pop(peer, None)
+        if connection is not None:
+            loses = connection.waiting_bytes > 0
+            connection.drop(on_purpose=True)
+            connection.close()
             if loses:
                 self.happened(Lost(peer))
 
-    def _link(self, peer: Address) -> Link:
-        link = self.links.get(peer)
-        if link is None:
-            if len(self.links) >= len(self.door.members) + self.config.guests:
-                self._forget_idle_links()
-            link = self.links[peer] = Link(self, peer)
-        return link
+    def _connection(self, peer: Address) -> PeerConnection:
+        connection = self.outgoing.get(peer)
+        if connection is None:
+            if len(self.outgoing) >= len(self.door.members) + self.config.guests:
+                self._forget_idle()
+            connection = self.outgoing[peer] = PeerConnection(self, peer)
+        return connection
 
-    def _forget_idle_links(self) -> None:
-        """Forget idle links to peers outside the view.  No event says when a refused or ended joiner is not needed."""
-        idle = [peer for peer, link in self.links.items() if link.is_idle and peer not in self.door.members]
+    def _forget_idle(self) -> None:
+        """Forget idle connections to peers outside the view.  No event says that a refused or ended joiner is no longer
+        needed."""
+        idle = [
+            peer for peer, connection in self.outgoing.items() if connection.is_idle and peer not in self.door.members
+        ]
         for peer in idle:
-            del self.links[peer]
+            del self.outgoing[peer]
 
     # -- questions of discovery
 
     @property
-    def asked(self) -> Callable[[Question, Callable[[bytes], None]], None] | None:
-        """The function that answers the questions of other processes; None: nobody answers them."""
+    def asked(self) -> Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None:
+        """The function that answers the questions of other processes; None: this process does not answer."""
         return self.door.asked
 
     @asked.setter
-    def asked(self, asked: Callable[[Question, Callable[[bytes], None]], None] | None) -> None:
+    def asked(self, asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None) -> None:
         self.door.asked = asked
 
-    def ask(self, contact: Contact, question: Question, done: Callable[[Reply | None], None]) -> None:
+    def ask(self, contact: Contact, question: DiscoveryQuestion, done: Callable[[DiscoveryReply | None], None]) -> None:
         """Ask the process at `contact`, over a connection of its own.  `done` is called with the answer, with None if
         no process listens there, or not at all."""
         if len(self.questions) >= QUESTIONS_MAX:
@@ -204,11 +207,13 @@ class TcpNetwork:
         self.questions.add(task)
         task.add_done_callback(self._asked_all)
 
-    async def _ask(self, contact: Contact, question: Question, done: Callable[[Reply | None], None]) -> None:
+    async def _ask(
+        self, contact: Contact, question: DiscoveryQuestion, done: Callable[[DiscoveryReply | None], None]
+    ) -> None:
         try:
             reply = await asked_over_tcp(contact, question, self.config, self.loop, insecure=self.book.insecure)
         except Silence:
-            self.count("questions of discovery that nobody answered")
+            self.count("unanswered questions of discovery")
         else:
             done(reply)
 
@@ -218,7 +223,7 @@ class TcpNetwork:
         if error is not None:
             self.crashed(error)
 
-    # -- for links
+    # -- for connections
 
     async def meet(self, place: str) -> Address:
         """The process without a group that listens at `place`, "host:port".  Raises NotSent if none answers."""
@@ -228,9 +233,9 @@ class TcpNetwork:
         dialer = Dialer([Reach(contact, stands=True)], None, self)
         outcome, sock = await dialer.dial()
         if sock is None or dialer.found is None:
-            raise nobody_at(contact, refused=outcome is Outcome.DEAD)
+            raise no_process_at(contact, refused=outcome is DialResult.DEAD)
         self.learn({dialer.found: str(contact)}, Source.DIRECTORY)
-        self._link(dialer.found).use(sock)
+        self._connection(dialer.found).use(sock)
         self.happened(Answered(dialer.found))
         return dialer.found
 
@@ -238,18 +243,18 @@ class TcpNetwork:
         """Whether some contact of `peer` is known."""
         return peer == self.me or self.book.knows(peer)
 
-    def has_room(self, link: Link, size: int) -> bool:
+    def has_room(self, connection: PeerConnection, size: int) -> bool:
         """Whether `size` more bytes may wait for a peer.  The peers outside the view share the limit of one."""
-        is_guest = link.peer not in self.door.members
-        return max(link.waiting_bytes, self.guests_bytes if is_guest else 0) + size <= self.config.link_bytes
+        is_guest = connection.peer not in self.door.members
+        return max(connection.waiting_bytes, self.guests_bytes if is_guest else 0) + size <= self.config.link_bytes
 
     def queued(self, peer: Address, more: int) -> None:
-        """The link to `peer` has so many more bytes in its queue."""
+        """The connection to `peer` has so many more bytes in its queue."""
         if peer not in self.door.members:
             self.guests_bytes += more
 
     def answered_at(self, peer: Address, reach: Reach) -> None:
-        """`peer` has answered there.  In no group that makes the contact a trusted one: nobody else names contacts."""
+        """`peer` has answered there.  Without a group no view names contacts, so this contact becomes a trusted one."""
         if self.group.startswith(NO_GROUP):
             self.learn({peer: str(reach.contact)}, Source.DIRECTORY)
 
@@ -286,6 +291,6 @@ class TcpNetwork:
     def _greeted(self, hello: Hello) -> None:
         """Store the contact of an accepted hello.  A peer that counts as ended is dialed again."""
         self.learn({hello.sender: hello.contact}, Source.PEER)
-        link = self.links.get(hello.sender)
-        if link is not None and link.dead:
-            link.probe()
+        connection = self.outgoing.get(hello.sender)
+        if connection is not None and connection.dead:
+            connection.probe()

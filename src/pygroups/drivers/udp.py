@@ -1,7 +1,7 @@
 """Frames over UDP: a datagram to each receiver, or one to a multicast address that all members listen to.
 
 This module repairs no losses: the layers retransmit data that the network or a full buffer drops.  Refusals prove the
-end of a process (way.py).  A datagram is a frame, a part of a frame (datagrams.py), a question or an answer.
+end of a process (udp_peer.py).  A datagram is a frame, a part of a frame (datagrams.py), a question or an answer.
 """
 
 from __future__ import annotations
@@ -21,15 +21,26 @@ from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION
 
 from .book import Book, Reach
+from .contact_search import ContactSearch
 from .contacts import Contact, announced, checked_bind, checked_place, parse_contact
 from .datagrams import SPLIT, Joiner, is_frame, sender_of, split
-from .hello import LENGTH, NO_GROUP, Hello, Question, Reply, Welcome, Word, heard, said, welcome
-from .meeting import Meeting
-from .seldom import Seldom
-from .sockets import resolved
+from .hello import (
+    LENGTH,
+    NO_GROUP,
+    DiscoveryQuestion,
+    DiscoveryReply,
+    HandshakeMessage,
+    Hello,
+    Welcome,
+    decoded,
+    encoded,
+    welcome,
+)
+from .rate_limited import RateLimitedLog
+from .sockets import SocketAddress, resolved
+from .udp_peer import NONCE_BYTES, UdpPeer
 from .udp_questions import RESULT, SEARCH, UdpQuestions
 from .udp_sockets import Datagrams
-from .way import NONCE_BYTES, Place, Way
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.udp")
 QUESTION: Final = b"Q"
@@ -64,25 +75,27 @@ class UdpNetwork:
         self.bind = checked_bind(bind, insecure=insecure)
         self.advertise = advertise
         self.to_all = to_all
-        self.contact = ""  # where others are told to send to; known once the socket is bound
+        self.contact = ""  # the address to which other members send; known once the socket is bound
         self.receive: Callable[[memoryview], None]
         self.happened: Callable[[Event], None]
         self.count: Callable[..., None]
         self.crashed: Callable[[BaseException], None]
         self.loop: asyncio.AbstractEventLoop
-        self.warn = Seldom(LOGGER)
+        self.warn = RateLimitedLog(LOGGER)
         self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
         self.joiner = Joiner(config.receive_bytes, self._count)
         self.datagrams = Datagrams(self)
-        self.asked: Callable[[Question, Callable[[bytes], None]], None] | None = None  # the questions of discovery
+        self.asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None = (
+            None  # the questions of discovery
+        )
         self.discovery = UdpQuestions(self)
-        self.ways: dict[Address, Way] = {}
-        self.lives: dict[bytes, Way] = {}  # by incarnation, as frames name it
+        self.peers: dict[Address, UdpPeer] = {}
+        self.by_incarnation: dict[bytes, UdpPeer] = {}  # by incarnation, as frames name it
         self.members: dict[Address, None] = {}  # of the view
-        self.places: dict[Contact, list[Place]] = {}  # of hosts that are names; empty while one is looked up
-        self.meetings: dict[bytes, Meeting] = {}  # by the number of the question
+        self.places: dict[Contact, list[SocketAddress]] = {}  # of hosts that are names; empty while one is looked up
+        self.searches: dict[bytes, ContactSearch] = {}  # by the number of the question
         self.lookups: dict[Contact, asyncio.Task[None]] = {}
-        self.life = bytes.fromhex(me.incarnation)
+        self.own_incarnation = bytes.fromhex(me.incarnation)
 
     # -- beginning and end
 
@@ -94,7 +107,7 @@ class UdpNetwork:
             bound = self.datagrams.open(family, place)
             if self.to_all is not None:
                 self.datagrams.listen_to_all(self.to_all, place[0])
-        except (OSError, UnicodeError) as error:  # UnicodeError: the host's name is none
+        except (OSError, UnicodeError) as error:  # UnicodeError: the name of the host is invalid
             self.datagrams.close()
             why = getattr(error, "strerror", None) or str(error)
             raise UsageError(
@@ -109,12 +122,12 @@ class UdpNetwork:
 
     def close(self) -> None:
         """Close the sockets.  Peers see the same as at the end of the process."""
-        for way in self.ways.values():
-            way.stop()
+        for state in self.peers.values():
+            state.stop()
         for lookup in self.lookups.values():
             lookup.cancel()
         self.datagrams.close()
-        self.ways, self.lives = {}, {}
+        self.peers, self.by_incarnation = {}, {}
 
     async def drain(self, seconds: float) -> None:
         """Wait until the kernel has accepted all datagrams, at most `seconds`."""
@@ -136,7 +149,7 @@ class UdpNetwork:
                 self.datagrams.give(datagrams, (self.to_all.host, self.to_all.port))
                 continue
             for dest in dests:
-                place = self._way(dest).place()
+                place = self._peer(dest).place()
                 if place is not None:
                     self.datagrams.give(datagrams, place)
                 else:
@@ -152,10 +165,10 @@ class UdpNetwork:
 
     def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
         """Store contacts from `source`.  The contacts of the view name its members."""
-        self.book.learn(contacts, source, self.ways)
+        self.book.learn(contacts, source, self.peers)
         for peer in contacts:
-            if peer in self.ways:
-                self.ways[peer].moved()
+            if peer in self.peers:
+                self.peers[peer].moved()
         if source is Source.VIEW:
             self.members = dict.fromkeys(contacts)
 
@@ -164,14 +177,14 @@ class UdpNetwork:
         if peer == self.me:
             self.happened(Answered(peer))  # a newcomer wants this member's own name
         else:
-            self._way(peer).probe()
+            self._peer(peer).probe()
 
     def disconnect(self, peer: Address) -> None:
         """Forget `peer`, which is not needed any more."""
-        way = self.ways.pop(peer, None)
-        if way is not None:
-            way.stop()
-            self.lives.pop(bytes.fromhex(peer.incarnation), None)
+        state = self.peers.pop(peer, None)
+        if state is not None:
+            state.stop()
+            self.by_incarnation.pop(bytes.fromhex(peer.incarnation), None)
 
     async def meet(self, place: str) -> Address:
         """The process without a group that listens at `place`, "host:port".  Raises NotSent if none answers."""
@@ -181,11 +194,11 @@ class UdpNetwork:
         if reason := self.unreachable(contact):
             raise NotSent(f"the message was not sent: {reason}")
         nonce = secrets.token_bytes(NONCE_BYTES)
-        meeting = self.meetings[nonce] = Meeting(self, contact)
+        search = self.searches[nonce] = ContactSearch(self, contact)
         try:
-            peer = await meeting.peer(lambda where: self.say_hello(None, where, nonce))
+            peer = await search.peer(lambda where: self.send_hello(None, where, nonce))
         finally:
-            del self.meetings[nonce]
+            del self.searches[nonce]
         self.learn({peer: str(contact)}, Source.DIRECTORY)
         self.happened(Answered(peer))
         return peer
@@ -194,28 +207,30 @@ class UdpNetwork:
         """Whether some contact of `peer` is known."""
         return peer == self.me or self.book.knows(peer)
 
-    def _way(self, peer: Address) -> Way:
-        way = self.ways.get(peer)
-        if way is None:
-            if len(self.ways) >= len(self.members) + self.config.guests:
+    def _peer(self, peer: Address) -> UdpPeer:
+        state = self.peers.get(peer)
+        if state is None:
+            if len(self.peers) >= len(self.members) + self.config.guests:
                 self._forget_a_guest()
-            way = self.ways[peer] = Way(self, peer)
-            self.lives[bytes.fromhex(peer.incarnation)] = way
-        return way
+            state = self.peers[peer] = UdpPeer(self, peer)
+            self.by_incarnation[bytes.fromhex(peer.incarnation)] = state
+        return state
 
     def _forget_a_guest(self) -> None:
         """Forget a peer outside the view.  No event says when a refused or ended joiner is not needed."""
-        guest = next((peer for peer, way in self.ways.items() if peer not in self.members and not way.asking), None)
+        guest = next(
+            (peer for peer, state in self.peers.items() if peer not in self.members and not state.asking), None
+        )
         if guest is not None:
             self.disconnect(guest)
 
-    # -- what ways ask for
+    # -- what peers ask for
 
     def reaches(self, peer: Address) -> list[Reach]:
         """The contacts at which `peer` may listen."""
         return self.book.reaches(peer)
 
-    def places_of(self, contact: Contact) -> list[Place]:
+    def places_of(self, contact: Contact) -> list[SocketAddress]:
         """The numeric addresses of a contact that the socket can send to.  A name is looked up in a task, and has none
         until the lookup is done."""
         if not contact.is_number:
@@ -243,8 +258,8 @@ class UdpNetwork:
             del self.lookups[contact]
             if not self.places[contact]:
                 del self.places[contact]  # the name is looked up again
-        for way in self.ways.values():
-            way.moved()
+        for state in self.peers.values():
+            state.moved()
 
     def unreachable(self, contact: Contact) -> str:
         """The reason why no datagram of this member can arrive at `contact`; "" if the version of IP is no obstacle."""
@@ -256,20 +271,20 @@ class UdpNetwork:
             f"{reached} addresses: give bind='[::]:0', which reaches both"
         )
 
-    def say_hello(self, peer: Address | None, place: Place, nonce: bytes) -> None:
-        """Ask for an answer of `peer`, and let it know where this member listens."""
+    def send_hello(self, peer: Address | None, place: SocketAddress, nonce: bytes) -> None:
+        """Ask `peer` for an answer, and send it the contact of this member."""
         hello = Hello(VERSION, self.group, self.me, self.contact, peer)
-        self.datagrams.give([QUESTION + nonce + said(hello)[LENGTH.size :]], place)
+        self.datagrams.give([QUESTION + nonce + encoded(hello)[LENGTH.size :]], place)
 
-    def answered_at(self, peer: Address, place: Place) -> None:
-        """`peer` has answered there.  In no group that makes the place a trusted one: nobody else names contacts."""
+    def answered_at(self, peer: Address, place: SocketAddress) -> None:
+        """`peer` has answered there.  Without a group no view names contacts, so this contact becomes a trusted one."""
         if self.group.startswith(NO_GROUP):
             self.learn({peer: str(Contact(*place))}, Source.DIRECTORY)
 
     def refused(self, peer: Address, answer: Welcome) -> None:
-        """`peer` wants nothing of this member."""
+        """`peer` refuses the messages of this member."""
         self.count("connections refused by the peer")
-        self.warn.warning("by peer", "%s refuses this member: %r", peer, answer.refusal)
+        self.warn.warning("by peer", "%s refuses the messages of this member: %r", peer, answer.refusal)
         if answer.version != VERSION or answer.refusal.startswith(CANNOT_ANSWER):
             self.happened(Incompatible(peer, answer.refusal))
 
@@ -278,14 +293,14 @@ class UdpNetwork:
 
     # -- questions of discovery
 
-    def ask(self, contact: Contact, question: Question, done: Callable[[Reply | None], None]) -> None:
+    def ask(self, contact: Contact, question: DiscoveryQuestion, done: Callable[[DiscoveryReply | None], None]) -> None:
         """Ask the process at `contact`.  `done` is called with the answer, with None if the host reports that no
         process listens there, or not at all."""
         self.discovery.ask(contact, question, done)
 
-    # -- what came in
+    # -- received datagrams
 
-    def arrived(self, datagram: memoryview, place: Place) -> None:
+    def arrived(self, datagram: memoryview, place: SocketAddress) -> None:
         """A datagram came from `place`."""
         kind = datagram[0] if datagram else 0
         if kind == SPLIT:
@@ -307,14 +322,14 @@ class UdpNetwork:
 
     def _frame(self, frame: memoryview) -> None:
         sender = sender_of(frame)
-        if sender == self.life:
+        if sender == self.own_incarnation:
             return  # an own multicast came back
-        way = self.lives.get(sender)
-        if way is not None:
-            way.heard()
+        state = self.by_incarnation.get(sender)
+        if state is not None:
+            state.heard()
         self.receive(frame)
 
-    def _asked(self, datagram: memoryview, place: Place) -> None:
+    def _asked(self, datagram: memoryview, place: SocketAddress) -> None:
         try:
             nonce, hello = _opened(datagram, Hello)
         except PeerError as error:
@@ -327,7 +342,7 @@ class UdpNetwork:
             self.count("questions refused")
         else:
             self.learn({hello.sender: hello.contact}, Source.PEER)
-        self.datagrams.give([ANSWER + nonce + said(answer)[LENGTH.size :]], place)
+        self.datagrams.give([ANSWER + nonce + encoded(answer)[LENGTH.size :]], place)
 
     def _unanswerable(self, hello: Hello) -> str:
         """The refusal of a sender whose contact this member cannot send to; "" if it can."""
@@ -337,31 +352,31 @@ class UdpNetwork:
             return ""
         return f"{CANNOT_ANSWER} {reason}"[:TEXT_MAX] if reason else ""
 
-    def _answered(self, datagram: memoryview, place: Place) -> None:
+    def _answered(self, datagram: memoryview, place: SocketAddress) -> None:
         try:
             nonce, answer = _opened(datagram, Welcome)
         except PeerError as error:
             self.count(f"answers dropped: {error.reason}")
             return
-        way = next((way for way in self.ways.values() if way.nonce == nonce), None)
-        if nonce in self.meetings:
-            self.meetings[nonce].answered(answer)
-        elif way is None:
+        state = next((state for state in self.peers.values() if state.nonce == nonce), None)
+        if nonce in self.searches:
+            self.searches[nonce].answered(answer)
+        elif state is None:
             self.count("answers without a question")
         else:
-            way.answered(answer, place)
+            state.answered(answer, place)
 
-    def refused_at(self, place: Place) -> None:
+    def refused_at(self, place: SocketAddress) -> None:
         """The host says that no process listens at `place`."""
         self.discovery.refused(place)
-        for way in [way for way in self.ways.values() if place in way.places]:
-            way.refused(place)
-        for meeting in self.meetings.values():
-            meeting.refused(place)
+        for state in [state for state in self.peers.values() if place in state.places]:
+            state.refused(place)
+        for search in self.searches.values():
+            search.refused(place)
 
 
-def _opened(datagram: memoryview, kind: type[Word]) -> tuple[bytes, Word]:
-    """The number of a question or an answer, and what it says."""
+def _opened(datagram: memoryview, kind: type[HandshakeMessage]) -> tuple[bytes, HandshakeMessage]:
+    """The number of a question or an answer, and the message in it."""
     if not 1 + NONCE_BYTES < len(datagram) <= 1 + NONCE_BYTES + HELLO_MAX:
         raise PeerError("malformed hello")
-    return bytes(datagram[1 : 1 + NONCE_BYTES]), heard(datagram[1 + NONCE_BYTES :], kind)
+    return bytes(datagram[1 : 1 + NONCE_BYTES]), decoded(datagram[1 + NONCE_BYTES :], kind)

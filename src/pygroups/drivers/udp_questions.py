@@ -11,7 +11,7 @@ from pygroups.core.errors import PeerError
 
 from .book import Book
 from .contacts import Contact
-from .hello import LENGTH, Question, Reply, heard, said
+from .hello import LENGTH, DiscoveryQuestion, DiscoveryReply, decoded, encoded
 from .sockets import SocketAddress
 from .udp_sockets import Datagrams
 
@@ -19,13 +19,13 @@ SEARCH: Final = b"F"  # the first byte of a question
 RESULT: Final = b"R"  # and of its answer
 OPEN_MAX: Final = 4_096  # questions of this process whose answers may still come
 
-Done = Callable[[Reply | None], None]
+Done = Callable[[DiscoveryReply | None], None]
 
 
 class QuestionsNetwork(Protocol):
     """The part of the network that the questions use."""
 
-    asked: Callable[[Question, Callable[[bytes], None]], None] | None
+    asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None
     count: Callable[..., None]
     book: Book
     datagrams: Datagrams
@@ -42,7 +42,7 @@ class UdpQuestions:
 
     # -- own questions
 
-    def ask(self, contact: Contact, question: Question, done: Done) -> None:
+    def ask(self, contact: Contact, question: DiscoveryQuestion, done: Done) -> None:
         """Ask the process at `contact`.  `done` is called with the answer, with None if the host reports that no
         process listens there, or not at all."""
         network = self.network
@@ -56,12 +56,12 @@ class UdpQuestions:
         if len(self.open) > OPEN_MAX:
             del self.open[next(iter(self.open))]
         for place in places:
-            network.datagrams.give([SEARCH + said(question)[LENGTH.size :]], place)
+            network.datagrams.give([SEARCH + encoded(question)[LENGTH.size :]], place)
 
     def answered(self, datagram: memoryview) -> None:
         """An answer has arrived."""
         try:
-            reply = heard(datagram[1:], Reply)
+            reply = decoded(datagram[1:], DiscoveryReply)
         except PeerError as error:
             self.network.count(f"answers dropped: {error.reason}")
             return
@@ -84,12 +84,12 @@ class UdpQuestions:
     def asked(self, datagram: memoryview, place: SocketAddress) -> None:
         """A question of the process at `place` has arrived."""
         try:
-            question = heard(datagram[1:], Question)
+            question = decoded(datagram[1:], DiscoveryQuestion)
         except PeerError as error:
             self.network.count(f"questions dropped: {error.reason}")
             return
         if self.network.asked is None:
-            self.network.count("questions of discovery that nobody answers")
+            self.network.count("unanswered questions of discovery")
         else:
             self.network.asked(question, partial(self._answer, place, len(datagram)))
 

@@ -17,9 +17,8 @@ from pygroups.core.limits import Config
 
 from .contacts import Contact
 from .forks import closed_in_children
-from .seldom import Seldom
-from .sockets import accept_both_versions
-from .way import Place
+from .rate_limited import RateLimitedLog
+from .sockets import SocketAddress, accept_both_versions
 
 DATAGRAM_READ: Final = 1 << 16
 READS_AT_ONCE: Final = 256  # in one pass of the loop
@@ -33,35 +32,35 @@ MAPPED: Final = "::ffff:"  # an IPv6 socket names the IPv4 address a.b.c.d as ::
 _ERROR: Final = struct.Struct("=I")  # the number at the beginning of an extended error
 
 
-class Home(Protocol):
+class SocketsNetwork(Protocol):
     """The part of the network that the sockets use."""
 
     config: Config
     loop: asyncio.AbstractEventLoop
-    warn: Seldom
+    warn: RateLimitedLog
     count: Callable[..., None]
     crashed: Callable[[BaseException], None]
 
-    def arrived(self, datagram: memoryview, place: Place) -> None: ...
-    def refused_at(self, place: Place) -> None:
+    def arrived(self, datagram: memoryview, place: SocketAddress) -> None: ...
+    def refused_at(self, place: SocketAddress) -> None:
         """The host says that no process listens at `place`."""
 
 
 class Datagrams:
     """One socket for a member's datagrams, and a second one for the multicast address, if there is one."""
 
-    def __init__(self, home: Home) -> None:
-        self.home = home
+    def __init__(self, network: SocketsNetwork) -> None:
+        self.network = network
         self.area = memoryview(bytearray(DATAGRAM_READ))
         self.sock: socket.socket | None = None
         self.opened: list[tuple[socket.socket, select.epoll | None]] = []
         self.sends_four = self.sends_six = False  # the versions of IP of the addresses that the socket can send to
-        self.waiting: deque[tuple[bytes, Place]] = deque()  # the kernel had no room for these
+        self.waiting: deque[tuple[bytes, SocketAddress]] = deque()  # the kernel had no room for these
         self.waiting_bytes = 0
 
     # -- beginning and end
 
-    def open(self, family: int, place: Place) -> Place:
+    def open(self, family: int, place: SocketAddress) -> SocketAddress:
         """Bind to `place`.  Returns the bound address, with the port that the kernel chose.  Raises OSError."""
         sock = self._bound(family, place, shared=False)
         self.sends_six = family == socket.AF_INET6
@@ -87,7 +86,7 @@ class Datagrams:
         self.sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
         self.sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, MULTICAST_HOPS)
 
-    def _bound(self, family: int, place: Place, *, shared: bool) -> socket.socket:
+    def _bound(self, family: int, place: SocketAddress, *, shared: bool) -> socket.socket:
         sock = closed_in_children(socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK))
         try:
             if shared:  # other members of this host listen there too
@@ -103,7 +102,7 @@ class Datagrams:
 
     def _enlarge(self, sock: socket.socket) -> None:
         """Ask for buffers of `socket_bytes`, and log a warning if the system gives less."""
-        wanted = self.home.config.socket_bytes
+        wanted = self.network.config.socket_bytes
         for forced, asked in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
             try:
                 sock.setsockopt(socket.SOL_SOCKET, forced, wanted)  # beyond the system's limit; needs privileges
@@ -113,7 +112,7 @@ class Datagrams:
             sock.getsockopt(socket.SOL_SOCKET, asked) // 2 for asked in (socket.SO_RCVBUF, socket.SO_SNDBUF)
         )
         if min(receive, send) < wanted:
-            self.home.warn.warning(
+            self.network.warn.warning(
                 "buffers",
                 "the system gives a receive buffer of %d bytes and a send buffer of %d bytes instead of %d bytes, so "
                 "bursts of datagrams are lost and sent again: raise net.core.rmem_max and net.core.wmem_max",
@@ -125,21 +124,21 @@ class Datagrams:
     def _read_from(self, sock: socket.socket) -> None:
         """Have the loop call when datagrams, or errors, are there.
 
-        uvloop listens no more to a socket once it has an error; an epoll around the socket never has one.
+        uvloop stops to watch a socket that has an error.  An epoll around the socket never has an error.
         """
         poll = None
         if hasattr(select, "epoll"):
             poll = select.epoll()
             poll.register(sock, select.EPOLLIN)
         self.opened.append((sock, poll))
-        self.home.loop.add_reader(poll or sock, self._readable, sock)
+        self.network.loop.add_reader(poll or sock, self._readable, sock)
 
     def close(self) -> None:
         """Close the sockets, and drop the queued datagrams."""
         if self.waiting and self.sock is not None:
-            self.home.loop.remove_writer(self.sock)
+            self.network.loop.remove_writer(self.sock)
         for sock, poll in self.opened:
-            self.home.loop.remove_reader(poll or sock)
+            self.network.loop.remove_reader(poll or sock)
             if poll is not None:
                 poll.close()
             sock.close()
@@ -149,7 +148,7 @@ class Datagrams:
 
     # -- sending
 
-    def give(self, datagrams: Sequence[bytes], place: Place) -> None:
+    def give(self, datagrams: Sequence[bytes], place: SocketAddress) -> None:
         """Give datagrams to the kernel.  Those that it does not accept now are queued, up to `link_bytes` for all
         peers."""
         sock = self.sock
@@ -161,18 +160,19 @@ class Datagrams:
             if self.waiting:
                 self._wait(datagram, place)
             elif not self._sent(sock, datagram, place):
-                self.home.loop.add_writer(sock, self._writable)
+                self.network.loop.add_writer(sock, self._writable)
                 self._wait(datagram, place)
 
-    def _wait(self, datagram: bytes, place: Place) -> None:
-        if self.waiting_bytes + len(datagram) > self.home.config.link_bytes:
-            self.home.count("datagrams dropped: the network takes no more")
+    def _wait(self, datagram: bytes, place: SocketAddress) -> None:
+        if self.waiting_bytes + len(datagram) > self.network.config.link_bytes:
+            self.network.count("datagrams dropped: the queue for the network is full")
             return
         self.waiting.append((datagram, place))
         self.waiting_bytes += len(datagram)
 
-    def _sent(self, sock: socket.socket, datagram: bytes, place: Place) -> bool:
-        """Whether the kernel took it, or never will; an error that an earlier datagram left is read, and told."""
+    def _sent(self, sock: socket.socket, datagram: bytes, place: SocketAddress) -> bool:
+        """Whether the datagram needs no further try: the kernel accepted it, or refuses it.  The reports about earlier
+        datagrams are read before the second try."""
         for _ in range(2):
             try:
                 sock.sendto(datagram, place)
@@ -182,9 +182,9 @@ class Datagrams:
                 self._read_errors(sock)
                 continue
             except OSError:
-                self.home.count("datagrams that could not be sent")
+                self.network.count("datagrams that could not be sent")
             return True
-        self.home.count("datagrams that could not be sent")
+        self.network.count("datagrams that could not be sent")
         return True
 
     def _writable(self) -> None:
@@ -197,18 +197,18 @@ class Datagrams:
                 return
             self.waiting.popleft()
             self.waiting_bytes -= len(datagram)
-        self.home.loop.remove_writer(sock)
+        self.network.loop.remove_writer(sock)
 
     # -- receiving
 
     def _readable(self, sock: socket.socket) -> None:
         try:
             self._read(sock)
-        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: what ends up here is a fault of ours)
-            self.home.crashed(error)
+        except Exception as error:  # noqa: BLE001 (the driver's outermost loop: any error here is a bug in pygroups)
+            self.network.crashed(error)
 
     def _read(self, sock: socket.socket) -> None:
-        """Read datagrams before errors, because a datagram that a peer sent before its end speaks against a refusal."""
+        """Read datagrams before errors, because a datagram that a peer sent before its end is a sign of life."""
         area = self.area
         for _ in range(READS_AT_ONCE):
             if self.sock is None:
@@ -220,7 +220,7 @@ class Datagrams:
             except OSError:
                 self._read_errors(sock)
                 continue
-            self.home.arrived(area[:size], _unmapped(place))
+            self.network.arrived(area[:size], _unmapped(place))
         self._read_errors(sock)
 
     def _read_errors(self, sock: socket.socket) -> None:
@@ -229,12 +229,12 @@ class Datagrams:
             while self.sock is not None:
                 _, extended, _, place = sock.recvmsg(0, 512, socket.MSG_ERRQUEUE)
                 if extended and _ERROR.unpack_from(extended[0][2])[0] == ECONNREFUSED:
-                    self.home.refused_at(_unmapped(place))
+                    self.network.refused_at(_unmapped(place))
                 else:
-                    self.home.count("datagrams that the network refused")
+                    self.network.count("datagrams that the network refused")
 
 
-def _unmapped(place: tuple[Any, ...]) -> Place:
+def _unmapped(place: tuple[Any, ...]) -> SocketAddress:
     """The host and port of a sender, with an IPv4 address as such also where an IPv6 socket received."""
     host, port = place[:2]
     if host.startswith(MAPPED) and "." in host:

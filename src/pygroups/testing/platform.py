@@ -9,15 +9,15 @@ from typing import Final
 from pygroups._version import __version__
 from pygroups.channel.happenings import View
 from pygroups.channel.options import Options
-from pygroups.channel.platform import Ask, Connections, Meeting, Members, former_on_disk, journal_on_disk
+from pygroups.channel.platform import Ask, Connections, Members, SessionDiscovery, former_on_disk, journal_on_disk
 from pygroups.channel.session import Session
 from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.errors import NotBuilt
 from pygroups.core.layer import Random
 from pygroups.core.records import PlainRecord
+from pygroups.drivers.discovery_options import DiscoverySources
 from pygroups.drivers.former_life import Former
 from pygroups.drivers.member import Journal, Loop
-from pygroups.drivers.places import Ways
 from pygroups.journal.writer import JournalWriter, MemoryJournal
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.judge import Judge, checks_of
@@ -40,7 +40,9 @@ class MemoryPlatform:
         self.failed = failed
         self.clock = self.background = Background()
         self.weather = SimulatedNetwork(seed, CALM)
-        self.rooms: dict[tuple[Ways, str], tuple[memory.Room, Judge]] = {}  # by the ways of discovery, and group
+        self.rooms: dict[
+            tuple[DiscoverySources, str], tuple[memory.Room, Judge]
+        ] = {}  # by the sources of discovery, and group
         self.ends: dict[Address, memory.End] = {}  # by incarnation, ended ones included
         self.watches: dict[Address, Watch] = {}  # by incarnation, ended ones included
         self.journals: list[MemoryJournal] = []
@@ -75,7 +77,7 @@ class MemoryPlatform:
         end = self.ends[me] = memory.End(self._room(options)[0], me)
         return end
 
-    def meeting(self, me: Address, options: Options, network: Connections) -> Meeting:
+    def discovery(self, me: Address, options: Options, network: Connections) -> SessionDiscovery:
         return memory.Meeting(self._room(options)[0], self.ends[me])
 
     def journal(self, me: Address, options: Options) -> Journal:
@@ -105,7 +107,7 @@ class MemoryPlatform:
         session.states.recorder = WatchedRecorder(session.states.recorder, watch)
 
     def _room(self, options: Options) -> tuple[memory.Room, Judge]:
-        key = (options.ways, options.room)
+        key = (options.sources, options.room)
         if key not in self.rooms:
             judge = Judge(checks_of(options.profile, majority=options.chosen_profile.majority))
             judge.around.journals = True

@@ -1,4 +1,4 @@
-"""The discovery of a process without a group: there is nothing to find."""
+"""The discovery of a process without a group, which has no members to find."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pygroups.core.events import Event
 from pygroups.core.turn import NoQuestions
 
 
-class Nowhere(NoQuestions):
-    """Finds nobody and announces nothing."""
+class NoDiscovery(NoQuestions):
+    """Finds no process, and announces nothing."""
 
     def __init__(self) -> None:
         self.happened: Callable[[Event], None]

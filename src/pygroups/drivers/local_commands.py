@@ -1,8 +1,8 @@
-"""Calls to the members on this machine: each listens on a unix socket that only its own user may use.
+"""Commands to the members on this machine: each member listens on a unix socket that only its own user may use.
 
-The sockets of a group are in /tmp/pygroups-UID/GROUP, whatever way of discovery the group uses.  The name of a socket
-is the incarnation of its member, so that the path stays short enough for the kernel.  A call is one line of JSON
-(`Call`), the answer is another line (`Answer`), and the connection ends.
+The sockets of a group are in /tmp/pygroups-UID/GROUP, independent of the discovery of the group.  The name of a socket
+is the incarnation of its member, so that the path stays short enough for the kernel.  A command is one line of JSON
+(`Command`), the answer is another line (`CommandAnswer`), and the connection ends.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.limits import TEXT_MAX
 
+from .discovery_options import default_folder
 from .entries import address_of, living, own_folder
-from .places import default_place
 
-CALL_MAX: Final = 1_024  # bytes of a call
+COMMAND_MAX: Final = 1_024  # bytes of a command
 ANSWER_MAX: Final = 1 << 20  # bytes of an answer: it may list the members of a view
-PATIENCE: Final = 5.0  # seconds until a call counts as unanswered, at both ends
+PATIENCE: Final = 5.0  # seconds until a command counts as unanswered, at both ends
 _SOCKET: Final = re.compile(r"[0-9a-f]{1,32}")
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
-class Call(msgspec.Struct):
-    """The request of a command.  `vouch`: an operator says that `member` has ended for good."""
+class Command(msgspec.Struct):
+    """A command.  `vouch`: an operator confirms that `member` has ended for good."""
 
     call: Literal["vouch"]
     member: Address
 
 
-class Answer(msgspec.Struct):
+class CommandAnswer(msgspec.Struct):
     """The answer of a member: its address, the members of its view, and the outcome; see core.events.VouchedFor."""
 
     me: Address
@@ -47,7 +47,7 @@ class Answer(msgspec.Struct):
 
 def folder_of(group: str) -> Path:
     """The folder with the sockets of the members of `group` on this machine, of this user."""
-    return default_place().root / group
+    return default_folder().root / group
 
 
 def sockets_in(folder: Path) -> list[Path]:
@@ -61,12 +61,12 @@ def sockets_in(folder: Path) -> list[Path]:
 
 
 def entries_in(folder: Path) -> list[Address]:
-    """The living processes of a group that are found by a folder, whether they have a socket or not."""
+    """The living processes of a group that uses a folder for discovery, with a socket or without one."""
     addresses = [address_of(path.name) for path in folder.iterdir()] if folder.exists() else []
     return [address for address in addresses if address is not None and living(folder / str(address), 0) is not None]
 
 
-def ask(path: Path, call: Call, patience: float = PATIENCE) -> Answer | None:
+def ask(path: Path, command: Command, patience: float = PATIENCE) -> CommandAnswer | None:
     """The answer of the member whose socket is at `path`.  None if the member has ended; its socket is then removed.
 
     Raises TimeoutError if the member does not answer within `patience` seconds, and OSError if it ends or fails
@@ -80,10 +80,10 @@ def ask(path: Path, call: Call, patience: float = PATIENCE) -> Answer | None:
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
             return None
-        sock.sendall(msgspec.json.encode(call) + b"\n")
+        sock.sendall(msgspec.json.encode(command) + b"\n")
         with sock.makefile("rb") as file:
             line = file.readline(ANSWER_MAX)
     try:
-        return msgspec.json.decode(line, type=Answer)
+        return msgspec.json.decode(line, type=CommandAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConnectionError(f"no answer came from {path}") from error

@@ -21,17 +21,16 @@ from pygroups.core.limits import MILLISECOND, SECOND, Config
 from .book import Reach
 from .contacts import Contact
 from .hello import NOT_WANTED, Welcome
+from .sockets import SocketAddress
 
 REFUSALS: Final = 3  # in a row
 ASK_PAUSE_MIN: Final = MILLISECOND  # between two questions; doubles
 ASK_PAUSE_MAX: Final = 50 * MILLISECOND
 NONCE_BYTES: Final = 8
 
-Place = tuple[str, int]
 
-
-class Home(Protocol):
-    """The part of the network that a way uses."""
+class UdpPeerNetwork(Protocol):
+    """The part of the network that the state of a peer uses."""
 
     config: Config
     loop: asyncio.AbstractEventLoop
@@ -39,34 +38,36 @@ class Home(Protocol):
     count: Callable[..., None]
 
     def reaches(self, peer: Address) -> list[Reach]: ...
-    def places_of(self, contact: Contact) -> list[Place]:
+    def places_of(self, contact: Contact) -> list[SocketAddress]:
         """The numeric addresses to send to; none while a name is looked up, and if the lookup failed."""
 
-    def say_hello(self, peer: Address, place: Place, nonce: bytes) -> None: ...
-    def answered_at(self, peer: Address, place: Place) -> None: ...
+    def send_hello(self, peer: Address, place: SocketAddress, nonce: bytes) -> None: ...
+    def answered_at(self, peer: Address, place: SocketAddress) -> None: ...
     def refused(self, peer: Address, answer: Welcome) -> None: ...
 
 
-class Way:
-    """The state for one peer."""
+class UdpPeer:
+    """The state of one peer."""
 
-    def __init__(self, home: Home, peer: Address) -> None:
-        self.home = home
+    def __init__(self, network: UdpPeerNetwork, peer: Address) -> None:
+        self.network = network
         self.peer = peer
-        self.places: dict[Place, bool] = {}  # where the peer may listen, and whether a refusal there speaks for its end
-        self.answered_from: Place | None = None  # where the peer answered last
-        self.current = False  # `places` is what the book says now
+        self.places: dict[
+            SocketAddress, bool
+        ] = {}  # where the peer may listen, and whether a refusal there is a sign of its end
+        self.answered_from: SocketAddress | None = None  # where the peer answered last
+        self.current = False  # `places` agrees with the book
         self.known = False  # the peer has answered: it knows where this member listens
-        self.introduced_at = -1.0  # the loop's time at which this member said last who it is
-        self.ended = False  # a refusal was told, and nothing was heard since
+        self.introduced_at = -1.0  # the loop's time of this member's last hello
+        self.ended = False  # a refusal was reported, and no frame came since
         self.dead = False  # the end was proven, and no answer came since
         self.nonce = secrets.token_bytes(NONCE_BYTES)  # of the questions: an answer to an older one proves nothing
-        self.ask_until = 0.0  # the loop's time; 0 while nobody asks
+        self.ask_until = 0.0  # the loop's time; 0 while this member asks no question
         self.pause = ASK_PAUSE_MIN
         self.refusals = 0
         self.timer: asyncio.TimerHandle | None = None
 
-    # -- where to
+    # -- the place of the peer
 
     def moved(self) -> None:
         """Note that the book, or the address of a host's name, may have changed."""
@@ -74,9 +75,9 @@ class Way:
 
     def _look_up(self) -> None:
         self.current = True
-        found: dict[Place, bool] = {}
-        for contact, stands in self.home.reaches(self.peer):
-            places = self.home.places_of(contact)
+        found: dict[SocketAddress, bool] = {}
+        for contact, stands in self.network.reaches(self.peer):
+            places = self.network.places_of(contact)
             if not places:
                 self.current = False
             for place in places:
@@ -84,7 +85,7 @@ class Way:
                 found.setdefault(place, stands and sure)
         self.places = found
 
-    def place(self) -> Place | None:
+    def place(self) -> SocketAddress | None:
         """The address for frames to the peer."""
         if not self.current:
             self._look_up()
@@ -94,16 +95,16 @@ class Way:
 
     def _introduce(self) -> None:
         """Send a hello now and then, until the peer has answered, so that the peer knows this member's contact."""
-        now = self.home.loop.time()
+        now = self.network.loop.time()
         if now - self.introduced_at >= ASK_PAUSE_MAX / SECOND:
             self.introduced_at = now
-            self._say_hello()
+            self._send_hello()
 
-    def _say_hello(self) -> None:
+    def _send_hello(self) -> None:
         for place in self.places:
-            self.home.say_hello(self.peer, place, self.nonce)
+            self.network.send_hello(self.peer, place, self.nonce)
 
-    # -- asking
+    # -- questions to the peer
 
     @property
     def asking(self) -> bool:
@@ -111,7 +112,7 @@ class Way:
 
     def probe(self) -> None:
         """Ask the peer for a sign of life, for `verify_timeout`, until an answer or three refusals arrive."""
-        self.ask_until = self.home.loop.time() + self.home.config.verify_timeout / SECOND
+        self.ask_until = self.network.loop.time() + self.network.config.verify_timeout / SECOND
         if self.timer is None:
             self.nonce = secrets.token_bytes(NONCE_BYTES)
             self.refusals, self.pause = 0, ASK_PAUSE_MIN
@@ -119,14 +120,14 @@ class Way:
 
     def _ask(self) -> None:
         self.timer = None
-        if self.home.loop.time() >= self.ask_until:
+        if self.network.loop.time() >= self.ask_until:
             self.ask_until = 0.0
-            self.home.count("unanswered questions")
+            self.network.count("unanswered questions")
             return
         if not self.current:
             self._look_up()
-        self._say_hello()
-        self.timer = self.home.loop.call_later(self.pause / SECOND, self._ask)
+        self._send_hello()
+        self.timer = self.network.loop.call_later(self.pause / SECOND, self._ask)
         self.pause = min(2 * self.pause, ASK_PAUSE_MAX)
 
     def stop(self) -> None:
@@ -136,7 +137,7 @@ class Way:
             self.timer.cancel()
             self.timer = None
 
-    # -- what came
+    # -- signs of life, and refusals
 
     def heard(self) -> None:
         """A frame of the peer has arrived."""
@@ -145,39 +146,39 @@ class Way:
         if self.dead and not self.asking:
             self.probe()
 
-    def answered(self, welcome: Welcome, place: Place) -> None:
+    def answered(self, welcome: Welcome, place: SocketAddress) -> None:
         """The process that listens at `place` has answered a question to this peer."""
         if welcome.listener == self.peer and not welcome.refusal:
-            tell = self.asking or self.dead
+            report = self.asking or self.dead
             if self.places.get(place) is False:
-                self.home.answered_at(self.peer, place)
+                self.network.answered_at(self.peer, place)
             self.known, self.ended, self.dead = True, False, False
             if place != self.answered_from:
                 self.answered_from, self.current = place, False
             self.stop()
-            if tell:
-                self.home.happened(Answered(self.peer))
+            if report:
+                self.network.happened(Answered(self.peer))
         elif welcome.refusal in NOT_WANTED or not welcome.refusal:
             if self.places.get(place):
                 self._is_dead()
         else:
-            self.home.refused(self.peer, welcome)
+            self.network.refused(self.peer, welcome)
 
-    def refused(self, place: Place) -> None:
+    def refused(self, place: SocketAddress) -> None:
         """The host of the peer reports that no process listens at `place`."""
         if not self.places[place]:
-            self.home.count("refusals at a place that only a hello named")
+            self.network.count("refusals at a place that only a hello named")
         elif self.asking:
             self.refusals += 1
             if self.refusals >= REFUSALS:
                 self._is_dead()
         elif not self.ended and not self.dead:
             self.ended = True
-            self.home.happened(Ended(self.peer))
+            self.network.happened(Ended(self.peer))
 
     def _is_dead(self) -> None:
-        tell = self.asking or not self.dead
+        report = self.asking or not self.dead
         self.dead, self.known = True, False
         self.stop()
-        if tell:
-            self.home.happened(Dead(self.peer))
+        if report:
+            self.network.happened(Dead(self.peer))

@@ -1,4 +1,4 @@
-"""The error for a place where no process without a group answers."""
+"""The error for a place where no process of profile `unicast` answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pygroups.core.errors import NotSent
 from .contacts import Contact
 
 
-def nobody_at(contact: Contact, *, refused: bool) -> NotSent:
+def no_process_at(contact: Contact, *, refused: bool) -> NotSent:
     """`refused`: no process listens there, or one that does not fit; otherwise no answer came in time."""
     if refused:
         return NotSent(

@@ -1,4 +1,4 @@
-"""Discovery over the network: places from a list, DNS, IP multicast and a file, beside a folder or alone.
+"""Discovery over the network, with a folder or without one: addresses from a list, DNS, IP multicast and a file.
 
 This driver looks for places, and carries questions and answers between processes.  The layer DISCOVERY decides which
 process to ask, and which one founds the group.  Note: docs/layers/discovery.md, docs/decisions/0087.
@@ -22,15 +22,15 @@ from pygroups.wire.frame import VERSION
 
 from .contacts import Contact, parse_contact
 from .directory import Directory
-from .hello import OTHER_GROUP, Question, Reply, other_version, padded, said
+from .discovery_options import DiscoverySources
+from .hello import OTHER_GROUP, DiscoveryQuestion, DiscoveryReply, encoded, other_version, padded
 from .lookups import Lookup
 from .member import CLOCK, Clock
 from .multicast import Multicast
-from .places import Ways
+from .rate_limited import RateLimitedLog
 from .remembered import Remembered
-from .seldom import Seldom
 
-LOGGER: Final = logging.getLogger("pygroups.drivers.finding")
+LOGGER: Final = logging.getLogger("pygroups.drivers.network_discovery")
 OPEN_MAX: Final = 4_096  # questions of this process, and of others, whose answers may still come
 ANSWERS_PER_SECOND: Final = 2_000
 NONCE_BYTES: Final = 8
@@ -38,14 +38,14 @@ NONCE_BYTES: Final = 8
 Answering = Callable[[bytes], None]
 
 
-class Asker(Protocol):
+class DiscoveryNetwork(Protocol):
     """The part of a member's network that discovery uses; see tcp.py and udp.py."""
 
     bind: Contact
-    asked: Callable[[Question, Answering], None] | None
+    asked: Callable[[DiscoveryQuestion, Answering], None] | None
     crashed: Callable[[BaseException], None]
 
-    def ask(self, contact: Contact, question: Question, done: Callable[[Reply | None], None]) -> None:
+    def ask(self, contact: Contact, question: DiscoveryQuestion, done: Callable[[DiscoveryReply | None], None]) -> None:
         """Ask the process at `contact`.  `done` is called with its answer, with None if no process listens there, or
         not at all."""
 
@@ -53,25 +53,25 @@ class Asker(Protocol):
         """The reason why this process cannot send to `contact`; "" if it can, or if that is not known."""
 
 
-class Finding:
+class NetworkDiscovery:
     """The discovery of one process.  `happened` is called with Found, Looked, Replied, Nobody and Asked."""
 
     asks = True
 
     def __init__(
         self,
-        ways: Ways,
+        sources: DiscoverySources,
         group: str,
         me: Address,
         config: Config,
         loop: asyncio.AbstractEventLoop,
-        network: Asker,
+        network: DiscoveryNetwork,
         *,
         transport: str = "tcp",
         insecure: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
-        self.ways = ways
+        self.sources = sources
         self.group = group
         self.me = me
         self.config = config
@@ -79,20 +79,20 @@ class Finding:
         self.network = network
         self.insecure = insecure
         self.clock = clock
-        self.warn = Seldom(LOGGER)
+        self.warn = RateLimitedLog(LOGGER)
         self.happened: Callable[[Event], None]
         self.count: Callable[[str], None]
         self.directory: Directory | None = None
-        if ways.place is not None:
-            self.directory = Directory(ways.place, group, me, config, loop, transport, network.unreachable)
-        self.remembered = Remembered(ways.cache, group) if ways.cache else None
+        if sources.folder is not None:
+            self.directory = Directory(sources.folder, group, me, config, loop, transport, network.unreachable)
+        self.remembered = Remembered(sources.cache, group) if sources.cache else None
         self.cached: tuple[str, ...] = ()  # the contacts of the file
-        self.lookups = [Lookup(name, loop, self._looked, self._count, self.warn) for name in ways.names]
+        self.lookups = [Lookup(name, loop, self._looked, self._count, self.warn) for name in sources.names]
         self.multicasts: dict[str, Multicast] = {}
         self.view: Mapping[Address, str] = {}
         self.questions: dict[bytes, tuple[str, int]] = {}  # of this process: the place, and when it was asked
         self.asking: dict[tuple[str, Presence], None] = {}  # questions that a connection carries now
-        self.answers: dict[int, tuple[Question, Answering]] = {}  # questions of others, by token
+        self.answers: dict[int, tuple[DiscoveryQuestion, Answering]] = {}  # questions of others, by token
         self.tokens = 0
         self.second, self.answered = 0, 0  # the answers of this second
 
@@ -100,14 +100,14 @@ class Finding:
 
     def open(self, contact: str) -> None:
         """Begin to answer.  Raises UsageError if a way cannot be used."""
-        for reason in filter(None, map(self.network.unreachable, self.ways.listed)):
+        for reason in filter(None, map(self.network.unreachable, self.sources.listed)):
             raise UsageError(f"discovery names an address that this process cannot reach: {reason}")
         if self.directory is not None:
             self.directory.happened, self.directory.count = self.happened, self.count
             self.directory.open(contact)
         if self.remembered is not None:
             self.cached = tuple([str(one) for one in self.remembered.open()])
-        for to_all in self.ways.to_all:
+        for to_all in self.sources.to_all:
             multicast = Multicast(to_all, _interface(self.network.bind), self, insecure=self.insecure)
             try:
                 multicast.open()
@@ -120,14 +120,16 @@ class Finding:
         LOGGER.info("%s looks for members of group %s: %s", self.me, self.group, self._names())
 
     def _names(self) -> str:
-        ways = self.ways
-        names = [f"folder {ways.place.root}"] if ways.place else []
-        names += [f"address {contact}" for contact in ways.listed] + [f"DNS name {name}" for name in ways.names]
-        names += [f"multicast {contact}" for contact in ways.to_all] + [f"file of {ways.cache}"] * bool(ways.cache)
+        sources = self.sources
+        names = [f"folder {sources.folder.root}"] if sources.folder else []
+        names += [f"address {contact}" for contact in sources.listed] + [f"DNS name {name}" for name in sources.names]
+        names += [f"multicast {contact}" for contact in sources.to_all] + [f"file of {sources.cache}"] * bool(
+            sources.cache
+        )
         return ", ".join(names)
 
     def close(self) -> None:
-        """Stop to ask and to answer."""
+        """Stop asking and answering."""
         self.network.asked = None
         for lookup in self.lookups:
             lookup.close()
@@ -151,7 +153,7 @@ class Finding:
     def _looked(self) -> None:
         found = [contact for lookup in self.lookups for contact in lookup.contacts]
         contacts = [contact for contact in found if not self._cannot_ask(contact)]
-        places = (*map(str, (*self.ways.listed, *contacts)), *self.cached)
+        places = (*map(str, (*self.sources.listed, *contacts)), *self.cached)
         sure = all(lookup.sure for lookup in self.lookups)
         self.happened(Looked(places, tuple(self.multicasts), sure))
 
@@ -190,12 +192,12 @@ class Finding:
             self.count("addresses of members that could not be kept")
             self.warn.warning("file", "addresses of members cannot be kept in %s: %s", self.remembered.path, error)
 
-    # -- asking
+    # -- own questions
 
     def ask(self, place: str, presence: Presence) -> None:
         """Ask the process at `place`, or all processes that listen to a multicast address."""
         nonce = secrets.token_bytes(NONCE_BYTES)
-        question = padded(Question(VERSION, self.group, nonce, presence))
+        question = padded(DiscoveryQuestion(VERSION, self.group, nonce, presence))
         if (place, presence) in self.asking:
             return
         self.questions[nonce] = (place, self.clock.now())
@@ -215,7 +217,7 @@ class Finding:
         else:
             self.count("contacts beyond this machine")
 
-    def _done(self, nonce: bytes, reply: Reply | None) -> None:
+    def _done(self, nonce: bytes, reply: DiscoveryReply | None) -> None:
         """The place has answered, or no process listens there."""
         if reply is not None and reply.nonce == nonce:
             self.replied(reply)
@@ -224,7 +226,7 @@ class Finding:
         if reply is None and place:
             self.happened(Nobody(place, at))
 
-    def replied(self, reply: Reply) -> None:
+    def replied(self, reply: DiscoveryReply) -> None:
         """A process answered."""
         place, at = self.questions.get(reply.nonce, ("", 0))
         if place not in self.multicasts:
@@ -248,23 +250,23 @@ class Finding:
         except UsageError:
             return ""
 
-    # -- being asked
+    # -- questions of others
 
-    def asked(self, question: Question, answer: Answering) -> None:
+    def asked(self, question: DiscoveryQuestion, answer: Answering) -> None:
         """A question came over multicast.  A process of another group stays silent."""
         if question.group == self.group and question.presence.process != self.me:
             self._asked(question, answer)
 
-    def _tcp_or_udp_asked(self, question: Question, answer: Answering) -> None:
+    def _tcp_or_udp_asked(self, question: DiscoveryQuestion, answer: Answering) -> None:
         """A question came to this process alone."""
         if question.group != self.group:
-            answer(said(Reply(VERSION, question.nonce, None, OTHER_GROUP)))
+            answer(encoded(DiscoveryReply(VERSION, question.nonce, None, OTHER_GROUP)))
         elif question.presence.process == self.me:
-            answer(said(Reply(VERSION, question.nonce, question.presence)))  # it has asked itself
+            answer(encoded(DiscoveryReply(VERSION, question.nonce, question.presence)))  # it has asked itself
         else:
             self._asked(question, answer)
 
-    def _asked(self, question: Question, answer: Answering) -> None:
+    def _asked(self, question: DiscoveryQuestion, answer: Answering) -> None:
         second = int(self.loop.time())
         self.answered = self.answered + 1 if second == self.second else 1
         self.second = second
@@ -279,7 +281,7 @@ class Finding:
         """Answer the question with this token."""
         question, answer = self.answers.pop(token)
         refusal = "" if question.version == VERSION else other_version(VERSION, question.version)
-        answer(said(Reply(VERSION, question.nonce, presence, refusal)))
+        answer(encoded(DiscoveryReply(VERSION, question.nonce, presence, refusal)))
 
     # -- for the parts
 

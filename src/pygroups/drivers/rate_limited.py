@@ -10,7 +10,7 @@ SECONDS: Final = 10.0
 KINDS_MAX: Final = 256
 
 
-class Seldom:
+class RateLimitedLog:
     """Logs rate-limited warnings.  A warning gives the number of warnings of its kind that were left out before it."""
 
     def __init__(self, logger: logging.Logger) -> None:

@@ -1,7 +1,7 @@
 """The outgoing connection to one peer: dialed at the first frame, probed on demand, written with few copies.
 
-The link writes to its socket with `sendmsg`, over all pieces of a turn.  A transport of asyncio in Python 3.11 would
-first join the pieces, and copy the bytes that the kernel does not accept at once.
+The connection writes to its socket with `sendmsg`, over all pieces of a turn.  A transport of asyncio in Python 3.11
+would first join the pieces, and copy the bytes that the kernel does not accept at once.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from pygroups.core.limits import MILLISECOND, SECOND
 
 from . import dialer
 from .book import Reach
-from .dialer import Dialer, Outcome
-from .hello import FAREWELL
+from .dialer import Dialer, DialResult
+from .hello import CLOSING
 
 PIECES_AT_ONCE: Final = 512  # in one system call; below every system's limit
-PROBE_PAUSE: Final = 50 * MILLISECOND / SECOND  # before a probe that showed nothing dials again
+PROBE_PAUSE: Final = 50 * MILLISECOND / SECOND  # before a probe without an outcome dials again
 
 
-class Home(dialer.Home, Protocol):
-    """The part of the network that a link uses."""
+class PeerConnectionNetwork(dialer.DialerNetwork, Protocol):
+    """The part of the network that the connection to one peer uses."""
 
     def reaches(self, peer: Address) -> list[Reach]: ...
-    def has_room(self, link: Link, size: int) -> bool: ...
+    def has_room(self, connection: PeerConnection, size: int) -> bool: ...
     def queued(self, peer: Address, more: int) -> None:
-        """The queue of the link to `peer` has `more` bytes; a negative number: fewer."""
+        """The queue of the connection to `peer` has `more` bytes more; a negative number: fewer."""
 
     def answered_at(self, peer: Address, reach: Reach) -> None: ...
     def happened(self, event: Event) -> None: ...
     def crashed(self, error: BaseException) -> None: ...
 
 
-class Link:
-    """The frames to one peer.  They wait while a connection is dialed.  When a connection is lost, its frames are
-    lost too, and the layers retransmit them.  The link reports every loss (Lost), so they retransmit nothing else."""
+class PeerConnection:
+    """The frames to one peer.  They wait while a connection is dialed.  When a connection is lost, its frames are lost
+    too, and the layers retransmit them.  Each loss is reported (Lost), so the layers retransmit nothing else."""
 
-    def __init__(self, home: Home, peer: Address) -> None:
-        self.home = home
+    def __init__(self, network: PeerConnectionNetwork, peer: Address) -> None:
+        self.network = network
         self.peer = peer
         self.sock: socket.socket | None = None
         self.dialing: asyncio.Task[None] | None = None
@@ -55,7 +55,7 @@ class Link:
         self.waiting: deque[bytes | memoryview] = deque()  # pieces of frames, in order
         self.waiting_bytes = 0
         self.writing = False  # the loop calls _flush() when the socket accepts more bytes
-        self.pause = home.config.reconnect_min
+        self.pause = network.config.reconnect_min
         self.not_before = 0.0  # the loop's time
 
     @property
@@ -67,15 +67,15 @@ class Link:
 
     def write(self, pieces: Sequence[bytes], size: int) -> None:
         """Send frames, each as a length and a body, with `size` bytes in all."""
-        if not self.home.has_room(self, size):
-            self.home.count("frames dropped for a slow peer")
-            self.home.happened(Lost(self.peer))
+        if not self.network.has_room(self, size):
+            self.network.count("frames dropped for a slow peer")
+            self.network.happened(Lost(self.peer))
             return
         if self.is_idle and not self._dial_again():
-            self.home.count(
+            self.network.count(
                 "frames dropped for a dead peer" if self.dead else "frames dropped for a peer that gives no answer"
             )
-            self.home.happened(Lost(self.peer))
+            self.network.happened(Lost(self.peer))
             return
         self.waiting.extend(pieces)
         self._queued(size)
@@ -83,7 +83,7 @@ class Link:
             self._flush()
 
     def _dial_again(self) -> bool:
-        if self.home.loop.time() < self.not_before:
+        if self.network.loop.time() < self.not_before:
             return False
         self.dial()
         return True
@@ -98,17 +98,17 @@ class Link:
         except (BlockingIOError, InterruptedError):
             if not self.writing:
                 self.writing = True
-                self.home.loop.add_writer(sock, self._flush)
+                self.network.loop.add_writer(sock, self._flush)
         except OSError:
             self._lost()
         else:
             if self.writing:
                 self.writing = False
-                self.home.loop.remove_writer(sock)
+                self.network.loop.remove_writer(sock)
 
     def _queued(self, more: int) -> None:
         self.waiting_bytes += more
-        self.home.queued(self.peer, more)
+        self.network.queued(self.peer, more)
 
     def _taken(self, size: int) -> None:
         self._queued(-size)
@@ -132,31 +132,32 @@ class Link:
         except OSError:
             data = b""
         if data:
-            self.home.count("connections closed on a peer that spoke out of turn")
+            self.network.count("connections closed: the peer sent data on a connection that is not its own")
         self._lost()
 
     def _lost(self) -> None:
         self.drop()
-        self.home.happened(Lost(self.peer))
-        self.home.happened(Ended(self.peer))
+        self.network.happened(Lost(self.peer))
+        self.network.happened(Ended(self.peer))
 
-    def drop(self, *, farewell: bool = False) -> None:
-        """Close the connection, drop its queued frames; `farewell` tells the peer that this member has not crashed."""
+    def drop(self, *, on_purpose: bool = False) -> None:
+        """Close the connection, and drop its queued frames.  `on_purpose`: a closing message tells the peer that this
+        member has not crashed."""
         sock, self.sock = self.sock, None
         if sock is not None:
-            self._close(sock, farewell=farewell)
+            self._close(sock, on_purpose=on_purpose)
         self._forget()
 
-    def _close(self, sock: socket.socket, *, farewell: bool) -> None:
-        self.home.loop.remove_reader(sock)
+    def _close(self, sock: socket.socket, *, on_purpose: bool) -> None:
+        self.network.loop.remove_reader(sock)
         if self.writing:
             self.writing = False
-            self.home.loop.remove_writer(sock)
-        if farewell and not self.waiting:  # otherwise the farewell could end up inside a frame
+            self.network.loop.remove_writer(sock)
+        if on_purpose and not self.waiting:  # otherwise the closing message could end up inside a frame
             try:
-                sock.send(FAREWELL)
+                sock.send(CLOSING)
             except OSError:
-                self.home.count("farewells that could not be sent")
+                self.network.count("closing messages that could not be sent")
         sock.close()
 
     def _forget(self) -> None:
@@ -176,64 +177,64 @@ class Link:
         """Dial the peer, even beside an open connection, and report the outcome.  Repeat for a while if there is
         none."""
         self.probing = True
-        self.probe_until = self.home.loop.time() + self.home.config.verify_timeout / SECOND
+        self.probe_until = self.network.loop.time() + self.network.config.verify_timeout / SECOND
         if self.dialing is None:
             self.dial()
 
     def dial(self) -> None:
         """Start to dial."""
-        self.dialing = self.home.loop.create_task(self._dial(), name=f"pygroups dials {self.peer}")
+        self.dialing = self.network.loop.create_task(self._dial(), name=f"pygroups dials {self.peer}")
         self.dialing.add_done_callback(self._look_at)
 
     def _look_at(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self.home.crashed(error)
+            self.network.crashed(error)
 
     async def _dial(self) -> None:
-        outcome, sock = Outcome.UNKNOWN, None
-        while reaches := self.home.reaches(self.peer):
-            outcome, sock = await Dialer(reaches, self.peer, self.home).dial()
-            if outcome is Outcome.ANSWERED and len(reaches) == 1:
-                self.home.answered_at(self.peer, reaches[0])
-            if outcome is not Outcome.UNKNOWN or self.home.loop.time() >= self.probe_until:
+        outcome, sock = DialResult.UNKNOWN, None
+        while reaches := self.network.reaches(self.peer):
+            outcome, sock = await Dialer(reaches, self.peer, self.network).dial()
+            if outcome is DialResult.ANSWERED and len(reaches) == 1:
+                self.network.answered_at(self.peer, reaches[0])
+            if outcome is not DialResult.UNKNOWN or self.network.loop.time() >= self.probe_until:
                 break
             await asyncio.sleep(PROBE_PAUSE)
         self._dialed(outcome, sock)
 
-    def _dialed(self, outcome: Outcome, sock: socket.socket | None) -> None:
+    def _dialed(self, outcome: DialResult, sock: socket.socket | None) -> None:
         self.dialing = None
         probing, self.probing, self.probe_until = self.probing, False, 0.0
-        if outcome is Outcome.ANSWERED:
+        if outcome is DialResult.ANSWERED:
             assert sock is not None
-            tell = probing or self.dead  # Answered withdraws a wrong proof
+            report = probing or self.dead  # Answered withdraws a wrong proof
             self.use(sock)
-            if tell:
-                self.home.happened(Answered(self.peer))
+            if report:
+                self.network.happened(Answered(self.peer))
             return
-        if outcome is Outcome.DEAD or self.sock is None:
+        if outcome is DialResult.DEAD or self.sock is None:
             loses = self.sock is not None or bool(self.waiting)
             self.drop()
             if loses:
-                self.home.happened(Lost(self.peer))
-        if outcome is Outcome.DEAD:
-            tell, self.dead = probing or not self.dead, True
-            if tell:
-                self.home.happened(Dead(self.peer))
-        self.not_before = self.home.loop.time() + self.pause / SECOND
-        self.pause = min(2 * self.pause, self.home.config.reconnect_max)
+                self.network.happened(Lost(self.peer))
+        if outcome is DialResult.DEAD:
+            report, self.dead = probing or not self.dead, True
+            if report:
+                self.network.happened(Dead(self.peer))
+        self.not_before = self.network.loop.time() + self.pause / SECOND
+        self.pause = min(2 * self.pause, self.network.config.reconnect_max)
 
     def use(self, sock: socket.socket) -> None:
         """Use the new connection, which works.  Frames that the old connection had not started go over the new one."""
         before, self.sock = self.sock, None
         if before is not None:
-            self._close(before, farewell=True)
+            self._close(before, on_purpose=True)
             self._skip_the_begun_frame()
-            self.home.happened(Lost(self.peer))  # nobody knows how far the peer reads the old one
+            self.network.happened(Lost(self.peer))  # the peer may not read all of the old one
         self.dead = False
-        self.pause = self.home.config.reconnect_min
+        self.pause = self.network.config.reconnect_min
         self.sock = sock
-        self.home.loop.add_reader(sock, self._readable)
+        self.network.loop.add_reader(sock, self._readable)
         if self.waiting:
             self._flush()
 

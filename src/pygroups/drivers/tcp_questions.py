@@ -12,7 +12,7 @@ from pygroups.core.limits import HELLO_MAX, SECOND, Config
 
 from .contacts import Contact
 from .forks import closed_in_children
-from .hello import LENGTH, Question, Reply, heard, said
+from .hello import LENGTH, DiscoveryQuestion, DiscoveryReply, decoded, encoded
 from .sockets import SocketAddress, resolved
 
 NO_SUCH_NAME: Final = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
@@ -23,8 +23,8 @@ class Silence(Exception):
 
 
 async def asked_over_tcp(
-    contact: Contact, question: Question, config: Config, loop: asyncio.AbstractEventLoop, *, insecure: bool
-) -> Reply | None:
+    contact: Contact, question: DiscoveryQuestion, config: Config, loop: asyncio.AbstractEventLoop, *, insecure: bool
+) -> DiscoveryReply | None:
     """The answer of the process that listens at `contact`; None if none listens there.  Raises Silence."""
     try:
         async with asyncio.timeout(config.connect_timeout / SECOND):
@@ -38,8 +38,8 @@ async def asked_over_tcp(
 
 
 async def _asked(
-    contact: Contact, question: Question, loop: asyncio.AbstractEventLoop, *, insecure: bool
-) -> Reply | None:
+    contact: Contact, question: DiscoveryQuestion, loop: asyncio.AbstractEventLoop, *, insecure: bool
+) -> DiscoveryReply | None:
     """Ask at the addresses of the contact, one after another: None if no process listens at any of them."""
     failure: Exception | None = None
     for family, place in await resolved(contact, loop):
@@ -55,8 +55,8 @@ async def _asked(
 
 
 async def _asked_at(
-    family: int, place: SocketAddress, question: Question, loop: asyncio.AbstractEventLoop, *, insecure: bool
-) -> Reply:
+    family: int, place: SocketAddress, question: DiscoveryQuestion, loop: asyncio.AbstractEventLoop, *, insecure: bool
+) -> DiscoveryReply:
     if not insecure and not ipaddress.ip_address(place[0]).is_loopback:
         raise PeerError("an address of another machine")
     sock = closed_in_children(socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
@@ -64,11 +64,11 @@ async def _asked_at(
         await loop.sock_connect(sock, place)
         if sock.getsockname() == sock.getpeername():  # no process listens there, and the system chose the same port
             raise ConnectionRefusedError
-        await loop.sock_sendall(sock, said(question))
+        await loop.sock_sendall(sock, encoded(question))
         (length,) = LENGTH.unpack(await _read(sock, LENGTH.size, loop))
         if length > HELLO_MAX:
             raise PeerError("malformed answer")
-        return heard(await _read(sock, length, loop), Reply)
+        return decoded(await _read(sock, length, loop), DiscoveryReply)
     finally:
         sock.close()
 

@@ -12,44 +12,45 @@ from pygroups.core.limits import SECOND, Config
 
 from .contacts import Contact
 from .hello import Welcome
-from .nobody import nobody_at
-from .way import ASK_PAUSE_MAX, ASK_PAUSE_MIN, REFUSALS, Place
+from .no_process import no_process_at
+from .sockets import SocketAddress
+from .udp_peer import ASK_PAUSE_MAX, ASK_PAUSE_MIN, REFUSALS
 
 
-class Home(Protocol):
-    """The part of the network that a meeting uses."""
+class ContactSearchNetwork(Protocol):
+    """The part of the network that the search uses."""
 
     config: Config
     loop: asyncio.AbstractEventLoop
     lookups: dict[Contact, asyncio.Task[None]]
 
-    def places_of(self, contact: Contact) -> list[Place]: ...
+    def places_of(self, contact: Contact) -> list[SocketAddress]: ...
 
 
-class Meeting:
+class ContactSearch:
     """Questions to one place."""
 
-    def __init__(self, home: Home, contact: Contact) -> None:
-        self.home = home
+    def __init__(self, network: ContactSearchNetwork, contact: Contact) -> None:
+        self.network = network
         self.contact = contact
-        self.refusals: dict[Place, int] = {}  # of each address of the contact
-        self.found: asyncio.Future[Address] = home.loop.create_future()
+        self.refusals: dict[SocketAddress, int] = {}  # of each address of the contact
+        self.found: asyncio.Future[Address] = network.loop.create_future()
 
-    async def peer(self, ask: Callable[[Place], None]) -> Address:
+    async def peer(self, ask: Callable[[SocketAddress], None]) -> Address:
         """The process that answers.  Raises NotSent if none does within `connect_timeout`."""
-        asking = self.home.loop.create_task(self._ask(ask))
+        asking = self.network.loop.create_task(self._ask(ask))
         try:
-            async with asyncio.timeout(self.home.config.connect_timeout / SECOND):
+            async with asyncio.timeout(self.network.config.connect_timeout / SECOND):
                 return await self.found
         except TimeoutError:
-            raise nobody_at(self.contact, refused=False) from None
+            raise no_process_at(self.contact, refused=False) from None
         finally:
             asking.cancel()
 
-    async def _ask(self, ask: Callable[[Place], None]) -> None:
+    async def _ask(self, ask: Callable[[SocketAddress], None]) -> None:
         pause = ASK_PAUSE_MIN
         while True:
-            for place in self.home.places_of(self.contact):
+            for place in self.network.places_of(self.contact):
                 self.refusals.setdefault(place, 0)
                 ask(place)
             await asyncio.sleep(pause / SECOND)
@@ -62,15 +63,15 @@ class Meeting:
         if welcome.listener is not None and not welcome.refusal:
             self.found.set_result(welcome.listener)
         elif len(self.refusals) == 1:
-            self._give_up(nobody_at(self.contact, refused=True))
+            self._give_up(no_process_at(self.contact, refused=True))
 
-    def refused(self, place: Place) -> None:
+    def refused(self, place: SocketAddress) -> None:
         """The host reports that no process listens at `place`."""
         if place not in self.refusals:
             return
         self.refusals[place] += 1
         if min(self.refusals.values()) >= REFUSALS:
-            self._give_up(nobody_at(self.contact, refused=True))
+            self._give_up(no_process_at(self.contact, refused=True))
 
     def _give_up(self, error: NotSent) -> None:
         if not self.found.done():

@@ -1,5 +1,5 @@
-"""The ways in which members find each other, as `discovery` names them: a folder, addresses, a DNS name, IP multicast,
-and a folder that remembers addresses."""
+"""The option `discovery`: the sources by which members find each other.  A source is a folder, a list of addresses, a
+DNS name, an IP multicast address, or a folder that remembers addresses."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ KINDS: Final = (
 )
 
 
-class Place(NamedTuple):
+class GroupsFolder(NamedTuple):
     """A folder with one folder for each group."""
 
     root: Path
     private: bool  # only this user may have access; not required of a folder that the user chose
 
 
-class Ways(NamedTuple):
-    """All ways in which one process finds others."""
+class DiscoverySources(NamedTuple):
+    """All sources by which one process finds others."""
 
-    place: Place | None = None
+    folder: GroupsFolder | None = None
     listed: tuple[Contact, ...] = ()  # processes may listen there
     names: tuple[Contact, ...] = ()  # DNS names: processes may listen at each of their addresses
     to_all: tuple[Contact, ...] = ()  # multicast addresses
@@ -45,58 +45,58 @@ class Ways(NamedTuple):
         return bool(self.listed or self.names or self.to_all or self.cache)
 
 
-def default_place() -> Place:
+def default_folder() -> GroupsFolder:
     """The folder of this user on this machine, which does not depend on the environment."""
-    return Place(MEETING_ROOT / f"pygroups-{os.geteuid()}", private=True)
+    return GroupsFolder(MEETING_ROOT / f"pygroups-{os.geteuid()}", private=True)
 
 
-def parse_discovery(given: str | Sequence[str] | None, *, insecure: bool = True) -> Ways:
-    """The ways that `discovery` names, in one text or several.  Raises UsageError for invalid text, and without
+def parse_discovery(given: str | Sequence[str] | None, *, insecure: bool = True) -> DiscoverySources:
+    """The sources that `discovery` names, in one text or several.  Raises UsageError for invalid text, and without
     `insecure` for addresses of other machines."""
     if given is None:
-        return Ways(place=default_place())
-    ways = Ways()
+        return DiscoverySources(folder=default_folder())
+    sources = DiscoverySources()
     for text in [given] if isinstance(given, str) else given:
-        ways = _with(ways, text)
-    if ways == Ways():
-        raise UsageError(f"discovery {given!r} names no way to find members: write {KINDS}")
-    if ways.cache is not None and ways == Ways(cache=ways.cache):
+        sources = _with(sources, text)
+    if sources == DiscoverySources():
+        raise UsageError(f"discovery {given!r} names no source of members: write {KINDS}")
+    if sources.cache is not None and sources == DiscoverySources(cache=sources.cache):
         raise UsageError(
-            "discovery 'cache:' alone finds nobody before there was a group: give another way beside it, for instance "
-            "discovery=['cache:/path', 'udp:239.1.2.3:7000']"
+            "discovery 'cache:' alone finds no process before the first group: give another source beside it, for "
+            "instance discovery=['cache:/path', 'udp:239.1.2.3:7000']"
         )
-    if len(ways.listed) + len(ways.names) + len(ways.to_all) > LISTED_MAX:
+    if len(sources.listed) + len(sources.names) + len(sources.to_all) > LISTED_MAX:
         raise UsageError(f"discovery names more than {LISTED_MAX} addresses: use dns:name:port for so many")
     if not insecure:
-        _refuse_other_machines(ways)
-    return ways
+        _refuse_other_machines(sources)
+    return sources
 
 
-def _with(ways: Ways, text: object) -> Ways:
+def _with(sources: DiscoverySources, text: object) -> DiscoverySources:
     if not isinstance(text, str):
         raise UsageError(f"discovery {text!r} is not text: write {KINDS}")
     kind, colon, rest = text.partition(":")
     if colon and kind in ("dir", "cache"):
-        return _with_folder(ways, kind, rest)
+        return _with_folder(sources, kind, rest)
     if colon and kind == "dns":
-        return ways._replace(names=(*ways.names, _contact(rest, text, "dns:name:port")))
+        return sources._replace(names=(*sources.names, _contact(rest, text, "dns:name:port")))
     if colon and kind == "udp":
         contact = _contact(rest, text, "udp:239.1.2.3:7000")
         if not is_multicast(contact.host):
             raise UsageError(f"discovery {text!r} has no IPv4 multicast address: write udp:239.1.2.3:7000")
-        return ways._replace(to_all=(*ways.to_all, contact))
+        return sources._replace(to_all=(*sources.to_all, contact))
     listed = [_contact(one.strip(), text, KINDS) for one in text.split(",")]
-    return ways._replace(listed=tuple(dict.fromkeys([*ways.listed, *listed])))
+    return sources._replace(listed=tuple(dict.fromkeys([*sources.listed, *listed])))
 
 
-def _with_folder(ways: Ways, kind: str, path: str) -> Ways:
+def _with_folder(sources: DiscoverySources, kind: str, path: str) -> DiscoverySources:
     if not path:
         raise UsageError(f"discovery {kind + ':'!r} names no folder: write {kind}:/path/to/folder")
-    if (ways.place if kind == "dir" else ways.cache) is not None:
+    if (sources.folder if kind == "dir" else sources.cache) is not None:
         raise UsageError(f"discovery names two folders with {kind}: leave one out")
     if kind == "dir":
-        return ways._replace(place=Place(Path(path), private=False))
-    return ways._replace(cache=Path(path))
+        return sources._replace(folder=GroupsFolder(Path(path), private=False))
+    return sources._replace(cache=Path(path))
 
 
 def _contact(text: str, whole: str, form: str) -> Contact:
@@ -109,8 +109,8 @@ def _contact(text: str, whole: str, form: str) -> Contact:
     return contact
 
 
-def _refuse_other_machines(ways: Ways) -> None:
-    for contact in ways.listed:
+def _refuse_other_machines(sources: DiscoverySources) -> None:
+    for contact in sources.listed:
         if not contact.loopback and contact.is_number:
             raise UsageError(
                 f"discovery names {contact}, an address of another machine, and no encryption or authentication "
