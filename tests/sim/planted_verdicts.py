@@ -12,6 +12,7 @@ from tests.sim import (
     test_promises,
     test_promises_causal,
     test_promises_journals,
+    test_promises_membership,
     test_promises_planted,
     test_promises_progress,
 )
@@ -50,6 +51,10 @@ def _tests() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"progress: {name}", partial(test_promises_progress.test_what_hinders_is_found, name)
     for name in test_promises_progress.JOINS:
         yield f"join-in-time: {name}", partial(test_promises_progress.test_a_lone_join_is_timed, name)
+    for name in test_promises_membership.GOOD:
+        yield f"checks-membership: {name}", partial(test_promises_membership.test_what_is_good_holds, name)
+    for name in test_promises_membership.PLANTED:
+        yield f"checks-membership: {name}", partial(test_promises_membership.test_a_planted_fault_is_found, name)
     for few in test_promises_progress.FEW:
         yield f"few-views: {few}", partial(test_promises_progress.test_few_views_are_right, *few)
     for many in test_promises_progress.MANY:

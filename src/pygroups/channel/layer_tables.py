@@ -114,6 +114,7 @@ MEMBERSHIP: Final = {
     "gms.leading.change.roll_call.answers": "members_max",
     "gms.leading.change.roll_call.joiners": "members_max",
     "gms.leading.change.roll_call.members": "members",
+    "gms.leading.confirming.here": "members",
     "gms.leading.handover.acked": "members_max",
     "gms.leading.handover.proposal.digest": "marks",
     "gms.leading.handover.proposal.digest[]": "fixed",

@@ -17,6 +17,8 @@ STACK: Final = {
     "stack._deeper": "fixed",
     "stack._enders": "fixed",
     "stack._enders[]": "fixed",
+    "stack._paused": "fixed",
+    "stack._paused[]": "fixed",
     "stack._places": "fixed",
     "stack._routes": "fixed",
     "stack._routes[]": "fixed",

@@ -178,6 +178,15 @@ class Block(Event):
     """Up, flush to all above: number and order no run until the next view."""
 
 
+class Hold(Event):
+    """Up, gms to the layers above: this member took no turn for so long that the others may have gone on without it.
+    Order and number no multicast, and hand none up, until `Release` or the next view."""
+
+
+class Release(Event):
+    """Up, gms to the layers above: enough members have answered that they are still in this member's view."""
+
+
 class Blocked(Event):
     """Up, gms to the application: too few members of the view are reached for a majority.  Nothing is delivered, and
     what is sent waits.  `Unblocked`, with a view, or `Excluded` follows when enough members are reached again."""

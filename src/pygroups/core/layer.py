@@ -155,6 +155,9 @@ class Layer:
         """The time `wake` is reached.  Set `wake` again, or set it to NEVER."""
         raise AssertionError(f"{type(self).__name__} set a timer and does not handle it")
 
+    def after_pause(self) -> None:
+        """This member took no turn for longer than `heartbeat_timeout`.  Called before any input of the turn."""
+
     def end_turn(self) -> None:
         """The turn ends: all its input was handled.  Send the collected messages now."""
 

@@ -10,7 +10,7 @@ from .address import Address
 from .driver_events import COMMANDS
 from .errors import PeerError, UsageError
 from .events import Event, NewView
-from .layer import Env, Layer, Record
+from .layer import NEVER, Env, Layer, Record
 from .run import Run
 
 WAKE: Final = attrgetter("wake")
@@ -79,6 +79,12 @@ class Stack:
         self._enders = [
             (place, layer) for place, layer in enumerate(self.layers) if type(layer).end_turn is not Layer.end_turn
         ]
+        self._paused = [
+            (place, layer)
+            for place, layer in enumerate(self.layers)
+            if type(layer).after_pause is not Layer.after_pause
+        ]
+        self._pause = env.config.heartbeat_timeout if self._paused else NEVER  # a longer one is reported to the layers
 
     def _next_down(self, place: int) -> int:
         """The next place below `place` whose layer does not only pass runs on; the outlet is the last."""
@@ -87,6 +93,8 @@ class Stack:
 
     def receive(self, frame: bytes | memoryview, now: int) -> None:
         """Handle a received frame.  An invalid frame is counted and dropped, and raises no exception."""
+        if now - self.env.now > self._pause:
+            self._after_pause(now)
         self.env.now = now
         try:
             runs = self.codec.decode(frame, self.env.me)
@@ -100,18 +108,24 @@ class Stack:
 
     def happened(self, event: Event, now: int) -> None:
         """Handle an event of the driver: Found, Answered, Ended or Dead."""
+        if now - self.env.now > self._pause:
+            self._after_pause(now)
         self.env.now = now
         self._places[self._bottom].up_event(event)
         self._settle(self._bottom)
 
     def asked(self, event: Event, now: int) -> None:
         """Handle an event of the application: Join, Leave, Consumed or a part of a state."""
+        if now - self.env.now > self._pause:
+            self._after_pause(now)
         self.env.now = now
         self._places[0].down_event(event)
         self._settle(0)
 
     def advance(self, now: int) -> None:
         """Set the time to `now`, and call timer() of each layer whose `wake` is reached."""
+        if now - self.env.now > self._pause:
+            self._after_pause(now)
         self.env.now = now
         for place, layer in enumerate(self.layers):
             if layer.wake <= now:
@@ -126,6 +140,8 @@ class Stack:
 
     def end_turn(self, now: int) -> Output:
         """End the turn: let the layers send their collected messages, and return all output of the turn."""
+        if now - self.env.now > self._pause:
+            self._after_pause(now)
         self.env.now = now
         if self.layers[0].below:
             self._settle(0)  # messages that the application sent after the last call
@@ -143,6 +159,13 @@ class Stack:
         output = Output(env.records, frames, outlet.commands, top.above)
         env.records, outlet.commands, top.above = [], [], []
         return output
+
+    def _after_pause(self, now: int) -> None:
+        """This input is the first one after a long pause: the layers learn of the pause before they see the input."""
+        self.env.now = now
+        for place, layer in self._paused:
+            layer.after_pause()
+            self._settle(place)
 
     def gauges(self) -> dict[str, int]:
         """The gauges of all layers, as layer.name.  All are 0 when the group is quiet."""

@@ -20,8 +20,10 @@ from .events import (
     FreedTo,
     Gap,
     Gone,
+    Hold,
     Leave,
     NewView,
+    Release,
     Stability,
     Unblocked,
     Undelivered,
@@ -281,6 +283,8 @@ class Top(Layer):
             return
         if isinstance(event, FreedTo):
             self._freed_to(event)
+            return
+        if isinstance(event, Hold | Release):
             return
         if isinstance(event, NewView):
             self._install(event)

@@ -24,10 +24,12 @@ from pygroups.core.events import (
     Gap,
     Held,
     HeldQuery,
+    Hold,
     Installed,
     Marks,
     NewView,
     Positions,
+    Release,
     Served,
     Stop,
 )
@@ -41,23 +43,25 @@ from ._marks import before_cut, forget_outside
 class Flush(Layer):
     """Virtual synchrony: members that go together from one view to the next delivered the same set in it."""
 
-    __slots__ = ("ballot", "fetching", "marks", "waiting", "withheld")
+    __slots__ = ("ballot", "closed", "fetching", "in_doubt", "marks", "waiting", "withheld")
 
     needs: ClassVar[frozenset[str]] = frozenset({"STREAMS", "MEMBERSHIP"})
     gives: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "BLOCK_AT_VIEW"})
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        self.ballot: Ballot | None = None  # this member is bound to it; while it is bound, nothing goes up or down
+        self.ballot: Ballot | None = None  # this member is bound to it
+        self.in_doubt = False  # the others may have left this view behind, since before a pause of this member
+        self.closed = False  # one of the two: nothing goes up or down
         self.marks: Marks = {}  # per origin, the next number not yet handed up
-        self.withheld: list[Run] = []  # of the old view, held back until the installation
+        self.withheld: list[Run] = []  # held back until the installation, or until the doubt is over
         self.waiting: list[Run] = []  # own multicasts for the next view
         self.fetching: dict[Address, int] = {}  # streams that do not reach the cut yet, and where it is
 
     # -- runs
 
     def down(self, run: Run) -> None:
-        if self.ballot is not None and run.dest is None:
+        if self.closed and run.dest is None:
             self.waiting.append(run)
         else:
             self.below.append(run)
@@ -65,7 +69,7 @@ class Flush(Layer):
     def up(self, run: Run) -> None:
         if run.stream is None:
             self.above.append(run)
-        elif self.ballot is not None:
+        elif self.closed:
             self.withheld.append(run)
         else:
             self._hand_up(run)
@@ -75,6 +79,19 @@ class Flush(Layer):
         if run.first == self.marks.get(run.origin, 1):  # a run that the layer above drops as repeated moves nothing
             self.marks[run.origin] = run.next
         self.above.append(run)
+
+    # -- after a long pause
+
+    def _release(self, event: Release) -> None:
+        """The view goes on: the runs that waited pass, in both directions."""
+        assert self.ballot is None, "a bound member never resumes its view"
+        self.in_doubt = self.closed = False
+        withheld, self.withheld = self.withheld, []
+        for run in withheld:
+            self._hand_up(run)
+        self.above.append(event)
+        waiting, self.waiting = self.waiting, []
+        self.below += waiting
 
     # -- the flush
 
@@ -90,9 +107,15 @@ class Flush(Layer):
             self._served(event)
         elif isinstance(event, NewView):
             self._install(event)
+        elif isinstance(event, Hold):
+            self.in_doubt = self.closed = True
+            self.above.append(event)
+        elif isinstance(event, Release):
+            self._release(event)
         elif isinstance(event, Excluded):
             # In order and without holes, but perhaps not up to the cut: the member may still have been fetching.
-            self._hand_up_rest(event.cut)
+            # After a doubt it had not even begun: the others went on without these runs.
+            self._hand_up_rest({} if self.in_doubt and event.cut is None else event.cut)
             self.above.append(event)
         else:
             self.above.append(event)
@@ -110,7 +133,7 @@ class Flush(Layer):
         if self.ballot is None:
             self._take_back()
             self.above.append(Block())
-        self.ballot = ballot
+        self.ballot, self.closed = ballot, True
         self.fetching = {}
         self.below.append(HeldQuery(Flush))
 
@@ -150,6 +173,7 @@ class Flush(Layer):
         if waiting:
             self.env.count("runs for the next view", len(waiting))
         self.ballot, self.waiting, self.fetching = None, [], {}
+        self.in_doubt = self.closed = False
         self.below += waiting
 
     def _skip(self, merged: NewView) -> tuple[Gap, ...]:

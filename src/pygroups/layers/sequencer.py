@@ -12,7 +12,7 @@ from typing import ClassVar
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Excluded, Gone, Marks, NewView
+from pygroups.core.events import Block, Event, Excluded, Gone, Hold, Marks, NewView, Release
 from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
@@ -77,7 +77,7 @@ class Early:
 class Sequencer(Layer):
     """One order for all members of a view."""
 
-    __slots__ = ("blocked", "early", "forward_table", "pieces", "queued", "queues", "received", "view")
+    __slots__ = ("blocked", "early", "forward_table", "in_doubt", "pieces", "queued", "queues", "received", "view")
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "VIRTUAL_SYNCHRONY"})
     gives: ClassVar[frozenset[str]] = frozenset({"TOTAL"})
@@ -87,6 +87,7 @@ class Sequencer(Layer):
         super().__init__(env)
         self.view: AgreedView | None = None
         self.blocked = False  # the view is about to end: a run that is ordered now would be lost with the view
+        self.in_doubt = False  # the others may have left the view behind: nothing is ordered until that is known
         # Own runs not yet delivered here, by first number and index, oldest first.
         self.forward_table: dict[tuple[int, int], Run] = {}
         self.received: Marks = {}  # per origin, also of former members, the next number not yet delivered
@@ -147,7 +148,7 @@ class Sequencer(Layer):
 
     def end_turn(self) -> None:
         """Order the runs of this turn, one run of each origin in turn; own runs wait in the same queues."""
-        if not self.queues or self.blocked:
+        if not self.queues or self.blocked or self.in_doubt:
             return
         me, waiting = self.env.me, list(self.queues.values())
         while waiting:
@@ -221,7 +222,9 @@ class Sequencer(Layer):
 
     def up_event(self, event: Event) -> None:
         self.above.append(event)
-        if isinstance(event, Block | Excluded):
+        if isinstance(event, Hold | Release):
+            self.in_doubt = isinstance(event, Hold)
+        elif isinstance(event, Block | Excluded):
             self._stop()
         elif isinstance(event, NewView):
             self._install(event)
@@ -230,6 +233,7 @@ class Sequencer(Layer):
         self.view, self.blocked, self.queues = event.view, False, {}
         self.queued, self.pieces = {}, {}
         self.forward_table = {key: run for key, run in self.forward_table.items() if not run.index}  # see FRAGMENTATION
+        self.in_doubt = False
         if event.starts is not None:
             self.received = dict(event.starts)
         for gap in event.gaps:

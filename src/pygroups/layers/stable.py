@@ -21,7 +21,9 @@ from pygroups.core.events import (
     Gone,
     Held,
     HeldQuery,
+    Hold,
     NewView,
+    Release,
     SlowestWanted,
     Stability,
     StableWanted,
@@ -249,8 +251,10 @@ class Stable(Voter):
                 self._vote(self.view, event.seen)
             return
         self.above.append(event)
-        if isinstance(event, Stop):
+        if isinstance(event, Stop | Hold):
             self._stop()
+        elif isinstance(event, Release):
+            self._go_on()
         elif isinstance(event, NewView):
             self._install(event)
         elif isinstance(event, Excluded):
@@ -263,6 +267,15 @@ class Stable(Voter):
         self.clock.stop()
         self.to_combine = self.hurry = False
         self.combine_at = NEVER
+
+    def _go_on(self) -> None:
+        """The view goes on after a doubt: the runs that FLUSH held back meanwhile are delivered now."""
+        self.stopped = False
+        fetched, self.fetched = self.fetched, []
+        for run in fetched:
+            assert run.stream is not None
+            self._count(run, run.stream)
+        self._to_vote(RESUMED)
 
     def _install(self, event: NewView) -> None:
         self._stop()

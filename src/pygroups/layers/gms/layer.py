@@ -17,6 +17,7 @@ expelling.py      a slow member is excluded by policy
 other_views.py    a process in another view learns where it belongs
 answering.py      a member's answers to an attempt
 answer_times.py   how long each member takes to answer
+confirming.py     a member that was paused for long asks whether its view still exists
 admission.py      joiners, leavers and contested names that wait
 requests.py       a member's requests to the leader: to join, to leave, to make another view
 roll_call.py      Ready: the members that are there
@@ -176,6 +177,9 @@ class Gms(Membership):
             self.answering.complain()
         self.accusing.tell()
         self._work()
+
+    def after_pause(self) -> None:
+        self.leading.confirming.after_pause()
 
     def _work(self) -> None:
         """Do the work of a leader, then handle this member's messages to itself, until no message is left."""
@@ -344,6 +348,7 @@ class Gms(Membership):
             "joiners": len(admission.joiners) + len(admission.silent),
             "leavers": len(admission.leavers),
             "attempt": int(self.leading.change.attempt is not None),
+            "in_doubt": int(self.leading.confirming.asked is not None),
         }
 
 

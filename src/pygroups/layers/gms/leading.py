@@ -14,6 +14,7 @@ from .accusing import Accusing
 from .admission import Admission
 from .answer_times import AnswerTimes
 from .answering import Answering
+from .confirming import Confirming
 from .handover import Handover, Parting
 from .heads import Elsewhere, InstallAck, ReadyRsp, Stuck
 from .membership import Membership
@@ -35,6 +36,7 @@ class Leading:
         self.accusing = accusing
         self.env = membership.env
         self.times = AnswerTimes(self.env.config.patience_max)
+        self.confirming = Confirming(membership, self.times)
         self.admission = Admission(membership, self.times)
         asker = Asker(membership, self.times, accusing, self.admission)
         self.verification = Verification(asker)
@@ -121,6 +123,7 @@ class Leading:
             self.env.drop("answer to the Ready of another process")
             return
         self.times.answered(src, self.env.now)
+        self.confirming.on_ready_rsp(src, head)
         if not membership.knows(src):
             self._joiner_answers(src, head)
             return
@@ -172,6 +175,7 @@ class Leading:
         """This member installed a view, and the work for the old one is over; `changed` if members joined or
         left."""
         self.handover = None
+        self.confirming.ends()
         self.change.installed()
         self.admission.installed(changed)
         self.verification.installed()

@@ -40,6 +40,8 @@ class Quorum(NamedTuple):
     # whether the proposal is decided: the view that it ends, the proposal, those that accepted
     taken_over: Callable[[AgreedView, Ballot, Mapping[Address, CollectAck]], Proposal | None]
     # the accepted proposal that an attempt must repeat: the view, its ballot, the answers; None: it makes its own
+    confirms: Callable[[AgreedView, Container[Address]], bool]
+    # whether these members of the view show that no other view follows it yet: all are in it, and bound to no ballot
 
 
 def _all_asked(view: AgreedView, asked: tuple[Address, ...], answered: Container[Address]) -> bool:
@@ -59,6 +61,7 @@ EVERYBODY: Final = Quorum(
     must_answer=_all_asked,
     decides=_all_who_go_on,
     taken_over=lambda view, ballot, answers: None,
+    confirms=lambda view, here: all(member in here for member in view.members),
 )
 
 
@@ -104,4 +107,5 @@ MAJORITY: Final = Quorum(
     must_answer=_all_asked_and_most,
     decides=_most_of_the_view,
     taken_over=_accepted_last,
+    confirms=decide.is_majority,
 )

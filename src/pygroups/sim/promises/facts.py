@@ -220,6 +220,9 @@ class Check:
     def disturbed(self) -> None:
         """From now on a running process may look dead: it is paused or cut off, or frames are lost."""
 
+    def paused(self, member: Address) -> None:
+        """The first turn of `member` after a pause, for which the others may have suspected it, begins."""
+
     def merge_accepted(self, member: Address, view: ViewId, merged: ViewId) -> None:
         """`member` accepted the merged view `merged`, in `view`."""
 

@@ -25,6 +25,7 @@ from .facts import MEMBERS, Around, Check, Delivery, OnConnection, Rest, Situati
 from .few_views import FewViews
 from .joins import Joins
 from .journals import JournalFirst
+from .membership import ChecksMembership
 from .merging import Merging
 from .messages import Messages
 from .order import Order
@@ -71,6 +72,7 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool = Fals
         Connections(),
         Progress(messages),
         FewViews(),
+        ChecksMembership(),
         Joins(),
         WindowBound(messages),
         Leaves(),
@@ -111,6 +113,7 @@ class Judge:
         self._reached = _hearers(checks, "reached")
         self._leaving = _hearers(checks, "leaving")
         self._disturbed = _hearers(checks, "disturbed")
+        self._paused = _hearers(checks, "paused")
         self._asked_out = _hearers(checks, "asked_out")
         self._merge_accepted = _hearers(checks, "merge_accepted")
         self._ended = _hearers(checks, "ended")
@@ -292,6 +295,11 @@ class Judge:
         self.unsettled()
         for check in self._disturbed:
             check()
+
+    def paused(self, member: Address) -> None:
+        """`member` begins its first turn after a pause that is longer than the others need to suspect it."""
+        for check in self._paused:
+            check(member)
 
     def unsettled(self, until: int | None = None) -> None:
         """A disturbance begins now, or ends now, or has ended by `until`.  The effects of a disturbance last for a

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Final, Protocol
 
 from pygroups.core.address import Address
+from pygroups.core.detection import detection
 from pygroups.core.driver_events import Answered, Ended, Found
 from pygroups.core.events import (
     Block,
@@ -48,6 +49,7 @@ from .traps import Armed
 from .virtual import Waiting
 from .workload import Application, Order
 
+MILLE: Final = 1_000  # a clock can run faster by one in so many
 ANSWERS: Final = 0.1  # chance that an application without a group answers a run
 
 
@@ -95,7 +97,8 @@ class SimulatedMember(ProcessLoop):
         self.habits = habits
         self.journal: MemoryJournal | None = None
         self.view: AgreedView | None = None
-        self.born = world.agenda.now
+        self.born = self.turned_at = world.agenda.now
+        self.suspected_after = detection(env.config, 2) + detection(env.config, 2) // MILLE
         self.leaving = False
         self.why_ended = ""  # the detail of its end, if its stack ended it
         self.blocked = False
@@ -158,6 +161,9 @@ class SimulatedMember(ProcessLoop):
         """Receive the queued items, then play the steps of every driver's turn (core/turn.py), with the faults that
         are due."""
         true = self.agenda.now
+        if true - self.turned_at > self.suspected_after:
+            self.judge.paused(self.address)
+        self.turned_at = true
         now = local_time(true, self.drift) if self.drift else true
         reading = self.reading
         if reading.at <= true:
