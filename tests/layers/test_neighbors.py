@@ -27,7 +27,7 @@ def test_each_member_hears_each_other_within_its_patience(
     mine = neighbors(members, me, config)
     assert {*mine.near, *mine.far} == {*members} - {me}
     assert len(mine.near) + len(mine.far) == count - 1
-    beats = [beat for beat in range(begin, begin + 3 * count) if other in mine.told(beat)]
+    beats = [beat for beat in range(begin, begin + 3 * count) if other in mine.receivers(beat)]
     pauses = [later - earlier for earlier, later in pairwise(beats)]
     longest = (silences(neighbors(members, other, config), config)[me] - config.heartbeat_timeout) // config.heartbeat
     assert max(pauses) <= max(longest, 1)
@@ -35,7 +35,9 @@ def test_each_member_hears_each_other_within_its_patience(
 
 def test_a_heartbeat_costs_the_same_in_every_large_view() -> None:
     config = Config()
-    told = {count: len(neighbors(view(count), view(count)[3], config).told(5)) for count in (5, 20, 21, 100, 1_000)}
+    told = {
+        count: len(neighbors(view(count), view(count)[3], config).receivers(5)) for count in (5, 20, 21, 100, 1_000)
+    }
     assert told == {5: 4, 20: 19, 21: 16, 100: 16, 1_000: 16}
 
 

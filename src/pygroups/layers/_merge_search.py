@@ -87,7 +87,7 @@ class OtherViews:
         assert self.view is not None
         return self.view
 
-    # -- what this member knows
+    # -- the knowledge of this member
 
     def here(self) -> dict[Address, None]:
         """The members of the view that have it installed, as far as this member knows."""

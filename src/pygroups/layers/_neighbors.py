@@ -22,7 +22,7 @@ class Neighbors(NamedTuple):
     far: tuple[Address, ...]  # in turn, in the order of the view
     share: int  # of `far`, at one heartbeat
 
-    def told(self, beat: int) -> tuple[Address, ...]:
+    def receivers(self, beat: int) -> tuple[Address, ...]:
         """The members that get the heartbeat number `beat`, from 0."""
         if not self.far:
             return self.near

@@ -36,7 +36,7 @@ class Seeker:
     contact: str
     heard_at: int
     first: Address | None = None  # the process that it lets found the group, by its last answer
-    said: Address | None = None  # the same by its last question or answer; a question may be late
+    named: Address | None = None  # the process that it named last, in a question or an answer; a question may be late
 
 
 def may_found_at(
@@ -58,7 +58,9 @@ def may_found_at(
             wait = max(wait, min(place.asked_since, now) + timeout)
     for seeker in seekers.values():
         there = places.get(seeker.contact)
-        unreached = seeker.said == me and there is not None and there.settled_at < oldest  # it is only heard
+        unreached = (
+            seeker.named == me and there is not None and there.settled_at < oldest
+        )  # this process hears it and does not reach it
         if seeker.first != me and not unreached:
             return NEVER
     return wait
@@ -106,7 +108,7 @@ class Search:
             if place.asked_since != NEVER:
                 place.asked_since += late
 
-    # -- what is heard
+    # -- news of other processes
 
     def nobody(self, name: str, at: int) -> None:
         """No process of the group listened at this place at the time `at`."""
@@ -138,7 +140,7 @@ class Search:
             self.members.pop(process, None)
         elif process not in self.members and (process in self.seekers or len(self.seekers) < self.limit):
             seeker = self.seekers.setdefault(process, Seeker(contact, now))
-            seeker.heard_at, seeker.said = now, presence.first
+            seeker.heard_at, seeker.named = now, presence.first
             if presence.first != self.me:
                 seeker.first = presence.first
             self._add(contact)
@@ -148,7 +150,7 @@ class Search:
         if place is not None and not place.to_all:
             place.settled_at, place.asked_since = max(place.settled_at, at), NEVER
 
-    # -- what follows
+    # -- decisions
 
     def forget_the_silent(self, now: int) -> None:
         """Forget the processes that were not heard for a long time."""
@@ -180,7 +182,7 @@ class Search:
         chosen = self.seekers.get(self.chosen)
         if self.members:
             self.chosen = min(self.members)
-        elif chosen is None or chosen.said != self.chosen:
+        elif chosen is None or chosen.named != self.chosen:
             self.chosen = min([self.me, *self.seekers])
         if self.chosen != self.me:
             self.yielded_at = now

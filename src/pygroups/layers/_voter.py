@@ -178,7 +178,9 @@ class Voter(Layer):
         if last is None:
             return False
         known = zip(last.purge, last.seen, self.delivered.values(), strict=True)
-        told = zip(last.consumed, self.members, strict=True)
+        reported = zip(last.consumed, self.members, strict=True)
         return all(purge >= max(seen, delivered) for purge, seen, delivered in known) and all(
-            consumed >= self._origin(member).consumed for consumed, member in told if member != self.env.me or self.rank
+            consumed >= self._origin(member).consumed
+            for consumed, member in reported
+            if member != self.env.me or self.rank
         )

@@ -193,12 +193,14 @@ class Votes:
             marks = [had.get(origin, UNWANTED) for origin in self.members]
             self.moved[voter] = now if self._has_moved(voter, marks, vote.consumed) else moved
             return True
-        said = vectors(before)
-        higher = delivered, seen, numbers, consumed = [_maxima(pair) for pair in zip(said, vectors(vote), strict=True)]
+        earlier = vectors(before)
+        higher = delivered, seen, numbers, consumed = [
+            _maxima(pair) for pair in zip(earlier, vectors(vote), strict=True)
+        ]
         if self._has_moved(voter, before.consumed, consumed):
             self.moved[voter] = now
         self.last[voter] = Vote(vote.view, max(before.round, vote.round), delivered, seen, numbers, consumed)
-        return higher != said
+        return higher != earlier
 
     def _has_moved(self, voter: Address, had: Sequence[int], consumed: Sequence[int]) -> bool:
         """Whether `voter` has consumed more of another member than it had.  Its own messages count when they are

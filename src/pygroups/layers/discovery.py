@@ -209,7 +209,7 @@ class Discovery(Layer):
             else:
                 self.search.nobody(name, self.env.now)
 
-    # -- what this process says about itself
+    # -- the announcement of this process
 
     def _presence(self) -> Presence:
         env = self.env
@@ -217,7 +217,7 @@ class Discovery(Layer):
         first, contact = None, ""
         if self.seeks:
             first, contact = env.me, ""
-            if not self.invited:  # an invited process may be in the view of a group: nobody else founds one
+            if not self.invited:  # an invited process may be in the view of a group: no other process founds one
                 first, contact = self.search.choose(env.now), self.search.contact_of_chosen()
         return Presence(env.me, env.contact, member, self.seeks, first, contact)
 

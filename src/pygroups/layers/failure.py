@@ -208,7 +208,7 @@ class Failure(Layer):
     def _beat(self) -> None:
         assert self.view is not None, "heartbeats without a view"
         if self.neighbors.far:
-            for peer in self.neighbors.told(self.beats):
+            for peer in self.neighbors.receivers(self.beats):
                 self.tell(peer, Heartbeat(self.view))
         else:
             self.tell(None, Heartbeat(self.view))

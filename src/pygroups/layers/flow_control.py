@@ -2,8 +2,8 @@
 
 A member has at most one window of bytes in multicasts that some other member has not consumed, and for each member at
 most one window in messages to this member alone that it has not consumed.  The top looks for room before it makes a
-run; this layer reports what has left a window.  Windows outlive views: a member that left no longer counts. Note:
-docs/layers/flow_control.md.
+run; this layer reports the bytes that have left a window.  Windows outlive views: a member that left no longer counts.
+Note: docs/layers/flow_control.md.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class Flush(Layer):
                 self.below.append(item)
 
     def _fetch(self, event: FetchTo) -> None:
-        assert event.ballot == self.ballot, "asked to fetch under a ballot that nobody here is bound to"
+        assert event.ballot == self.ballot, "asked to fetch under a ballot to which this member is not bound"
         self.fetching = dict(event.cut)
         for stream, cut in event.cut.items():
             self.below.append(Fetch(stream, 0, cut, event.holders[stream]))

@@ -234,7 +234,7 @@ class ViewStreams:
         self.answers.begin()
 
     def all_installed(self, view: ViewId) -> None:
-        """All members have `view`: nobody fetches runs of the view before."""
+        """All members have `view`: no member fetches runs of the view before."""
         if view == self.view:
             self.previous = None
 
