@@ -23,6 +23,7 @@ RULES = (
     rules.layer_places,
     rules.machine_traces,
     language.plain_language,
+    language.plain_messages,
     scenarios.scenarios_have_tests,
 )
 Rule = Callable[[Path], list[str]]
@@ -34,6 +35,7 @@ DRIVER, JOURNAL, SIM = "src/pygroups/drivers/pump.py", "src/pygroups/journal/sch
 WORLD, PROMISES = "src/pygroups/sim/world/member.py", "src/pygroups/sim/promises/judge.py"
 PIPELINE, TESTING = "src/pygroups/pipeline/ingest.py", "src/pygroups/testing/group.py"
 CHANNEL, CLI = "src/pygroups/channel/channel.py", "src/pygroups/cli/join.py"
+PLUGIN = "src/pytest_pygroups/__init__.py"
 NOTE, TEXT = "docs/layers/nakack.md", "tests/layers/text/nakack/01.txt"
 
 PLANTED: list[tuple[Rule, str, str, str]] = [
@@ -84,6 +86,20 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
     (language.plain_language, CLI, 'def f():\n    """Who asks, in order."""', "join.py:2: 'Who' hides a noun"),
     (language.plain_language, NOTE, "The member\nis told, and somebody waits.", "nakack.md:2: 'is told' hides"),
     (language.plain_language, "docs/x.md", "Then somebody waits.", "x.md:1: 'somebody' hides a noun"),
+    (language.plain_language, PLUGIN, '"""What the mark says."""', "__init__.py:1: 'What' hides a noun"),
+    (language.plain_messages, CLI, 'raise Error(f"{name} has what it needs")', "join.py:1: 'what' in the message"),
+    (language.plain_messages, CLI, 'def f():\n    raise Error("no", "it is told") from e', "join.py:2: 'told' in"),
+    (language.plain_messages, DRIVER, 'LOGGER.warning("nobody answers %s", name)', "pump.py:1: 'nobody' in"),
+    (language.plain_messages, DRIVER, 'self.warn.warning("kind", "a former life of %s", x)', "pump.py:1: 'life' in"),
+    (language.plain_messages, LAYER, 'self.env.drop("answers to whoever asks")', "nakack.py:1: 'whoever' in"),
+    (language.plain_messages, LAYER, 'count(\n    "asks in vain" if x else "asks"\n)', "nakack.py:2: 'in vain' in"),
+    (language.plain_messages, PROMISES, 'return broken(A, f"{a} falls at {b}")', "judge.py:1: 'falls' in"),
+    (
+        language.plain_messages,
+        "tests/mutants/M99-x.toml",
+        'protocol = "GMS"\nbug = "the leader forgets who asked"',
+        "M99-x.toml:2: 'who' in the message",
+    ),
 ]
 ALLOWED: list[tuple[Rule, str, str]] = [
     (rules.import_directions, LAYER, "from pygroups.core.run import Run\nfrom . import stable\nimport msgspec"),
@@ -107,6 +123,7 @@ ALLOWED: list[tuple[Rule, str, str]] = [
         'What is a view? A list. It says what happened: `Whoever x`, and "Who does".',
     ),
     (language.plain_language, CLI, 'def f():\n    """The members, and who leads them."""'),
+    (language.plain_messages, CLI, 'raise Error(f"{who}: {what!r}, `what`", "life")\nprint("who is told")'),
     (rules.machine_traces, ".venv/x.cfg", "/ho" + "me/me/x"),
     (rules.machine_traces, "docs/x.md", "in src/work/x, on https://example.org/home/x and in ./home/x"),
 ]

@@ -95,7 +95,7 @@ def test_a_life_a_group_and_a_folder_of_groups_are_found(tmp_path: Path, up: int
 def test_a_folder_that_is_none_is_one_sentence(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        NotAJournal, match="give a folder of journals, the folder of a group, or the folder of one life"
+        NotAJournal, match="give a folder of journals, the folder of a group, or the folder of one incarnation"
     ):
         find_segments([tmp_path / name])
     with pytest.raises(NotAJournal, match="has no journal"):

@@ -202,7 +202,7 @@ def test_answers_are_limited_per_period_and_asker(limit: str) -> None:
     nakack.up(Run(B, C, (request,)))
     nakack.up(Run(B, C, (request,)))
     assert [head for _, head in sent(nakack)] == [Data(VIEW.id, A, seq) for seq in range(3)]
-    assert drops(nakack) == {"requests beyond what is sent at once": 2}
+    assert drops(nakack) == {"requests for more runs than are sent at once": 2}
     nakack.up(Run(A, C, (request,)))
     assert len(sent(nakack)) == 3, "of another asker nothing was sent before"
     nakack.env.now += nakack.env.config.nakack_period

@@ -224,7 +224,7 @@ def test_stability_goes_up_and_down_with_the_own_numbers() -> None:
         (A, {"view": ViewId(2, A)}, "stability of a later view"),
         (A, {"purge": [1]}, "malformed stability"),
         (A, {"consumed": [1] * 4}, "malformed stability"),
-        (A, {"purge": [4, 0, 0]}, "stability above what was delivered here"),
+        (A, {"purge": [4, 0, 0]}, "stability of messages that were not delivered here"),
     ],
 )
 def test_stability_that_does_not_hold_up_changes_nothing(src: Address, change: dict[str, object], reason: str) -> None:

@@ -405,7 +405,7 @@ def test_a_former_life_of_a_view_that_is_over_changes_nothing() -> None:
         goes_on(group, "A C")
         group.start("B")
         goes_on(group, "A B C")
-        assert not any(member.counters["former lives that are answered for"] for member in group.members)
+        assert not any(member.counters["former incarnations that are answered for"] for member in group.members)
         group.settles()
 
 

@@ -191,7 +191,7 @@ def test_drawn_births_keep_every_promise(profile: str) -> None:
 @pytest.mark.parametrize("expected", [True, False])
 def test_drawn_former_lives_keep_every_promise(expected: bool) -> None:
     """A process that starts again has its folder or has lost it."""
-    counts = dict.fromkeys(("former lives that are answered for", "folders lost"), 0)
+    counts = dict.fromkeys(("former incarnations that are answered for", "folders lost"), 0)
     for seed in range(8):
         outcome = drawn(seed, expected=expected, folders=0.7)
         assert outcome.witness is None, f"seed {seed}: {outcome.witness}\n{outcome.trace}"

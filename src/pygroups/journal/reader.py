@@ -106,7 +106,8 @@ def find_segments(paths: Iterable[str | Path]) -> list[Segment]:
 def _lives_in(path: Path) -> list[Path]:
     if not path.is_dir():
         raise NotAJournal(
-            f"{path} is not a folder: give a folder of journals, the folder of a group, or the folder of one life"
+            f"{path} is not a folder: give a folder of journals, the folder of a group, or the "
+            "folder of one incarnation"
         )
     level = [path]
     for depth in range(3):
@@ -116,7 +117,7 @@ def _lives_in(path: Path) -> list[Path]:
         if lives:
             return sorted(lives)
     raise NotAJournal(
-        f"{path} has no journal: give a folder of journals, the folder of a group, or the folder of one life"
+        f"{path} has no journal: give a folder of journals, the folder of a group, or the folder of one incarnation"
     )
 
 

@@ -90,7 +90,7 @@ class Sending:
         """The peer has delivered runs.  Returns whether this acknowledgement leaves no run unacknowledged."""
         connection = self.connections.get(peer)
         if connection is None or connection.conn != ack.conn or ack.next > connection.lanes[ack.lane].next:
-            self.env.drop("acknowledgement of what was not sent on this connection")
+            self.env.drop("acknowledgement of a run that was not sent on this connection")
             return False
         lane = connection.lanes[ack.lane]
         connection.answered_at = self.env.now

@@ -202,7 +202,7 @@ class Stable(Voter):
         ):
             self.env.drop("malformed stability")
         elif any(purge > had for purge, had in zip(msg.purge, self.delivered.values(), strict=True)):
-            self.env.drop("stability above what was delivered here")
+            self.env.drop("stability of messages that were not delivered here")
         elif self.env.now < self.suspended_until:
             self.env.drop("stability while suspended")
         elif any(rank >= len(self.members) for ranks in msg.slowest for rank in ranks):

@@ -97,7 +97,7 @@ class Speaker:
         """A member asks the former life."""
         life = self.life
         if life is None or life.view is None:
-            self.env.drop("question to a former life that is over")
+            self.env.drop("question to a former incarnation that is in no view any more")
         elif isinstance(head, Stuck):
             made = difference_in(life.made)
             if src not in life.view.members:
@@ -118,7 +118,7 @@ class Speaker:
         ballot = head.ballot if isinstance(head, Collect) else head.difference.ballot
         view = head.view if isinstance(head, Collect) else head.difference.sides[0].old
         if view != life.view.id or ballot.leader != src or (isinstance(head, Propose) and proposal is None):
-            self.env.drop("question about another view of a former life")
+            self.env.drop("question about another view of a former incarnation")
         elif life.bound is not None and ballot < life.bound:
             self._say(src, Low(ballot, life.bound))
         elif proposal is None:
@@ -204,7 +204,7 @@ class AskingFormer:
             proposal = Proposal(Ballot(*view.id), view, (side,), primary=True)
             gms.tell(src, ToFormer(former, Install(difference(proposal, None), None)))
         elif gms.spoken_for.get(former) != src and self._needs_former_lives():
-            self.env.count("former lives that are answered for")
+            self.env.count("former incarnations that are answered for")
             gms.suspicions.suspect(former, Suspicion.ENDED)
             gms.spoken_for[former] = src
             gms.answering.heard_again(at_once=True)

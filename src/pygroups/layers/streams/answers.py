@@ -54,7 +54,7 @@ class Answers:
                 if (asker, stored.head) in self.waiting:
                     env.count("answers that wait already")
                 elif not self._has_room(asker, stored):
-                    env.drop("requests beyond what is sent at once")
+                    env.drop("requests for more runs than are sent at once")
                     return
                 elif self._may_send(asker, name, seq):
                     self._send_again(name, seq, stored, asker)

@@ -106,7 +106,7 @@ class ScenarioWorld(World):
     def send(self, member: SimulatedMember, dest: Address, frames: Sequence[bytes]) -> None:
         """`member` hands frames for `dest` to its kernel; the rules decide the fate of each run in them."""
         if dest not in self.lives:  # a process that the test invented
-            self.count("to nobody", len(frames))
+            self.count("without a receiver", len(frames))
         elif not self.rules:
             super().send(member, dest, frames)
         else:

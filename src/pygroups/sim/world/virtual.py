@@ -243,7 +243,7 @@ class VirtualWorld(Generic[P]):
             return
         here = self.running.get(name)
         if here is None or not self.network.connects(me, name) or self.network.refuses(me, name):
-            self.count("nobody met")
+            self.count("places without a process")
             return
         here.arrive(lambda: self.agenda.after(self.network.delay(name, me), met, here.address))
 
