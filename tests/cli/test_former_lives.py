@@ -133,6 +133,27 @@ def test_a_group_whose_members_all_return_is_born_anew(start: Start, tmp_path: P
     judged_right(journal, "primary-chain")
 
 
+def test_a_process_that_was_stopped_joins_again_by_itself(start: Start, tmp_path: Path) -> None:
+    """The others have gone on without it.  With `rejoin=True` its channel goes on as a new incarnation."""
+    members = in_one_view(start, "ABC", busy=True, rejoin=True)
+    c = members["C"]
+    first = c.lines("view")[-1]
+    os.kill(c.process.pid, signal.SIGSTOP)
+    until(lambda: members["A"].is_in_view_with("A", "B"), AGO)
+    os.kill(c.process.pid, signal.SIGCONT)
+    until(lambda: c.lines("left"), AGO)
+    until(lambda: all(one.is_in_view_with("A", "B", "C") for one in members.values()), AGO)
+    again = c.lines("view")[-1]
+    (now,) = [address for address in again[1:] if address.startswith("C@")]
+    assert now not in first
+    assert c.lines("left")[0][0] == "excluded"
+    until(lambda: any(now in text for text in members["A"].messages), AGO)
+    had = len(c.messages)
+    until(lambda: len(c.messages) > had + 100, AGO)
+    killed_at_once(*members.values())
+    judged_right(tmp_path / "journal", "primary-chain")
+
+
 def test_a_process_with_an_empty_folder_does_not_count(start: Start, tmp_path: Path) -> None:
     """Two of three are killed.  One starts again without its folder: the third one stays blocked until it has it."""
     members = in_one_view(start, "ABC")

@@ -2,7 +2,7 @@
 
 No built-in profile has that stack yet, so this program adds one under the name `uniform`.  Its argument is a JSON
 object with the options of the channel; with `"busy": true` it sends all the time.  It prints its address, the members
-of each view, each message, when it is blocked and unblocked, and the lines of its log.
+of each view, each message, when it is blocked and unblocked, when it is excluded, and the lines of its log.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 import sys
 from typing import Any
 
-from pygroups import Blocked, Channel, Config, Message, Unblocked, View
+from pygroups import Blocked, Channel, Config, Left, Message, Unblocked, View
 from pygroups.layers.gms.primary import PrimaryGms
 from pygroups.layers.profiles import PROFILES
 from tests.majority import with_gms
@@ -48,7 +48,9 @@ async def main(*, busy: bool = False, **options: Any) -> None:
         say("address", channel.address)
         sending = asyncio.create_task(sends(channel)) if busy else None
         async for event in channel:
-            if isinstance(event, View):
+            if isinstance(event, Left):
+                say("left", event.reason, *event.unknown)
+            elif isinstance(event, View):
                 say("view", len(event.members), *event.members)
                 if sending is None:
                     await channel.send(f"{channel.address.name} has view {event.id.number}".encode())
