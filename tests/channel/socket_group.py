@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pygroups import Channel, Happening, Left, Message, View
+from pygroups import Channel, Event, Left, Message, View
 
 profile = "total"  # of the channels of a group, unless they ask for another one
 
@@ -27,7 +27,7 @@ class Reader:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.events: list[Happening] = []
+        self.events: list[Event] = []
         self.task = asyncio.create_task(self._read())
 
     async def _read(self) -> None:

@@ -463,7 +463,7 @@ def test_whoever_is_excluded_is_told_and_ends(tmp_path: Path) -> None:
         await until(lambda: reader.views)
         blocked = [asyncio.create_task(channel.send(bytes(60_000))) for _ in range(2)]
         await asyncio.sleep(0)
-        channel._member._tell(lambda event, now: channel._top.up_event(event), core.Excluded("excluded", ""))
+        channel._member._pass(lambda event, now: channel._top.up_event(event), core.Excluded("excluded", ""))
         with pytest.raises(Excluded):
             await reader.task
         assert reader.left == [Left("excluded", [1])]

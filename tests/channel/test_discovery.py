@@ -432,9 +432,8 @@ def test_a_join_that_waits_names_the_member_and_the_address_that_it_was_told(
         async with joiner:
             session = joiner._session
             assert session is not None
-            session.joined = asyncio.get_running_loop().create_future()  # as if it still waited
-            text = session.waits_to_join()
-            session.joined.set_result(None)
+            session.waits.joining = True  # as if it still waited
+            text = session.waits.waits_to_join()
         assert text is not None
         assert text.startswith(
             f"the join waits for an answer of {member.address}, which was told to connect to 127.0.0.9:"

@@ -285,7 +285,7 @@ def test_a_send_that_was_refused_keeps_no_room() -> None:
             assert refused
             tasks = [asyncio.create_task(drain(channel)) for channel in (a, b)]
             await asyncio.sleep(30)
-            assert inside(a).sending.line.reserved == 0
+            assert inside(a).sending.queue.reserved == 0
             assert not inside(a).sending.waiting
             await a.send(b"z", timeout=60)
             for task in tasks:

@@ -20,7 +20,7 @@ def test_iteration_raises_after_an_exclusion_and_again_whenever_it_is_tried(tmp_
     async def story(group: Group) -> None:
         reader = await group.read("A")
         channel = reader.channel
-        channel._member._tell(lambda event, now: channel._top.up_event(event), core.Excluded("excluded", ""))  # type: ignore[attr-defined]
+        channel._member._pass(lambda event, now: channel._top.up_event(event), core.Excluded("excluded", ""))  # type: ignore[attr-defined]
         with pytest.raises(Excluded, match="open a new channel"):
             await reader.task
         assert reader.events[-1] == Left("excluded", [])

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from pygroups import Channel, ChannelClosed, Happening, Left, Message, Refused, StateLost, UsageError, View
+from pygroups import Channel, ChannelClosed, Event, Left, Message, Refused, StateLost, UsageError, View
 from pygroups.channel.log import Log
-from pygroups.channel.states import States, Wanted
+from pygroups.channel.states import StateRequest, States
+from pygroups.core import events as core
 from pygroups.core.address import Address
-from pygroups.core.events import Event
 from pygroups.core.limits import Config
 from pygroups.core.state_events import StateFailed, StateWanted
 from pygroups.core.view import ViewId
@@ -49,16 +49,16 @@ class Recorder:
     """Takes the place of the member."""
 
     def __init__(self) -> None:
-        self.asked: list[Event] = []
+        self.asked: list[core.Event] = []
 
-    def ask(self, event: Event) -> None:
+    def ask(self, event: core.Event) -> None:
         self.asked.append(event)
 
     def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None:
         pass
 
 
-def given_by(app: App, read: bool = True) -> tuple[list[Event], Exception | None, list[Exception]]:
+def given_by(app: App, read: bool = True) -> tuple[list[core.Event], Exception | None, list[Exception]]:
     """What the joiners B and C are told, what the reader of the provider gets at once, and what it gets later."""
     recorder, later = Recorder(), list[Exception]()
 
@@ -66,7 +66,7 @@ def given_by(app: App, read: bool = True) -> tuple[list[Event], Exception | None
         loop = asyncio.get_running_loop()
         config = Config(state_timeout=50_000)
         states = States(cast(Any, app), recorder, config, loop.call_later, later.append, Log("A", "g"))
-        wanted: Wanted = states.want(StateWanted(VIEW, (B, C), {}))
+        wanted: StateRequest = states.want(StateWanted(VIEW, (B, C), {}))
         error = await states.provide(wanted) if read else None
         await asyncio.sleep(0.2)
         assert not states.tasks
@@ -77,7 +77,7 @@ def given_by(app: App, read: bool = True) -> tuple[list[Event], Exception | None
     return recorder.asked, error, later
 
 
-def failed(reason: str) -> list[Event]:
+def failed(reason: str) -> list[core.Event]:
     return [StateFailed(VIEW, B, reason), StateFailed(VIEW, C, reason)]
 
 
@@ -191,7 +191,7 @@ def test_a_member_is_not_ready_whose_state_cannot_be_set(tmp_path: Path) -> None
     in_a_group(tmp_path, story)
 
 
-async def drain(channel: Channel, events: list[Happening]) -> None:
+async def drain(channel: Channel, events: list[Event]) -> None:
     async for event in channel:
         events.append(event)
 
@@ -395,7 +395,7 @@ def test_what_follows_a_state_is_not_given_when_leaving_has_kept_it_from_being_s
         feeding = asyncio.create_task(drain(first, []))
         app.pause = 60
         second = await group.joined("B", state=app)
-        given: list[Happening] = []
+        given: list[Event] = []
         reading = asyncio.create_task(drain(second, given))
         await until(lambda: app.sets == 1)
         await first.send(b"what follows", until="stable")

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pygroups
-from pygroups import Channel, Config, Happening
+from pygroups import Channel, Config, Event
 
 GUIDE = (Path(__file__).parents[2] / "docs/guides/channel.md").read_text()
 NOT_BUILT = ("secret",)
@@ -42,8 +42,8 @@ def test_every_limit_is_in_the_table_with_its_default() -> None:
 
 
 def test_every_event_is_in_the_table_with_its_fields() -> None:
-    kinds = [kind for kind in vars(pygroups).values() if isinstance(kind, type) and issubclass(kind, Happening)]
-    kinds.remove(Happening)
+    kinds = [kind for kind in vars(pygroups).values() if isinstance(kind, type) and issubclass(kind, Event)]
+    kinds.remove(Event)
     described = {cells[0].strip("`") for cells in rows("Reading")}
     assert described == {f"{kind.__name__}({', '.join(kind.__struct_fields__)})" for kind in kinds}
 

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from pygroups import Address, DeliveredElsewhere, Gap, MergeView, View, ViewId
+from pygroups.channel.channel_events import translated
 from pygroups.channel.consumption import Consumption
-from pygroups.channel.happenings import translated
 from pygroups.channel.outbox import Outbox
 from pygroups.cli.printed import Chat, line_of
 from pygroups.core import events as core

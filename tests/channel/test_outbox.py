@@ -149,7 +149,7 @@ def test_room_of_one_that_was_woken_and_cancelled_goes_to_the_next() -> None:
         assert first.cancelled()
         assert second.done()
         assert [len(payload) for payload in top.accepted] == [600]
-        assert outbox.line.reserved == 0
+        assert outbox.queue.reserved == 0
 
     in_a_loop(story)
 

@@ -7,15 +7,14 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from pygroups import Channel, Happening, Message, View
+from pygroups import Channel, Event, Message, View
 from pygroups.channel.channel import Batches
 from pygroups.channel.inbox import Inbox
-from pygroups.channel.session import Session
+from pygroups.channel.rejoin import Incarnations
 from pygroups.channel.states import States
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed
@@ -58,21 +57,20 @@ def queued(clock: Clock, runs: int, messages: int) -> Inbox:
     return inbox
 
 
-async def each(inbox: Inbox) -> AsyncIterator[list[Happening]]:
+async def each(inbox: Inbox) -> AsyncIterator[list[Event]]:
     while True:
         for event in await inbox.next(whole=False):
             yield [event]
 
 
-def batches(inbox: Inbox) -> AsyncIterator[list[Happening]]:
-    session = cast(Session, SimpleNamespace(reading=inbox))
-    return Batches(list, lambda: session)
+def batches(inbox: Inbox) -> AsyncIterator[list[Event]]:
+    return Batches(list, lambda: cast(Incarnations, inbox))  # both have next()
 
 
 @pytest.mark.parametrize(("read", "most_ms"), [(each, 40), (batches, 600)])
 @pytest.mark.parametrize("work_us", [50, 2_000, 50_000])
 def test_the_loop_gets_its_turns_however_much_is_queued(
-    read: Callable[[Inbox], AsyncIterator[list[Happening]]], most_ms: int, work_us: int
+    read: Callable[[Inbox], AsyncIterator[list[Event]]], most_ms: int, work_us: int
 ) -> None:
     """Most of a batch is the program's own, so its bound is wider: a batch shrinks after one that took too long."""
 
@@ -152,7 +150,7 @@ def test_a_reader_that_works_without_a_pause_stays_in_the_group(tmp_path: Path, 
                     break
             done.set()
 
-    async def one_by_one(channel: Channel) -> AsyncIterator[list[Happening]]:
+    async def one_by_one(channel: Channel) -> AsyncIterator[list[Event]]:
         async for event in channel:
             yield [event]
 

@@ -16,8 +16,8 @@ from pygroups import (
     Channel,
     ChannelClosed,
     Config,
+    Event,
     Excluded,
-    Happening,
     Left,
     Message,
     NameTaken,
@@ -48,7 +48,7 @@ class Replica:
 
     def __init__(self) -> None:
         self.all: list[bytes] = []
-        self.events: list[Happening] = []
+        self.events: list[Event] = []
         self.sets = 0
         self.channel: Channel
         self.task: asyncio.Task[None]
@@ -262,7 +262,7 @@ def test_a_canceled_read_goes_on_with_the_new_incarnation() -> None:
         first = c.channel.address
         group.heal()
         batches = c.channel.batches()
-        events: list[Happening] = []
+        events: list[Event] = []
         while not any(isinstance(event, Left) for event in events):
             events += await anext(batches)
         reading = asyncio.create_task(anext(batches))
@@ -316,7 +316,7 @@ def test_a_program_that_reads_nothing_joins_again_once() -> None:
             await sending
             await a.channel.send_many([PART] * (3 * PARTS))
             await asyncio.sleep(1)  # C learns of its exclusion a moment later than A
-            events: list[Happening] = []
+            events: list[Event] = []
             with pytest.raises(Excluded, match=r"because it read nothing for 12 s.*open a new channel"):
                 async for event in c:
                     events.append(event)
@@ -370,7 +370,7 @@ def test_the_new_incarnation_listens_at_the_same_port_and_has_a_journal_of_its_o
         options = {"bind": f"127.0.0.1:{port}", "journal": tmp_path / "journal", "transport": transport}
         c = await group.read("C", rejoin=True, config=quick, **options)
         first, contact = c.channel.address, c.channel.contact
-        c.channel._member._tell(lambda event, now: c.channel._top.up_event(event), core.Excluded("excluded", ""))  # type: ignore[attr-defined]
+        c.channel._member._pass(lambda event, now: c.channel._top.up_event(event), core.Excluded("excluded", ""))  # type: ignore[attr-defined]
         await socket_group.until(lambda: c.channel.address != first)
         assert c.channel.contact == contact == f"127.0.0.1:{port}"
         await c.channel.send(b"again", until="stable")

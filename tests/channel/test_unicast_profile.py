@@ -233,7 +233,7 @@ def test_messages_to_oneself() -> None:
 def test_wrong_calls() -> None:
     for wrong, sentence in (
         ({"group": "orders"}, "has no group: write"),
-        ({"discovery": "dir:/tmp/x"}, "discovery= means nothing there"),
+        ({"discovery": "dir:/tmp/x"}, "discovery= needs a group, and profile .unicast. has none"),
         ({"transport": "udp:239.1.2.3:7000"}, "one process at a time"),
     ):
         with pytest.raises(UsageError, match=sentence):

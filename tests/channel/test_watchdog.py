@@ -61,7 +61,7 @@ class Story:
     def is_slow(self, member: Address, seconds: float) -> None:
         self.slow.append((member, seconds))
 
-    def answers(self, now: int) -> None:
+    def end_deadlocks(self, now: int) -> None:
         pass
 
     def run(self, seconds: float, late: float = 0.0) -> None:

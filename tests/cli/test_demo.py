@@ -18,10 +18,10 @@ from rich.console import Console
 from pygroups.cli.demo import director
 from pygroups.cli.demo.director import direct
 from pygroups.cli.demo.feeds import Feed, bundled_feeds, input_feeds, payload_of, record_in
+from pygroups.cli.demo.folder import DemoFolder
 from pygroups.cli.demo.narrator import Narrator
-from pygroups.cli.demo.outcome import Kill, Outcome
-from pygroups.cli.demo.place import Place
 from pygroups.cli.demo.replica import Replica, digest_of, rows_of, what_is_wrong
+from pygroups.cli.demo.result import DemoResult, Kill
 from pygroups.cli.demo.settings import DemoSettings
 from pygroups.core.errors import UsageError
 from pygroups.journal.frames import Frame, walk
@@ -158,7 +158,7 @@ def test_a_hole_in_the_positions_is_found(tmp_path: Path) -> None:
 
 
 def test_a_later_demo_replaces_its_own_files_and_no_others(tmp_path: Path) -> None:
-    place = Place(tmp_path / "out")
+    place = DemoFolder(tmp_path / "out")
     place.prepare(["A", "B"])
     life = place.journal / "demo" / "A@0123456789abcdef"
     life.mkdir(parents=True)
@@ -166,24 +166,24 @@ def test_a_later_demo_replaces_its_own_files_and_no_others(tmp_path: Path) -> No
         file.write_text("ours")
     (place.folder / "notes.txt").write_text("not ours")
     (life / "thoughts.txt").write_text("not ours")
-    Place(tmp_path / "out").prepare(["A", "B", "C"])
+    DemoFolder(tmp_path / "out").prepare(["A", "B", "C"])
     left = sorted(str(path.relative_to(place.folder)) for path in place.folder.rglob("*") if path.is_file())
     assert left == [".pygroups-demo", "journal/demo/A@0123456789abcdef/thoughts.txt", "notes.txt"]
     (life / "thoughts.txt").unlink()
-    Place(tmp_path / "out").prepare(["A"])
+    DemoFolder(tmp_path / "out").prepare(["A"])
     assert not place.journal.exists()
 
 
 def test_what_is_not_of_a_demo_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "A.sqlite").write_text("mine")
     with pytest.raises(UsageError, match="not of an earlier demo"):
-        Place(tmp_path).prepare(["A"])
+        DemoFolder(tmp_path).prepare(["A"])
     assert (tmp_path / "A.sqlite").read_text() == "mine"
     life = tmp_path / "out" / "journal" / "demo" / "A@0123456789abcdef"
     life.mkdir(parents=True)
     (life / "000000.journal").write_text("mine")
     with pytest.raises(UsageError, match="not of an earlier demo"):
-        Place(tmp_path / "out").prepare(["A"])
+        DemoFolder(tmp_path / "out").prepare(["A"])
     assert (life / "000000.journal").exists()
 
 
@@ -191,14 +191,14 @@ def test_a_list_that_points_elsewhere_removes_nothing(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "precious").write_text("mine")
     (tmp_path / "out" / ".pygroups-demo").write_text("../precious\n")
-    Place(tmp_path / "out").prepare(["A"])
+    DemoFolder(tmp_path / "out").prepare(["A"])
     assert (tmp_path / "precious").exists()
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="choose another --out"):
-        Place(tmp_path / "file" / "out").prepare(["A"])
+        DemoFolder(tmp_path / "file" / "out").prepare(["A"])
 
 
 # -- the verdict
@@ -226,11 +226,13 @@ def test_all_is_well_only_if_everything_is(change: dict[str, Any], ok: bool) -> 
         "kill": Kill("A@1", 3, 7, True, 1.0, 1.0),
         "verdicts": {"fifo": {"verdict": "held"}},
     }
-    assert Outcome(**{**well, **change}).ok is ok
+    assert DemoResult(**{**well, **change}).ok is ok
 
 
 def test_the_verdicts_are_told_and_which_promises_no_rule_judges(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = Outcome(1.0, 9, {}, {}, {}, None, {"fifo": {"verdict": "held", "judged": 1234, "skipped": 0}}, ["causal"])
+    outcome = DemoResult(
+        1.0, 9, {}, {}, {}, None, {"fifo": {"verdict": "held", "judged": 1234, "skipped": 0}}, ["causal"]
+    )
     narrator = Narrator.__new__(Narrator)  # without its bars
     narrator.began, narrator.console = 0.0, Console(highlight=False, soft_wrap=True)
     narrator.audited(outcome, Path("report.html"))

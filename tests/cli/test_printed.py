@@ -10,8 +10,8 @@ import pytest
 from pygroups import (
     Address,
     Blocked,
+    Event,
     Gap,
-    Happening,
     JournalLost,
     Left,
     MergeView,
@@ -68,7 +68,7 @@ def message(payload: bytes, sender: Address = B) -> Message:
         (JournalLost("the disk is full"), None),
     ],
 )
-def test_an_event_as_a_person_reads_it(event: Happening, text: str | None) -> None:
+def test_an_event_as_a_person_reads_it(event: Event, text: str | None) -> None:
     chat = Chat(lambda: A, "chat", echoed=True)
     assert chat.text_of(view(A)) == "-- you are A in group chat, alone so far; each line you type goes to all members"
     assert chat.line_of(event) == (b"" if text is None else text.encode() + b"\n")
@@ -144,7 +144,7 @@ def test_a_merge_and_a_gap_as_a_program_reads_them() -> None:
 
 
 def test_an_event_that_is_newer_than_the_command_has_a_line_too() -> None:
-    class Slow(Happening, frozen=True):
+    class Slow(Event, frozen=True):
         member: Address
         seconds: float
 

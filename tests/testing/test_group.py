@@ -49,7 +49,7 @@ class Reading:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.events: list[pygroups.Happening] = []
+        self.events: list[pygroups.Event] = []
         self.task = asyncio.create_task(self._read(), name="reader")
 
     async def _read(self) -> None:

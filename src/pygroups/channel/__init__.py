@@ -1,12 +1,10 @@
 """The public interface: the channel, its events and its configuration."""
 
 from .channel import Channel
-from .config import Config
-from .demands import Payload, Until
-from .happenings import (
+from .channel_events import (
     Blocked,
+    Event,
     Gap,
-    Happening,
     JournalLost,
     Left,
     MergeView,
@@ -17,14 +15,16 @@ from .happenings import (
     Undelivered,
     View,
 )
+from .config import Config
+from .demands import Payload, Until
 from .states import State
 
 __all__ = [
     "Blocked",
     "Channel",
     "Config",
+    "Event",
     "Gap",
-    "Happening",
     "JournalLost",
     "Left",
     "MergeView",

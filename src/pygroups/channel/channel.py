@@ -13,8 +13,8 @@ from pygroups.core.limits import ENTRY_BYTES
 from pygroups.drivers.member import Member
 from pygroups.journal.schema import MARKS
 
+from .channel_events import Event, Left, View
 from .demands import Payload, Until
-from .happenings import Happening, Left, View
 from .options import Options, with_parameters_of
 from .outbox import Outbox, Top
 from .rejoin import Incarnations
@@ -57,7 +57,7 @@ class Channel:
         self._options = options
         self._incarnations: Incarnations | None = None
         self._session: Session | None = None  # of the newest incarnation that has joined
-        self._current: Iterator[Happening] = iter(())  # the rest of the run that is being read
+        self._current: Iterator[Event] = iter(())  # the rest of the run that is being read
         self._top: Top  # these four belong to the session; `send` uses them directly, for speed
         self._out: Outbox
         self._member: Member
@@ -65,7 +65,7 @@ class Channel:
 
     def __repr__(self) -> str:
         session = self._session
-        if session is not None and session.places is not None:
+        if session is not None and session.receivers is not None:
             return f"<Channel without a group, {session.me} at {session.network.contact or 'no place yet'}>"
         if session is None or session.view is None:
             return f"<Channel {self.group!r}, not joined>"
@@ -92,7 +92,7 @@ class Channel:
         """The newest view of this member.  The program may not have read the event of this view yet."""
         session = self._opened()
         if session.view is None:
-            raise ChannelClosed(NOT_JOINED if session.places is None else "a channel without a group has no view")
+            raise ChannelClosed(NOT_JOINED if session.receivers is None else "a channel without a group has no view")
         return session.view
 
     @property
@@ -174,7 +174,7 @@ class Channel:
                 return out.numbered(number) if self._birth else number
         if isinstance(to, str):
             session = self._here()
-            return await session.places_for(to).send(session.sending, payload, to, until, timeout)
+            return await session.receivers_for(to).send(session.sending, payload, to, until, timeout)
         return await self._joined().send(payload, to, until, timeout)
 
     def send_nowait(self, payload: Payload, *, to: Address | str | None = None) -> int:
@@ -182,7 +182,7 @@ class Channel:
         process at "host:port" has not answered yet."""
         session = self._joined().open_now()
         if isinstance(to, str):
-            return session.places_for(to).send_nowait(session.sending, payload, to)
+            return session.receivers_for(to).send_nowait(session.sending, payload, to)
         return session.sending.send_nowait(payload, to)
 
     async def send_many(
@@ -209,18 +209,18 @@ class Channel:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Happening:
+    async def __anext__(self) -> Event:
         for event in self._current:
             return event
         self._current = await self._joined().next(whole=False)
         return next(self._current)
 
-    def batches(self) -> AsyncIterator[list[Happening]]:
+    def batches(self) -> AsyncIterator[list[Event]]:
         """The same events in lists.  A list has all messages that have arrived in one view, or one event of another
         kind."""
         return Batches(self._rest, self._joined)
 
-    def _rest(self) -> list[Happening]:
+    def _rest(self) -> list[Event]:
         rest, self._current = list(self._current), iter(())
         return rest
 
@@ -283,14 +283,14 @@ class Batches:
     """A channel's events in lists.  The iterator stays usable after the cancellation of a task that waits for a
     list."""
 
-    def __init__(self, rest: Callable[[], list[Happening]], joined: Callable[[], Incarnations]) -> None:
+    def __init__(self, rest: Callable[[], list[Event]], joined: Callable[[], Incarnations]) -> None:
         self._rest = rest
         self._joined = joined
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> list[Happening]:
+    async def __anext__(self) -> list[Event]:
         return self._rest() or list(await self._joined().next(whole=True))
 
 

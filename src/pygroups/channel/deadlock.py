@@ -23,7 +23,7 @@ ANSWERING: Final = (
 )
 
 
-class Answers:
+class ReaderSends:
     """The sends of the tasks that the reading task started.  The reading task may wait for these tasks."""
 
     def __init__(self) -> None:

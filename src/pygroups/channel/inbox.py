@@ -20,14 +20,14 @@ from pygroups.core.limits import MILLISECOND, RUN_COST, Config
 from pygroups.core.run import payloads_of
 from pygroups.core.top import Delivered
 
+from .channel_events import Event, Gap, Left, Message, View, first_view
 from .consumption import Consumption
-from .deadlock import READS, Answers, unread_behind
-from .happenings import Gap, Happening, Left, Message, View, first_view
+from .deadlock import READS, ReaderSends, unread_behind
 from .items import Item, Opened, Raised, divided, outlives_a_state, own
 from .loading import Loading
 from .pace import Pace
 from .spill import Overflow, in_memory
-from .states import States, Wanted
+from .states import StateRequest, States
 
 SLICE_MESSAGES: Final = 512  # iteration checks the clock at least once in so many messages
 BATCH_MESSAGES: Final = 8_192  # the most messages in a batch
@@ -68,7 +68,7 @@ class Inbox:
         self.read: list[Delivered] = []  # runs with the application, which has not asked for the next event yet
         self.generous = 0  # the number of reasons for which unread messages count as consumed now
         self.guarded: list[asyncio.Future[None]] = []  # futures of the sends of the reading task itself
-        self.answers = Answers()  # of the sends of tasks that it started
+        self.reader_sends = ReaderSends()  # of the sends of tasks that it started
         self.ended = False  # the application has read the last event
         self.why_ended: BaseException | None = None  # raised after the last event; None: iteration ends
 
@@ -136,7 +136,7 @@ class Inbox:
 
     # -- to the application
 
-    async def next(self, *, whole: bool) -> Iterator[Happening]:
+    async def next(self, *, whole: bool) -> Iterator[Event]:
         """The next events, at least one: some of one run, or with `whole` all queued events up to a view.
 
         The event loop runs other tasks every few milliseconds, however many events are queued.  After the last event
@@ -191,14 +191,14 @@ class Inbox:
         finally:
             self.arrival = None
 
-    async def _open(self, pace: Pace, whole: bool) -> Iterator[Happening] | None:
+    async def _open(self, pace: Pace, whole: bool) -> Iterator[Event] | None:
         """The events of the first item.  The item leaves the queue after the last await, so a cancellation loses
         nothing."""
         if self.opened is not None or isinstance(self.queue[0], Delivered):
             return self._batch(pace) if whole else self._slice(pace)
         item = self.queue[0]
         error = None
-        if isinstance(item, Wanted):
+        if isinstance(item, StateRequest):
             with self._generosity():  # get_state() may take long, and the program reads nothing during that time
                 error = await self.states.provide(item)
         elif isinstance(item, Loading):
@@ -213,14 +213,14 @@ class Inbox:
             raise item.error
         self.ended = isinstance(item, Left)
         self.began = self.began or isinstance(item, View)
-        return iter((item,)) if isinstance(item, Happening) else None
+        return iter((item,)) if isinstance(item, Event) else None
 
-    def _slice(self, pace: Pace) -> Iterator[Happening] | None:
+    def _slice(self, pace: Pace) -> Iterator[Event] | None:
         """The next messages of one run."""
         pace.given = 0
         return self._take(pace)
 
-    def _take(self, pace: Pace) -> Iterator[Happening] | None:
+    def _take(self, pace: Pace) -> Iterator[Event] | None:
         """As many messages of the first run as the pace allows; None for a run without messages."""
         opened = self.opened or self._open_run()
         if opened is None:
@@ -252,9 +252,9 @@ class Inbox:
         self.read.append(item)
         return None
 
-    def _batch(self, pace: Pace) -> Iterator[Happening] | None:
+    def _batch(self, pace: Pace) -> Iterator[Event] | None:
         """The messages of all runs that are queued, up to the first item of another kind."""
-        messages: list[Happening] = []
+        messages: list[Event] = []
         pace.given = 0
         while pace.given < pace.allowed:
             if self.opened is None and not (self.queue and isinstance(self.queue[0], Delivered)):
@@ -327,7 +327,7 @@ class Inbox:
         """Guard a task that waits in `send`.  While the reading task waits, unread messages count as consumed."""
         if asyncio.current_task() is not self.reader:
             if READS.get() is self.stream:  # the reading task started this task, and perhaps waits for it
-                with self.answers.noted(waiting, self.events.now()):
+                with self.reader_sends.noted(waiting, self.events.now()):
                     yield
             else:
                 yield
@@ -347,7 +347,7 @@ class Inbox:
 
     def end_deadlocks(self, now: int) -> None:
         """Raise WouldDeadlock in the sends for which the reading task waits, by all signs, while nobody reads."""
-        self.answers.end(now, self.progress, blocked=self.has_unread and not self.reading)
+        self.reader_sends.end(now, self.progress, blocked=self.has_unread and not self.reading)
 
 
 class NoInbox(Inbox):
@@ -358,5 +358,5 @@ class NoInbox(Inbox):
             self.consumption.arrived(item)
             self.consumption.consume(item)
 
-    async def next(self, *, whole: bool) -> Iterator[Happening]:
+    async def next(self, *, whole: bool) -> Iterator[Event]:
         raise UsageError("this channel keeps no events, because it was opened with events='none': leave the option out")

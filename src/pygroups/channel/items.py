@@ -8,9 +8,9 @@ from typing import NamedTuple
 from pygroups.core.address import Address
 from pygroups.core.top import Delivered
 
-from .happenings import Happening, JournalLost, Undelivered
+from .channel_events import Event, JournalLost, Undelivered
 from .loading import Loading
-from .states import Wanted
+from .states import StateRequest
 
 
 class Raised(NamedTuple):
@@ -28,7 +28,7 @@ class Opened(NamedTuple):
     at: int  # messages given so far
 
 
-Item = Delivered | Happening | Wanted | Loading | Raised
+Item = Delivered | Event | StateRequest | Loading | Raised
 
 
 def divided(queue: Iterable[Item], otherwise: int = 0) -> tuple[list[Item], list[Item]]:

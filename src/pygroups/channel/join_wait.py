@@ -21,7 +21,7 @@ class JoinWait:
         self.found: tuple[Address, ...] = ()
         self.blocked = ""
 
-    def heard(self, event: object) -> None:
+    def on_event(self, event: object) -> None:
         """Discovery, or the stack, reports something."""
         if isinstance(event, Found):
             self.found = tuple(event.members)

@@ -18,9 +18,9 @@ from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.top import Reached
 
 from .demands import Payload, Until, Withdrawn, as_bytes, because, check_how, late, of_window, unknown
-from .line import Line
 from .missing import Missing
 from .receipts import LaterNumber, NumberToOne, Receipts
+from .sender_queue import SenderQueue
 
 Guard = Callable[["asyncio.Future[None]"], AbstractContextManager[None]]
 
@@ -73,8 +73,8 @@ class Outbox:
         self.cause: BaseException | None = None  # the internal error that ended the channel
         self.rejoins = False  # after the end the next incarnation accepts messages
         self.birth = 0  # earlier incarnations of this member in the channel
-        self.line = Line(self.window)  # of multicasts
-        self.lines: dict[Address, Line] = {}  # of messages to one member
+        self.queue = SenderQueue(self.window)  # of multicasts
+        self.queues: dict[Address, SenderQueue] = {}  # of messages to one member
         self.until: dict[Until, deque[tuple[int, asyncio.Future[None]]]] = {"delivered": deque(), "stable": deque()}
         self.reached = Reached(1, 1)
         self.missing = Missing()
@@ -173,7 +173,7 @@ class Outbox:
 
     def _take(self, size: int, to: Address | None) -> bool:
         if to is not None:
-            return to not in self.lines and min(size, self.window) <= self.top.room(to)
+            return to not in self.queues and min(size, self.window) <= self.top.room(to)
         if min(size, self.window) > self.credit:
             return False
         self.credit -= size
@@ -218,20 +218,20 @@ class Outbox:
         return because(kind(f"the message was not sent: {self.closed}"), self.cause)
 
     async def _room(self, size: int, to: Address | None) -> None:
-        """Wait in line for `size` bytes of the window.  A sender that is canceled here has not sent its message."""
+        """Wait for `size` bytes of the window.  A sender that is canceled here has not sent its message."""
         if to is None:
-            line = self.line
-            self.credit = SHUT  # later senders wait in line too
+            queue = self.queue
+            self.credit = SHUT  # later senders wait too
         else:
-            line = self.lines.setdefault(to, Line(self.window))
-        woken = line.join(size)
+            queue = self.queues.setdefault(to, SenderQueue(self.window))
+        woken = queue.join(size)
         self.schedule()
         try:
             with self.guard(woken):
                 await woken
             self._check_still_open(to)
         finally:
-            line.done(woken, size)
+            queue.done(woken, size)
             self.schedule()
 
     # -- from the stack
@@ -240,28 +240,28 @@ class Outbox:
         """A turn is over: give the free room of the windows to the waiting senders."""
         if self.closed is not None:
             return
-        room = self.room() - self.line.reserved
-        if self.line.waiting:
-            room = self.line.wake(room)
-        self.credit = SHUT if self.line.waiting or not self.grouped else room
-        if self.lines:
-            self._serve_lines()
+        room = self.room() - self.queue.reserved
+        if self.queue.waiting:
+            room = self.queue.wake(room)
+        self.credit = SHUT if self.queue.waiting or not self.grouped else room
+        if self.queues:
+            self._serve_queues()
 
-    def _serve_lines(self) -> None:
+    def _serve_queues(self) -> None:
         """Wake the senders to single members, if there is room, or if the receiver has left."""
         members = self.members()
-        for to, line in list(self.lines.items()):
+        for to, queue in list(self.queues.items()):
             if to in members:
-                line.wake(self.top.room(to) - line.reserved)
+                queue.wake(self.top.room(to) - queue.reserved)
             else:
-                line.fail(partial(self._not_in_view, to))
-            if line.is_idle:
-                del self.lines[to]
+                queue.fail(partial(self._not_in_view, to))
+            if queue.is_idle:
+                del self.queues[to]
 
     @property
     def waiting(self) -> int:
         """The number of senders that wait for room."""
-        return len(self.line.waiting) + sum([len(line.waiting) for line in self.lines.values()])
+        return len(self.queue.waiting) + sum([len(queue.waiting) for queue in self.queues.values()])
 
     def room(self) -> int:
         """The free bytes of the window.  A message fills it until every member, this one included, has read it."""
@@ -269,7 +269,7 @@ class Outbox:
 
     def waited_for(self) -> dict[Address, int]:
         """The receivers of unicasts that wait for room, with the free bytes of their windows."""
-        return {to: self.top.room(to) for to, line in self.lines.items() if line.waiting}
+        return {to: self.top.room(to) for to, queue in self.queues.items() if queue.waiting}
 
     def holders(self) -> tuple[Address, ...]:
         """The members that keep the window full, because they have read least; empty while the window is open."""
@@ -339,9 +339,9 @@ class Outbox:
         self.cause = cause or self.cause
         if self.closed is None:
             self.closed, self.credit = why, SHUT
-        for line in (self.line, *self.lines.values()):
-            line.fail(self._too_late)
-        self.lines.clear()
+        for queue in (self.queue, *self.queues.values()):
+            queue.fail(self._too_late)
+        self.queues.clear()
 
     def forked(self, why: str) -> None:
         """This process is a forked child: it accepts no messages, and has no waiting senders."""

@@ -17,8 +17,8 @@ from pygroups.core.errors import Excluded, Timeout, WouldBlock
 from pygroups.core.limits import SECOND
 from pygroups.core.rejoin import Exclusions
 
+from .channel_events import Event, Left
 from .demands import Payload, Until, Withdrawn, check_how
-from .happenings import Happening, Left
 from .options import Options
 from .session import Session
 
@@ -166,7 +166,7 @@ class Incarnations:
             raise WouldBlock("the message was not sent: the others removed this member, and it joins again")
         return self.session
 
-    async def next(self, *, whole: bool) -> Iterator[Happening]:
+    async def next(self, *, whole: bool) -> Iterator[Event]:
         """The next events, as Inbox.next() returns them.  After the last event of an excluded incarnation those of the
         next one follow."""
         while True:

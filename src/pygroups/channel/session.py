@@ -1,4 +1,4 @@
-"""The session of an open channel: its member, inbox, outbox and state, and the join and the leave."""
+"""The session of one incarnation: its member, inbox, outbox and state, and the join and the leave."""
 
 from __future__ import annotations
 
@@ -17,26 +17,24 @@ from pygroups.core.merge_side import choice_of
 from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.state_events import StateArrived, StateTaken, StateWanted
-from pygroups.core.suspicion_events import Suspect, Unsuspect
 from pygroups.core.top import Delivered, Reached, Top
 from pygroups.drivers.forks import watched
 from pygroups.drivers.member import Member
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 
+from .channel_events import JournalLost, Left, MergeView, View, translated
 from .endings import excluded, refusal
-from .happenings import JournalLost, Left, MergeView, Slow, View, translated
 from .inbox import Inbox, NoInbox
 from .items import Raised
-from .join_wait import JoinWait
-from .log import Log, apart, send_waits
+from .log import Log, apart
 from .options import Options
 from .outbox import Outbox
-from .places import Places, Reachable
 from .platform import platform_of_the_loop
-from .standstill import Standstill
+from .receivers import KnownReceivers, Reachable
 from .states import States
 from .tracing import trace_of
+from .waits import Waits
 from .watchdog import Watchdog
 
 DRAIN_SECONDS: Final = 0.5  # for the last frames to reach the kernel
@@ -84,13 +82,10 @@ class Session:
             lambda: self.reading.consumption.own_read,
             self.member.ask,
         )
-        self.watchdog = Watchdog(self, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
-        self.places = None if options.group is not None else Places(self.network.meet, config.contacts_max)
+        self.waits = Waits(me, options, self.sending, self.reading, self.log, self._guessed)
+        self.watchdog = Watchdog(self.waits, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
+        self.receivers = None if options.group is not None else KnownReceivers(self.network.meet, config.contacts_max)
         self.reachable = Reachable(self.network.knows)
-        self.waiting = JoinWait(options.expect)
-        self.suspected: dict[Address, None] = {}
-        self.changing = False  # a view change is in progress
-        self.standstill = Standstill(self.sending, self.reading, self.me)
         watched(self)
         here.ready(self)
 
@@ -111,21 +106,25 @@ class Session:
         directory.happened = self._found
         network.count = directory.count = member.stack.env.count
 
+    def _guessed(self) -> str | None:
+        """The contact that this process chose for itself; None if the options name it."""
+        return self.network.contact if self.network.bind.everywhere and self.options.advertise is None else None
+
     def _found(self, event: core.Event) -> None:
-        self.waiting.heard(event)
+        self.waits.on_event(event)
         self.member.happened(event)
 
     def _members(self) -> Container[Address]:
         """The processes that can be sent to."""
-        if self.places is not None:
+        if self.receivers is not None:
             return self.reachable
         return () if self.view is None else self.view.members
 
-    def places_for(self, to: str) -> Places:
+    def receivers_for(self, to: str) -> KnownReceivers:
         """The places of a channel without a group.  Raises UsageError in a group, where `to` must be an address."""
-        if self.places is None:
+        if self.receivers is None:
             raise UsageError(f"to={to!r} is not an address: use one of channel.view.members, or a message's sender")
-        return self.places
+        return self.receivers
 
     # -- join and leave
 
@@ -142,7 +141,7 @@ class Session:
                 await self.member.local.open()
             self.member.begin()
             self.watchdog.start()
-            if self.places is None:
+            if self.receivers is None:
                 self.member.ask(core.Join())
             else:
                 self._is_in()
@@ -180,8 +179,8 @@ class Session:
         finally:
             self.watchdog.stop()
             self.states.stop()
-            if self.places is not None:
-                self.places.close()
+            if self.receivers is not None:
+                self.receivers.close()
             self.member.close()
             self._end("left")
         await asyncio.sleep(0)  # the connections close in the next pass of the loop, which can be its last pass
@@ -219,17 +218,10 @@ class Session:
                 self._on_news(event)
 
     def _on_news(self, event: Run | core.Event) -> None:
-        """Handle suspicions, the start of a view change, and unacknowledged messages to single members."""
-        if isinstance(event, Ended | core.ConnectionClosed) and self.places is not None:
-            self.places.doubt(event.peer)
-        if isinstance(event, core.Block):
-            self.changing = True
-        elif isinstance(event, Suspect):
-            self.log.info("%s is suspected", event.member)
-            self.suspected[event.member] = None
-        elif isinstance(event, Unsuspect):
-            self.suspected.pop(event.member, None)
-        elif isinstance(event, core.Gap) and event.origin == self.me:
+        """Handle suspicions, gaps, unacknowledged messages to single members, and other news."""
+        if isinstance(event, Ended | core.ConnectionClosed) and self.receivers is not None:
+            self.receivers.doubt(event.peer)
+        if isinstance(event, core.Gap) and event.origin == self.me:
             self.sending.on_gap(range(event.first, event.next))
             self.reading.consumption.skipped(event.size)
         elif isinstance(event, core.VouchedFor) and self.member.local is not None:
@@ -238,9 +230,9 @@ class Session:
             self.log.warning("%s", apart(event.peer, event.detail))
         elif isinstance(event, core.Undelivered):
             self.sending.receipts.undelivered(event.to, event.numbers)
-        self.waiting.heard(event)
-        if (happening := translated(event)) is not None:
-            self.reading.put(happening)
+        self.waits.on_event(event)
+        if (news := translated(event)) is not None:
+            self.reading.put(news)
 
     def turned(self) -> None:
         self.sending.turned()
@@ -268,6 +260,7 @@ class Session:
         self.reading.put(Raised(error, final=True))
         if not self.joined.done():
             self.joined.set_exception(error)
+        self.waits.ended = True
         if not self.left.done():
             self.left.set_result(Left("crashed", unknown))
 
@@ -288,7 +281,7 @@ class Session:
         view = translated(event)
         assert isinstance(view, View)
         self.view = view
-        self.changing, self.suspected = False, {}
+        self.waits.on_event(event)
         self.reading.consumption.forget_outside(view.members)
         self.sending.receipts.installed(view.members)
         verb = "view" if self.joined.done() else "joined, view"
@@ -308,6 +301,7 @@ class Session:
         """The channel is open: it has a view, or needs none."""
         if not self.joined.done():
             self.joined.set_result(None)
+            self.waits.joining = False
             self.sending.open()
 
     def _undecided(self, why: str) -> None:
@@ -350,6 +344,7 @@ class Session:
             return
         if reason == "left" and self.unjournaled is not None:
             reason = "journal lost"
+        self.waits.ended = True
         left = Left(reason, [*self.reading.forget_state(), *self.sending.top.unknown()])
         self.sending.give_up(f"the channel left its group ({reason})")
         self.reading.put(left)
@@ -358,31 +353,6 @@ class Session:
             self.log.info("%s", reason)
         else:
             self.log.warning("%s", self.excluded)
-
-    # -- the checks of the watchdog
-
-    def waits_to_join(self) -> str | None:
-        if self.joined.done():
-            return None
-        guessed = self.network.bind.everywhere and self.options.advertise is None
-        return self.waiting.text(self.network.contact if guessed else None)
-
-    def changes_view(self) -> str | None:
-        if not self.changing or self.left.done():
-            return None
-        names = ", ".join([str(member) for member in self.suspected]) or "none"
-        return f"a view change is in progress, and no message is sent until it ends; suspected members: {names}"
-
-    def holders(self) -> Sequence[Address]:
-        return () if self.left.done() else self.standstill.holders()
-
-    def is_slow(self, member: Address, seconds: float) -> None:
-        self.log.warning("%s", send_waits(member, self.me, seconds, self.options.limits.window))
-        if member != self.me:
-            self.reading.put(Slow(member, seconds))
-
-    def answers(self, now: int) -> None:
-        self.reading.end_deadlocks(now)
 
 
 def never(session: Session) -> bool:

@@ -60,7 +60,7 @@ class Recorder(Protocol):
     def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None: ...
 
 
-class Wanted:
+class StateRequest:
     """A request for the application's state, for the joiners of a view."""
 
     def __init__(self, event: StateWanted) -> None:
@@ -109,7 +109,7 @@ class States:
         self.lost: StateLost | None = None  # the state that this member waited for was lost
         self.givings: dict[ViewId, Giving] = {}
         self.stopped = False
-        self.wanted: dict[ViewId, Wanted] = {}
+        self.wanted: dict[ViewId, StateRequest] = {}
         self.tasks: dict[asyncio.Task[None], None] = {}
 
     def stop(self) -> None:
@@ -134,13 +134,13 @@ class States:
         for joiner in event.joiners:
             self.recorder.ask(StateChunk(event.view, joiner, b"", last=True, none=True))
 
-    def want(self, event: StateWanted) -> Wanted:
+    def want(self, event: StateWanted) -> StateRequest:
         """Make a request for the state.  The application must reach it and answer it within `state_timeout`."""
-        wanted = self.wanted[event.view] = Wanted(event)
+        wanted = self.wanted[event.view] = StateRequest(event)
         wanted.timer = self.later(self.patience, lambda: self._late(wanted))
         return wanted
 
-    async def provide(self, wanted: Wanted) -> Exception | None:
+    async def provide(self, wanted: StateRequest) -> Exception | None:
         """Call get_state(), and start the transfer, which runs beside the application.  Returns the error of
         get_state().
 
@@ -153,7 +153,7 @@ class States:
         await asyncio.shield(wanted.done)
         return wanted.error
 
-    async def _ask(self, wanted: Wanted) -> None:
+    async def _ask(self, wanted: StateRequest) -> None:
         try:
             pieces = await self._snapshot()
         except Exception as error:  # noqa: BLE001 (an error of the application: the read raises it, the joiners get it)
@@ -179,7 +179,7 @@ class States:
             return aiter(taken)
         raise UsageError(f"get_state() must return bytes or an async iterator of bytes, not {type(taken).__name__}")
 
-    def _late(self, wanted: Wanted) -> None:
+    def _late(self, wanted: StateRequest) -> None:
         """The application has not given its state in time, so the joiners need another provider."""
         asking = wanted.asking
         if asking is None:
@@ -191,7 +191,7 @@ class States:
         if asking is not None:
             asking.cancel()
 
-    def _close(self, wanted: Wanted) -> None:
+    def _close(self, wanted: StateRequest) -> None:
         self.wanted.pop(wanted.event.view, None)
         wanted.over()
 

@@ -22,6 +22,8 @@ def statistics(session: Session) -> dict[str, Any]:
     env, journal, view = member.stack.env, member.journal, session.view
     members = bounds.crowd(session)
     memory = bounds.memory(options.limits, members)
+    if options.rejoin:
+        memory["of an excluded incarnation"] = sum(memory.values())
     return {
         "address": str(session.me),
         "group": options.group,

@@ -21,8 +21,8 @@ QUIET: Final = 30 * SECOND  # between two warnings of a blocked loop, unless it 
 PATIENCE: Final = 5 * SECOND  # the duration of a condition that causes a warning; again after twice the duration
 
 
-class Watched(Protocol):
-    """The conditions that the watchdog checks; see session.py."""
+class StateReporter(Protocol):
+    """The conditions that the watchdog checks; see waits.py."""
 
     def waits_to_join(self) -> str | None:
         """A sentence about the join that waits; None after the join."""
@@ -36,7 +36,7 @@ class Watched(Protocol):
     def is_slow(self, member: Address, seconds: float) -> None:
         """Report that `member` has kept the window full for `seconds`."""
 
-    def answers(self, now: int) -> None:
+    def end_deadlocks(self, now: int) -> None:
         """End sends that wait for a task that waits for them."""
 
 
@@ -58,8 +58,8 @@ class Lasting:
 class Watchdog:
     """The watchdog.  `limit`: a member whose loop is blocked for so many seconds is removed from the group."""
 
-    def __init__(self, watched: Watched, loop: Loop, clock: Clock, log: Log, limit: float) -> None:
-        self.watched = watched
+    def __init__(self, reporter: StateReporter, loop: Loop, clock: Clock, log: Log, limit: float) -> None:
+        self.reporter = reporter
         self.loop = loop
         self.clock = clock
         self.log = log
@@ -87,10 +87,10 @@ class Watchdog:
     def _look(self) -> None:
         now = self.clock.now()
         self._on_lateness(now - self.due)
-        self._on_wait("join", self.watched.waits_to_join(), now)
-        self._on_wait("view", self.watched.changes_view(), now)
+        self._on_wait("join", self.reporter.waits_to_join(), now)
+        self._on_wait("view", self.reporter.changes_view(), now)
         self._on_holders(now)
-        self.watched.answers(now)
+        self.reporter.end_deadlocks(now)
         self.start()
 
     def _on_lateness(self, late: int) -> None:
@@ -116,12 +116,12 @@ class Watchdog:
             self.log.warning("%s (for %.0f s)", waits, seconds)
 
     def _on_holders(self, now: int) -> None:
-        holders = self.watched.holders()
+        holders = self.reporter.holders()
         for key in [key for key in self.lasting if isinstance(key, Address) and key not in holders]:
             del self.lasting[key]
         for member in holders:
             if (seconds := self._lasts(member, now)) is not None:
-                self.watched.is_slow(member, seconds)
+                self.reporter.is_slow(member, seconds)
 
     def _lasts(self, what: object, now: int) -> float | None:
         lasting = self.lasting.get(what)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from pygroups import Address, Happening, MergeView, Message, View
+    from pygroups import Address, Event, MergeView, Message, View
 
 
-def line_of(event: Happening) -> bytes:
+def line_of(event: Event) -> bytes:
     """An event as one line of JSON."""
     import pygroups
 
@@ -107,12 +107,12 @@ class Chat:
         """The address of this member, which changes when it joins again."""
         return self._me()
 
-    def line_of(self, event: Happening) -> bytes:
+    def line_of(self, event: Event) -> bytes:
         """The line for `event`; empty for an event that is not shown."""
         text = self.text_of(event)
         return b"" if text is None else "".join([c if c.isprintable() else "?" for c in text]).encode() + b"\n"
 
-    def text_of(self, event: Happening) -> str | None:
+    def text_of(self, event: Event) -> str | None:
         """A sentence, or None for an event that is not shown."""
         import pygroups
 
@@ -173,7 +173,7 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def trouble(event: Happening, *, leaves: bool = False, rejoins: bool = False) -> str | None:
+def trouble(event: Event, *, leaves: bool = False, rejoins: bool = False) -> str | None:
     """The error message for an event that makes the exit code 1; None for all other events.
 
     `leaves`: the member leaves when its journal is lost.  `rejoins`: it joins again after an exclusion, which is an

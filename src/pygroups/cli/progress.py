@@ -19,7 +19,7 @@ def say(text: str) -> None:
         sys.stderr.flush()
 
 
-class Progress:
+class ProgressLine:
     """Shows the number of finished schedules out of `of`, the speed, the remaining time, and the faults so far."""
 
     def __init__(self, of: int) -> None:

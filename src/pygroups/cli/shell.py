@@ -17,7 +17,7 @@ from pygroups.cli.streams import lines_of, write_all
 from pygroups.core.errors import ChannelClosed, Excluded, JournalFailed, NotSent, Unknown
 
 if TYPE_CHECKING:
-    from pygroups import Address, Channel, Happening
+    from pygroups import Address, Channel, Event
     from pygroups.cli.join_options import JoinOptions
 
 LAST_WORDS_SECONDS = 5.0
@@ -173,10 +173,10 @@ class Shell:
             if not self.options.quiet:
                 await self._print(b"".join([show(event) for event in events]))
 
-    def _trouble(self, event: Happening) -> str | None:
+    def _trouble(self, event: Event) -> str | None:
         return trouble(event, leaves=self.leaves_without_journal, rejoins=self.options.rejoin)
 
-    def _how_to_show(self) -> Callable[[Happening], bytes]:
+    def _how_to_show(self) -> Callable[[Event], bytes]:
         if not self.for_people:
             return line_of
         return Chat(

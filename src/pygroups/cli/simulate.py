@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cyclopts import Parameter
 
 from pygroups.cli.options import Whole
-from pygroups.cli.progress import Progress, say
+from pygroups.cli.progress import ProgressLine, say
 from pygroups.cli.refusals import FAILED, INTERRUPTED
 from pygroups.core.errors import UsageError
 
@@ -299,7 +299,7 @@ def _run(seeds: range, wish: Wish, jobs: int, journal: Path | None, json: bool) 
     from pygroups.sim.batches.runner import Totals, play_seeds
     from pygroups.sim.batches.summary import Summary, command, faults_by_name
 
-    progress = Progress(len(seeds))
+    progress = ProgressLine(len(seeds))
     totals, failed, interrupted = Totals(), None, False
     try:
         for outcome in play_seeds(seeds, wish, min(jobs, len(seeds)), journal):

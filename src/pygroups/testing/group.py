@@ -23,7 +23,7 @@ from .errors import Crashed, Unsettled
 from .loop import PROCESS
 from .platform import MemoryPlatform
 from .running import RunningTest
-from .watch import Watch
+from .watch import SessionWatch
 
 SHARES: Final = ("loss", "repeat", "reorder", "tail", "late", "corrupt")
 LIMIT: Final = 7_200.0  # seconds of virtual time
@@ -116,13 +116,13 @@ class Group:
             if name in test.processes:
                 processes.setdefault(name)
             if not victims and not processes:
-                raise UsageError(f"there is no process and no member {name!r} to crash: {self._who_lives()}")
+                raise UsageError(f"there is no process and no member {name!r} to crash: {self._living_names()}")
             for watch in self._platform.living():
                 if watch in victims or watch.process in processes:
                     self._crash(watch)
             test.cancel_tasks_of(processes)
 
-    def _crash(self, watch: Watch) -> None:
+    def _crash(self, watch: SessionWatch) -> None:
         session = watch.session
         session.reading.queue.clear()  # a crashed process reads no further events
         session.states.stop()
@@ -252,7 +252,7 @@ class Group:
         for watch in self._platform.living():
             watch.session.member.record(kind, dict(fields))
 
-    def _who_lives(self) -> str:
+    def _living_names(self) -> str:
         names: list[Address] = [watch.me for watch in self._platform.living()]
         return "there is " + (", ".join([address.name for address in names]) or "nobody")
 

@@ -18,7 +18,7 @@ from pygroups.sim.world.outside import Finder, Wires
 from pygroups.sim.world.virtual import VirtualWorld, Waiting
 
 
-class End(Wires["End"]):
+class MemberNetwork(Wires["MemberNetwork"]):
     """The connections and the process of one member, with the interface of drivers/tcp.py."""
 
     lossless = False
@@ -69,7 +69,7 @@ class End(Wires["End"]):
             item()
 
 
-class Room(VirtualWorld[End]):
+class Room(VirtualWorld[MemberNetwork]):
     """All members of one group.  `ended` is called with the address of each process that has ended."""
 
     def __init__(
@@ -78,19 +78,19 @@ class Room(VirtualWorld[End]):
         super().__init__(agenda, network, rng)
         self.ended = ended
 
-    def no_route(self, process: End, frames: int) -> None:
+    def no_route(self, process: MemberNetwork, frames: int) -> None:
         process.count("peers without a contact")
 
-    def gone(self, end: End) -> None:
+    def gone(self, end: MemberNetwork) -> None:
         """End the process of `end`, if that process still runs."""
         if self.ends(end):
             self.ended(end.address)
 
 
-class Meeting(Finder[End]):
+class MemoryDiscovery(Finder[MemberNetwork]):
     """The discovery of one member, with the interface of drivers/directory.py."""
 
-    def __init__(self, room: Room, end: End) -> None:
+    def __init__(self, room: Room, end: MemberNetwork) -> None:
         super().__init__(room, end, self._tell)
         self.happened: Callable[[Event], None]
         self.count: Callable[[str], None]

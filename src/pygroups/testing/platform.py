@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Final
 
 from pygroups._version import __version__
-from pygroups.channel.happenings import View
+from pygroups.channel.channel_events import View
 from pygroups.channel.options import Options
 from pygroups.channel.platform import Ask, Connections, Members, SessionDiscovery, former_on_disk, journal_on_disk
 from pygroups.channel.session import Session
@@ -27,7 +27,7 @@ from pygroups.sim.world.network import CALM, SimulatedNetwork
 from . import network as memory
 from .background import Background
 from .loop import PROCESS
-from .watch import Watch, WatchedRecorder, WatchedTop
+from .watch import SessionWatch, WatchedRecorder, WatchedTop
 
 HOST: Final = "memory"
 
@@ -43,8 +43,8 @@ class MemoryPlatform:
         self.rooms: dict[
             tuple[DiscoverySources, str], tuple[memory.Room, Judge]
         ] = {}  # by the sources of discovery, and group
-        self.ends: dict[Address, memory.End] = {}  # by incarnation, ended ones included
-        self.watches: dict[Address, Watch] = {}  # by incarnation, ended ones included
+        self.ends: dict[Address, memory.MemberNetwork] = {}  # by incarnation, ended ones included
+        self.watches: dict[Address, SessionWatch] = {}  # by incarnation, ended ones included
         self.journals: list[MemoryJournal] = []
         self.disturbed = False
         self._births: dict[str, int] = {}
@@ -74,11 +74,11 @@ class MemoryPlatform:
         return self.background
 
     def network(self, me: Address, options: Options) -> Connections:
-        end = self.ends[me] = memory.End(self._room(options)[0], me)
+        end = self.ends[me] = memory.MemberNetwork(self._room(options)[0], me)
         return end
 
     def discovery(self, me: Address, options: Options, network: Connections) -> SessionDiscovery:
-        return memory.Meeting(self._room(options)[0], self.ends[me])
+        return memory.MemoryDiscovery(self._room(options)[0], self.ends[me])
 
     def journal(self, me: Address, options: Options) -> Journal:
         copy = MemoryJournal(options.room, *me, options.profile, host=HOST, boot_id=HOST, version=__version__)
@@ -101,7 +101,7 @@ class MemoryPlatform:
 
     def ready(self, session: Session) -> None:
         _, judge = self._room(session.options)
-        watch = self.watches[session.me] = Watch(session, judge, PROCESS.get(), self.failed)
+        watch = self.watches[session.me] = SessionWatch(session, judge, PROCESS.get(), self.failed)
         session.member.inbox = watch
         session.sending.top = WatchedTop(session.sending.top, watch)
         session.states.recorder = WatchedRecorder(session.states.recorder, watch)
@@ -128,7 +128,7 @@ class MemoryPlatform:
         for _, judge in self.rooms.values():
             judge.disturbed()
 
-    def living(self) -> list[Watch]:
+    def living(self) -> list[SessionWatch]:
         """The watches of the members that are in their group or are joining it."""
         return [watch for watch in self.watches.values() if watch.lives]
 
@@ -147,7 +147,7 @@ class MemoryPlatform:
             all_read = not any(watch.has_unread for watch in watches)  # else layers hold messages for a slow reader
             judge.settled([watch.rest(holds=all_read) for watch in watches])
 
-    def _not_cut_apart(self, watches: list[Watch]) -> None:
+    def _not_cut_apart(self, watches: list[SessionWatch]) -> None:
         """Raises Broken if two members in one view are cut off from each other: the group is not at rest yet."""
         for one, other in combinations(watches, 2):
             view = one.session.view
@@ -157,7 +157,7 @@ class MemoryPlatform:
                 raise Broken("view-accuracy", detail, member=one.me, other=other.me)
 
 
-def _views(watches: Sequence[Watch]) -> list[View]:
+def _views(watches: Sequence[SessionWatch]) -> list[View]:
     views = [watch.session.view for watch in watches]
     return list({(id(watch.judge), view.id): view for watch, view in zip(watches, views, strict=True) if view}.values())
 

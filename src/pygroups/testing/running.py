@@ -36,7 +36,7 @@ class RunningTest:
         self.left_open: list[LeftOpen] = []
         self._verdict: asyncio.Future[None] = self.loop.create_future()  # has the error that ends the test early
         self._stubborn: Hang | None = None
-        self._fallen: list[BaseException] = []  # errors that were raised where no task receives them
+        self._stray_errors: list[BaseException] = []  # errors that were raised where no task receives them
         # how many of those errors, and of failed tasks, there were when the test failed
         self._before_end: tuple[int | None, int | None] = (None, None)
 
@@ -44,7 +44,7 @@ class RunningTest:
         """The result of `program`, which runs on a loop of its own."""
         __tracebackhide__ = True  # pytest shows the lines of the test
         self.begun = True
-        self.loop.set_exception_handler(self._unheard)
+        self.loop.set_exception_handler(self._on_stray_error)
         try:
             with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
                 self.running = True
@@ -69,20 +69,20 @@ class RunningTest:
 
     def _error(self, main: asyncio.Task[Result]) -> BaseException | None:
         """The error of the test, or None if the test passed."""
-        fallen = [*self._fallen[: self._before_end[0]], *self._errors_of_tasks(main)]
+        stray = [*self._stray_errors[: self._before_end[0]], *self._errors_of_tasks(main)]
         error = self._verdict.exception() if self._verdict.done() else None
         if isinstance(error, Hang | Broken):
             error = error.with_traceback(canceled_at(main))
         if error is None and not main.cancelled():
             error = main.exception()
         if error is not None:
-            for other in fallen:
+            for other in stray:
                 if other is not error:
                     error.add_note(f"something else had failed: {other!r}")
             return error
-        if len(fallen) > 1:
-            return BaseExceptionGroup("tasks of the test failed, and nobody waited for them", fallen)
-        return fallen[0] if fallen else None
+        if len(stray) > 1:
+            return BaseExceptionGroup("tasks of the test failed, and nobody waited for them", stray)
+        return stray[0] if stray else None
 
     def forget(self) -> list[LeftOpen]:
         """Cancel the processes that were queued for a test that never ran; a warning for each."""
@@ -113,10 +113,10 @@ class RunningTest:
     def _report(self, why: str) -> str:
         loop = self.loop
         waiting = [sentence(task) for task in loop.tasks if not _ours(task)]
-        fallen = [f"task {task.get_name()!r} has failed: {error!r}" for task, error in self._failures()]
+        stray = [f"task {task.get_name()!r} has failed: {error!r}" for task, error in self._failures()]
         channels = [str(watch) for watch in self.platform.living()]
         head = f"the test hangs after {loop.time():.3f} s of virtual time: {why}"
-        return "\n  ".join([head, *waiting, *fallen, *channels])
+        return "\n  ".join([head, *waiting, *stray, *channels])
 
     def _patience(self) -> int:
         """How long members may need for an exchange among themselves, timeouts included, in microseconds."""
@@ -124,11 +124,11 @@ class RunningTest:
         longest = [2 * liveness_bound(one) + one.stable_suspend_max + one.state_timeout for one in configs]
         return max(longest, default=SECOND)
 
-    def _unheard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _on_stray_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, BaseException):
             if not isinstance(error, Crashed):
-                self._fallen.append(error)
+                self._stray_errors.append(error)
         else:
             loop.default_exception_handler(context)
 
@@ -162,7 +162,7 @@ class RunningTest:
         """
         well = main.done() and not self._verdict.done()
         if self._verdict.done():  # later failures are a consequence of this end
-            self._before_end = (len(self._fallen), len(self.loop.failed))
+            self._before_end = (len(self._stray_errors), len(self.loop.failed))
         main.cancel()
         self.cancel_tasks_of(self.processes)
         await self._ended([main, *self._others(self.processes)])

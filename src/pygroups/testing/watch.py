@@ -32,7 +32,7 @@ JUDGED: Final = (
 ADDRESSES: Final = ("peer", "next_creator", "ballot_leader")  # the columns of these records that hold an address
 
 
-class Watch:
+class SessionWatch:
     """Stands between a member and its session.  `failed` is called with broken promises and with members' errors."""
 
     def __init__(self, session: Session, judge: Judge, process: str, failed: Callable[[BaseException], None]) -> None:
@@ -180,7 +180,7 @@ def _parsed(name: str, value: Any) -> object:
 class WatchedRecorder:
     """Passes the requests of a channel's state transfer to the member, and reports a refused state to the watch."""
 
-    def __init__(self, recorder: Recorder, watch: Watch) -> None:
+    def __init__(self, recorder: Recorder, watch: SessionWatch) -> None:
         self.recorder = recorder
         self.watch = watch
         self.record = recorder.record
@@ -194,7 +194,7 @@ class WatchedRecorder:
 class WatchedTop:
     """The top of a stack as a channel uses it.  Reports each accepted message to the watch."""
 
-    def __init__(self, top: Top, watch: Watch) -> None:
+    def __init__(self, top: Top, watch: SessionWatch) -> None:
         self.env: Env = top.env
         self.top = top
         self.watch = watch

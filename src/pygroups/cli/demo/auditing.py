@@ -8,7 +8,7 @@ from typing import Any, Final
 from pygroups.cli.extras import check_spark
 from pygroups.core.errors import UsageError
 
-from .place import Place
+from .folder import DemoFolder
 
 WITHOUT_AUDIT: Final = "--no-audit leaves the audit out"
 
@@ -24,7 +24,7 @@ def check_audit() -> None:
         raise UsageError(f"{error}; {WITHOUT_AUDIT}") from error
 
 
-def audited(place: Place, step: Callable[[str], None]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def audited(place: DemoFolder, step: Callable[[str], None]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Judge the journals and write the report; the verdicts by promise, and the promises that no rule judges yet.
 
     `step` receives the name of each step. Raises UsageError when the audit cannot run.

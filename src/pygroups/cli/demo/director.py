@@ -15,11 +15,11 @@ from pygroups.cli.refusals import FAILED
 
 from . import messages
 from .auditing import audited, check_audit
+from .folder import GROUP, DemoFolder
 from .narrator import Narrator
-from .outcome import Kill, Outcome
-from .place import GROUP, Place
 from .process import DemoFailed, Kind, MemberProcess
 from .replica import digest_of, what_is_wrong
+from .result import DemoResult, Kill
 from .settings import DemoSettings
 
 FEED_SECONDS: Final = 15.0  # for a whole feed of any length
@@ -36,7 +36,7 @@ def direct(settings: DemoSettings) -> int:
     """Run the demo and return its exit code."""
     if settings.audit:
         check_audit()
-    place = Place(settings.out)
+    place = DemoFolder(settings.out)
     place.prepare(settings.names())
     narrator = Narrator(settings)
     try:
@@ -55,7 +55,7 @@ def direct(settings: DemoSettings) -> int:
 class Director:
     """Runs the demo from the first process to the last."""
 
-    def __init__(self, settings: DemoSettings, place: Place, narrator: Narrator) -> None:
+    def __init__(self, settings: DemoSettings, place: DemoFolder, narrator: Narrator) -> None:
         self.settings = settings
         self.place = place
         self.narrator = narrator
@@ -69,7 +69,7 @@ class Director:
         self.kill: Kill | None = None
         self.discovery = ""
 
-    async def run(self) -> Outcome:
+    async def run(self) -> DemoResult:
         """Run the members.  Returns the compared tables."""
         with tempfile.TemporaryDirectory(prefix="pygroups-demo-") as folder:
             self.discovery = f"dir:{folder}"
@@ -78,7 +78,7 @@ class Director:
             finally:
                 await self._end_all()
 
-    async def _watched(self, course: Coroutine[None, None, Outcome]) -> Outcome:
+    async def _watched(self, course: Coroutine[None, None, DemoResult]) -> DemoResult:
         """Run `course`, unless a member's process ends unexpectedly."""
         task = asyncio.create_task(course)
         try:
@@ -100,7 +100,7 @@ class Director:
         for member in self.members.values():
             await asyncio.wait([member.reading])
 
-    async def _course(self) -> Outcome:
+    async def _course(self) -> DemoResult:
         began = time.monotonic()
         first, *rest = self.names
         await self._start(first)  # alone, so that it founds the group and orders the messages in every demo
@@ -119,7 +119,7 @@ class Director:
         await self._until_all_is_applied()
         await self._be_quiet()
         await self._leave()
-        return Outcome(
+        return DemoResult(
             seconds=time.monotonic() - began,
             records=self.total,
             held={name: member.end.records for name, member in self.members.items() if member.end},

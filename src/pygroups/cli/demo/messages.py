@@ -78,7 +78,7 @@ class Busy(msgspec.Struct, frozen=True, tag=True):
     sent: dict[str, int]
 
 
-class Progress(msgspec.Struct, frozen=True, tag=True):
+class WorkerReport(msgspec.Struct, frozen=True, tag=True):
     """From a worker, periodically: sent lines and all lines by feed, applied records, and the sum of its gauges."""
 
     sent: dict[str, int]
@@ -94,4 +94,4 @@ class End(msgspec.Struct, frozen=True, tag=True):
     digest: str
 
 
-Report = Joined | Views | Delivered | Marked | Busy | Progress | End
+Report = Joined | Views | Delivered | Marked | Busy | WorkerReport | End

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from .feeds import Feed
 from .messages import Joined
-from .outcome import Kill, Outcome
 from .process import MemberProcess
+from .result import DemoResult, Kill
 from .settings import DemoSettings
 
 
@@ -94,7 +94,7 @@ class Narrator:
         self.tell(f"all members have all {total:,} records, and leave the group")
         self.bars.stop()
 
-    def compared(self, outcome: Outcome) -> None:
+    def compared(self, outcome: DemoResult) -> None:
         """Print the comparison of the tables."""
         for name, digest in outcome.digests.items():
             self.tell(f"{name}: {outcome.held[name]:,} records, digest {digest[:16]}")
@@ -105,7 +105,7 @@ class Narrator:
         elif not outcome.identical:
             self.tell("the tables are NOT identical")
 
-    def audited(self, outcome: Outcome, report: Path) -> None:
+    def audited(self, outcome: DemoResult, report: Path) -> None:
         """Print the verdicts of the audit."""
         for name, verdict in outcome.verdicts.items():
             skipped = f", {verdict['skipped']:,} skipped" if verdict["skipped"] else ""
@@ -114,7 +114,7 @@ class Narrator:
             self.tell(f"  not judged, because these promises have no rule yet: {', '.join(outcome.unjudged)}")
         self.tell(f"the report of the audit: {report}")
 
-    def last_word(self, outcome: Outcome, result: Path) -> None:
+    def last_word(self, outcome: DemoResult, result: Path) -> None:
         """Print whether the demo succeeded."""
         if outcome.kill is not None and not outcome.kill.all_had_lines:
             self.tell("NOT all members had records left when the sequencer was killed: give longer input")

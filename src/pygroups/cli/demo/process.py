@@ -30,7 +30,7 @@ class MemberProcess:
         self.process = process
         self.progressed = progressed
         self.joined: messages.Joined | None = None
-        self.progress = messages.Progress({}, {}, 0, 1)
+        self.progress = messages.WorkerReport({}, {}, 0, 1)
         self.view: list[str] = []
         self.view_at_us = 0
         self.reports: asyncio.Queue[msgspec.Struct] = asyncio.Queue()
@@ -49,7 +49,7 @@ class MemberProcess:
             raise DemoFailed(f"member {self.name} ended unexpectedly with exit code {code}; see its error output above")
 
     def _take(self, report: messages.Report) -> None:
-        if isinstance(report, messages.Progress):
+        if isinstance(report, messages.WorkerReport):
             self.progress, self.reported_at = report, time.monotonic()
             self.progressed(self)
         elif isinstance(report, messages.Views):

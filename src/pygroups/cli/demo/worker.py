@@ -17,7 +17,7 @@ from pygroups import Channel, Left, Message, View
 from pygroups.cli.streams import lines_of
 
 from .feeds import Feed, payload_of, record_in
-from .messages import Busy, Delivered, End, Go, Joined, Leave, Mark, Marked, Order, Progress, Task, TellBusy, Views
+from .messages import Busy, Delivered, End, Go, Joined, Leave, Mark, Marked, Order, Task, TellBusy, Views, WorkerReport
 from .replica import Replica, digest_of
 
 TICK_SECONDS: Final = 0.005  # the shortest pause between two calls of send_many
@@ -127,7 +127,7 @@ class Worker:
         await self.ready.wait()
         while True:
             held = sum(self.channel.stats()["gauges"].values())
-            say(Progress(dict(self.sent), dict(self.totals), self.replica.count, held))
+            say(WorkerReport(dict(self.sent), dict(self.totals), self.replica.count, held))
             await asyncio.sleep(REPORT_SECONDS)
 
 

@@ -16,7 +16,7 @@ REPORT: Final = "report.html"
 BESIDE: Final = ("", "-wal", "-shm", "-journal")  # what SQLite keeps beside a file while it is open
 
 
-class Place:
+class DemoFolder:
     """`folder`, made if it is missing."""
 
     def __init__(self, folder: Path) -> None:

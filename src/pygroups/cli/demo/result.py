@@ -23,7 +23,7 @@ class Kill:
 
 
 @dataclass
-class Outcome:
+class DemoResult:
     """The results that are compared at the end."""
 
     seconds: float

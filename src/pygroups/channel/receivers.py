@@ -13,7 +13,7 @@ from .demands import Payload, Until
 from .outbox import Outbox
 
 
-class Places:
+class KnownReceivers:
     """`meet` finds the process that listens at a place.  A found process stays known until a connection to it ends:
     then another one may listen there.  `most`: the places that are remembered."""
 

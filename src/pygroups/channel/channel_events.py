@@ -10,11 +10,11 @@ from pygroups.core.suspicion_events import Suspect
 from pygroups.core.view import ViewId
 
 
-class Happening(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True):
     """Base of all events of a channel."""
 
 
-class Message(Happening, frozen=True, gc=False):
+class Message(Event, frozen=True, gc=False):
     """A delivered message.
 
     `number` counts the messages of `sender` to all members, from 1.  Messages to this member alone have increasing
@@ -29,7 +29,7 @@ class Message(Happening, frozen=True, gc=False):
     position: int | None
 
 
-class View(Happening, frozen=True):
+class View(Event, frozen=True):
     """The members have agreed on a new list of members.
 
     `members` are in rank order; the first one is the coordinator.  `transitional` are the members that came with this
@@ -67,7 +67,7 @@ class MergeView(View, frozen=True):
     winner: tuple[Address, ...] = ()
 
 
-class Gap(Happening, frozen=True):
+class Gap(Event, frozen=True):
     """The `count` messages of `sender` from number `first` on were delivered by other members and never come here.
 
     The event follows a MergeView.  `subgroup` are the members on the side that has the messages.  `sender` can be this
@@ -80,13 +80,13 @@ class Gap(Happening, frozen=True):
     subgroup: tuple[Address, ...]
 
 
-class Suspected(Happening, frozen=True):
+class Suspected(Event, frozen=True):
     """`member` seems to have crashed.  If `member` does not answer, a view without it follows."""
 
     member: Address
 
 
-class Slow(Happening, frozen=True):
+class Slow(Event, frozen=True):
     """The window has been full for `seconds` with messages that `member` has not read.
 
     The event comes after 5 seconds, and again each time the duration has doubled.
@@ -96,7 +96,7 @@ class Slow(Happening, frozen=True):
     seconds: float
 
 
-class Blocked(Happening, frozen=True):
+class Blocked(Event, frozen=True):
     """Too few members of the view are reached for a majority, for the `reason`.  This member delivers nothing, and
     what it sends waits.  Unblocked, a view or Left follows.
 
@@ -106,18 +106,18 @@ class Blocked(Happening, frozen=True):
     reason: str
 
 
-class Unblocked(Happening, frozen=True):
+class Unblocked(Event, frozen=True):
     """A majority of the view is reached again.  The event follows Blocked, and a view follows it."""
 
 
-class Undelivered(Happening, frozen=True):
+class Undelivered(Event, frozen=True):
     """`to` did not acknowledge these messages, and they will not be sent again.  `to` may have received them."""
 
     to: Address
     numbers: range
 
 
-class JournalLost(Happening, frozen=True):
+class JournalLost(Event, frozen=True):
     """The journal cannot be written.  The event comes once for each outage; `stats()` counts the missing records.
 
     The member goes on without a journal, and tries to write again once a second.  With
@@ -127,7 +127,7 @@ class JournalLost(Happening, frozen=True):
     reason: str
 
 
-class Left(Happening, frozen=True):
+class Left(Event, frozen=True):
     """The last event: this process is not a member any more.  With `rejoin=True` it joins again after "excluded", and
     a View follows.
 
@@ -149,7 +149,7 @@ def first_view(me: Address, skipped: list[View], view: View) -> View:
     )
 
 
-def translated(event: object) -> Happening | None:
+def translated(event: object) -> Event | None:
     """The application's event for a core event; None for a core event that the application does not get."""
     if isinstance(event, core.NewView):
         members = event.view.members

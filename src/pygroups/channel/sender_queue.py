@@ -1,4 +1,4 @@
-"""The line of senders that wait for room in one window."""
+"""The senders that wait for room in one window, in the order in which they came."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Waiting(NamedTuple):
     size: int
 
 
-class Line:
+class SenderQueue:
     """The senders before one window.  Room that a sender was given stays reserved until the sender's task has run."""
 
     def __init__(self, window: int) -> None:
@@ -29,7 +29,7 @@ class Line:
         return not self.waiting and not self.reserved
 
     def join(self, size: int) -> asyncio.Future[None]:
-        """Wait in line for `size` bytes.  The future is done when the bytes are reserved."""
+        """Wait for `size` bytes behind the earlier senders.  The future is done when the bytes are reserved."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append(Waiting(woken, size))
         return woken

@@ -1,0 +1,80 @@
+"""The waits of a session that the watchdog reports: for the join, for a view change, and for room to send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pygroups.core import events as core
+from pygroups.core.address import Address
+from pygroups.core.suspicion_events import Suspect, Unsuspect
+
+from .channel_events import Slow
+from .inbox import Inbox
+from .join_wait import JoinWait
+from .log import Log, send_waits
+from .options import Options
+from .outbox import Outbox
+from .standstill import Standstill
+
+
+class Waits:
+    """Learns of suspicions and views, and names the members that a wait depends on.
+
+    `guessed`: the contact that this process chose for itself; None if the options name it.
+    """
+
+    def __init__(
+        self,
+        me: Address,
+        options: Options,
+        sending: Outbox,
+        reading: Inbox,
+        log: Log,
+        guessed: Callable[[], str | None],
+    ) -> None:
+        self.me = me
+        self.window = options.limits.window
+        self.reading = reading
+        self.log = log
+        self.guessed = guessed
+        self.joining = True
+        self.ended = False
+        self.join = JoinWait(options.expect)
+        self.changing = False  # a view change is in progress
+        self.suspected: dict[Address, None] = {}
+        self.standstill = Standstill(sending, reading, me)
+
+    def on_event(self, event: object) -> None:
+        """Discovery, or the stack, reports an event."""
+        self.join.on_event(event)
+        if isinstance(event, core.Block):
+            self.changing = True
+        elif isinstance(event, Suspect):
+            self.log.info("%s is suspected", event.member)
+            self.suspected[event.member] = None
+        elif isinstance(event, Unsuspect):
+            self.suspected.pop(event.member, None)
+        elif isinstance(event, core.NewView):
+            self.changing, self.suspected = False, {}
+
+    # -- the questions of the watchdog
+
+    def waits_to_join(self) -> str | None:
+        return self.join.text(self.guessed()) if self.joining else None
+
+    def changes_view(self) -> str | None:
+        if not self.changing or self.ended:
+            return None
+        names = ", ".join([str(member) for member in self.suspected]) or "none"
+        return f"a view change is in progress, and no message is sent until it ends; suspected members: {names}"
+
+    def holders(self) -> Sequence[Address]:
+        return () if self.ended else self.standstill.holders()
+
+    def is_slow(self, member: Address, seconds: float) -> None:
+        self.log.warning("%s", send_waits(member, self.me, seconds, self.window))
+        if member != self.me:
+            self.reading.put(Slow(member, seconds))
+
+    def end_deadlocks(self, now: int) -> None:
+        self.reading.end_deadlocks(now)
