@@ -466,7 +466,7 @@ def test_a_member_that_the_others_do_not_let_go_goes_all_the_same() -> None:
     (left,) = (event for event in bench.turn()[1] if isinstance(event, Excluded))
     (gone,) = bench.asked
     assert isinstance(gone, Gone), "so that what nobody acknowledged is reported"
-    assert left.reason == "left" and "in time" in left.detail
+    assert left.reason == "left" and "within leave_timeout" in left.detail
     leave, undelivered, stop = bench.records()
     assert leave["kind"] == "leave"
     assert (undelivered["kind"], undelivered["first"], undelivered["count"]) == ("undelivered", 1, 1)

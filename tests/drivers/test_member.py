@@ -260,7 +260,7 @@ def test_a_frame_that_breaks_a_layer_crashes_and_noise_does_not() -> None:
         world.member.receive(memoryview(b"noise"))
         await settled()
         assert world.error is None
-        assert world.stack.env.counters == {"drop frame size": 1}
+        assert world.stack.env.counters == {"drop the frame is too short or too long": 1}
         world.stack.receive = lambda frame, now: 1 / 0  # type: ignore[method-assign, assignment]
         world.member.receive(memoryview(b"noise"))
         assert isinstance(world.error, ZeroDivisionError)

@@ -205,11 +205,13 @@ def _wanted(root: Path) -> dict[str, list[str]]:
 
 MAPS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 _ROW = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
+_IMPORTS = re.compile(r"^\| `(\w+)/` \|[^|\n]+\|([^|\n]+)\|$", re.MULTILINE)
 
 
 def maps(root: Path) -> list[str]:
-    """Rooms that a map lists and that are not there, and rooms that are there and that a map leaves out.  A map that
-    lists one room inside of another (`sim/world/`) lists all of them."""
+    """Rooms that a map lists and that are not there, rooms that are there and that a map leaves out, and a column "may
+    import" that differs from `MAY_IMPORT`.  A map that lists one room inside of another (`sim/world/`) lists all of
+    them."""
     package = root / "src" / "pygroups"
     drawn = {file: set(_ROW.findall((root / file).read_text())) for file in MAPS if (root / file).is_file()}
     offences = []
@@ -219,12 +221,29 @@ def maps(root: Path) -> list[str]:
         there = {str(init.parent.relative_to(package)) for init in inits}
         offences += [f"{file}: there is no room {room}" for room in sorted(rooms - there)]
         offences += [f"{file}: the room {room} is missing" for room in sorted(there - rooms)]
+        offences += [
+            f"{file}: the rules let {room} import {_in_words(room)}"
+            for room, cell in _IMPORTS.findall((root / file).read_text())
+            if room in MAY_IMPORT
+            and (", ".join(sorted(re.findall(r"`(\w+)`", cell))) or cell.strip()) != _in_words(room)
+        ]
     for room in MAY_IMPORT:
         path = room.replace(".", "/")
         places = (package / path, package / f"{path}.py", root / "src" / path, root / "src" / f"{path}.py")
         if not any(place.exists() for place in places):
             offences.append(f"MAY_IMPORT: there is no room {room}")
     return offences
+
+
+def _in_words(room: str) -> str:
+    """The imports of a room, as a map has them: the other rooms by name."""
+    allowed = MAY_IMPORT[room]
+    if allowed == ANYTHING:
+        return "anything"
+    return (
+        ", ".join(sorted({one.split(".")[0] for one in allowed if not one.startswith("_")}))
+        or "no other package of pygroups"
+    )
 
 
 def the_world(root: Path) -> list[str]:

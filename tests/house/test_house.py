@@ -248,6 +248,26 @@ def test_a_map_that_differs_from_the_folders_is_named(tree: Path) -> None:
     assert "MAY_IMPORT: there is no room pytest_pygroups" in rules.maps(tree)
 
 
+@pytest.mark.parametrize(
+    ("row", "allowed"),
+    [
+        ("| `core/` | words | `wire` |", "the rules let core import no other package of pygroups"),
+        ("| `sim/` | the world | `core`, `layers`, `wire`, of `journal` the schema |", ""),
+        ("| `sim/` | the world | `core`, `layers`, `wire` |", "the rules let sim import core, journal, layers, wire"),
+        (
+            "| `channel/` | the door | drivers and below |",
+            "the rules let channel import core, drivers, journal, layers, wire",
+        ),
+        ("| `cli/` | commands | `channel` |", "the rules let cli import anything"),
+    ],
+)
+def test_a_map_whose_imports_differ_from_the_rules_is_named(tree: Path, row: str, allowed: str) -> None:
+    plant(tree, "src/pygroups/core/__init__.py", "")
+    plant(tree, "CONTRIBUTING.md", f"| folder | what is in it | may import |\n|---|---|---|\n{row}\n")
+    found = [offence for offence in rules.maps(tree) if offence.startswith("CONTRIBUTING.md: the rules")]
+    assert found == ([f"CONTRIBUTING.md: {allowed}"] if allowed else [])
+
+
 def test_a_map_of_inner_rooms_that_differs_from_the_folders_is_named(tree: Path) -> None:
     plant(tree, "src/pygroups/sim/world/__init__.py", "")
     plant(tree, "CONTRIBUTING.md", "| `sim/drawn/` | schedules |\n")

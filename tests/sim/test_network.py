@@ -33,7 +33,7 @@ def test_what_is_corrupted_does_not_hold_up_and_is_counted_by_kind() -> None:
         reasons[dropped.value.reason] = reasons.get(dropped.value.reason, 0) + 1
     counted = [network.counters[kind] for kind in ("flipped", "truncated", "glued")]
     assert sum(counted) == 300 and min(counted) > 60
-    assert reasons["checksum"] > 150 and reasons["frame size"] > 10
+    assert reasons["checksum"] > 150 and reasons["the frame is too short or too long"] > 10
 
 
 def test_glued_frames_are_one_after_the_other() -> None:

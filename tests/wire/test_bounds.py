@@ -125,7 +125,7 @@ def decodes(packet: Any) -> bool:
     try:
         a_codec().decode(sealed(packet), B)
     except PeerError as error:
-        assert error.reason in ("malformed packet", "frame size")
+        assert error.reason in ("malformed packet", "the frame is too short or too long")
         return False
     return True
 

@@ -80,7 +80,7 @@ def test_a_multicast_has_the_same_frame_for_everybody_and_a_unicast_names_the_li
 
 def test_frames_come_back_to_nobody() -> None:
     (frame,) = a_codec().encode(A, None, [data_run()])
-    assert reason(frame, me=A) == "own frame"
+    assert reason(frame, me=A) == "frame of this process"
     assert a_codec().decode(frame, Address("A", "f" * 16))[0].src == A, "another life of that name is somebody else"
 
 
@@ -153,13 +153,13 @@ def a_frame() -> bytes:
 def test_a_frame_that_was_cut_anywhere_does_not_hold_up() -> None:
     frame, codec = a_frame(), a_codec()
     for size in range(len(frame)):
-        assert reason(frame[:size], codec) in ("frame size", "checksum")
+        assert reason(frame[:size], codec) in ("the frame is too short or too long", "checksum")
 
 
 def test_a_packet_that_was_cut_anywhere_is_malformed_though_its_checksum_is_right() -> None:
     packet, codec = packet_of(a_frame()), a_codec()
     for size in range(len(packet)):
-        assert reason(sealed(packet[:size]), codec) in ("frame size", "malformed packet")
+        assert reason(sealed(packet[:size]), codec) in ("the frame is too short or too long", "malformed packet")
     assert reason(sealed(packet + b"\0"), codec) == "malformed packet"
 
 

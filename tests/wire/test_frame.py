@@ -44,19 +44,19 @@ def test_the_header_stands_as_it_is_described() -> None:
 
 def test_frames_without_room_for_a_packet_or_with_too_much_of_it() -> None:
     for size in (0, 1, HEADER.size - 1, HEADER.size):
-        assert reason(b"P" * size) == "frame size"
+        assert reason(b"P" * size) == "the frame is too short or too long"
     assert opened(sealed(b"x"))[1] == b"x"
     assert len(opened(sealed(bytes(FRAME_MAX - HEADER.size)))[1]) == FRAME_MAX - HEADER.size
-    assert reason(sealed(bytes(FRAME_MAX - HEADER.size + 1))) == "frame size"
+    assert reason(sealed(bytes(FRAME_MAX - HEADER.size + 1))) == "the frame is too short or too long"
 
 
 def test_the_reason_says_what_is_wrong_with_the_header() -> None:
     good = sealed(b"packet")
     for at, byte, why in [
-        (0, 0x00, "no frame"),
-        (1, VERSION + 1, "wire version"),
-        (2, 1, "seal"),  # a seal that is not built here opens nothing
-        (3, 1, "seal"),
+        (0, 0x00, "the data is no frame"),
+        (1, VERSION + 1, "another wire version"),
+        (2, 1, "unknown seal"),  # a seal that is not built here opens nothing
+        (3, 1, "unknown seal"),
         (4, good[4] ^ 1, "checksum"),  # somebody else's frame
         (19, good[19] ^ 1, "checksum"),
         (20, good[20] ^ 1, "checksum"),
@@ -73,5 +73,11 @@ def test_a_frame_of_another_group_does_not_hold_up() -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_no_frame_and_nothing_worse(noise: bytes) -> None:
-    assert reason(noise) in ("frame size", "no frame", "wire version", "seal", "checksum")
-    assert reason(b"P" + bytes([VERSION, 0, 0]) + noise) in ("frame size", "checksum")
+    assert reason(noise) in (
+        "the frame is too short or too long",
+        "the data is no frame",
+        "another wire version",
+        "unknown seal",
+        "checksum",
+    )
+    assert reason(b"P" + bytes([VERSION, 0, 0]) + noise) in ("the frame is too short or too long", "checksum")

@@ -51,7 +51,8 @@ class MergeFailed(Event):
 
 
 class Lives(Event):
-    """Down, merge2 to unicast2: a process outside the view was heard, so no proof of its end counts."""
+    """Down, merge2 to unicast2: a process outside the view sent a message, so proofs of its end do not
+    count."""
 
     peer: Address
 

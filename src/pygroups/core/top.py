@@ -264,7 +264,9 @@ class Top(Layer):
             self.wake = self.leave_at = NEVER
             self.stopped = True
             self.env.count("leave timed out")
-            self.ending = Excluded("left", "the others did not decide on a view without this member in time")
+            self.ending = Excluded(
+                "left", "the other members installed no view without this member within leave_timeout"
+            )
             self.below.append(Gone())  # so that UNICAST2 reports the unacknowledged messages to single members
 
     def up_event(self, event: Event) -> None:

@@ -81,7 +81,7 @@ class AgreedView(msgspec.Struct, frozen=True, array_like=True):
     def __post_init__(self) -> None:
         """Raise ValueError for an impossible view; a decoder reports the error as malformed data."""
         if len(self.contacts) != len(self.members):
-            raise ValueError("a contact for each member")
+            raise ValueError("a view needs one contact for each member")
         if len(dict.fromkeys(self.members)) != len(self.members):
             raise ValueError("a member is in the view twice")
 

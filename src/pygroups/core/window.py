@@ -21,7 +21,7 @@ class Window:
 
     def append(self, run: Run) -> None:
         """Store `run` as number `next`.  Only while no number beyond `next` is known."""
-        assert self.next == self.seen, "a hole cannot be appended to"
+        assert self.next == self.seen, "append() behind a hole"
         self.runs[self.next] = run
         self.next = self.seen = self.next + 1
 
@@ -31,7 +31,7 @@ class Window:
 
     def put(self, seq: int, run: Run) -> None:
         """Store `run` as number `seq`, which has not arrived before.  take() moves `next` over it."""
-        assert not self.has(seq), "one number, two runs"
+        assert not self.has(seq), "two runs with one number"
         self.runs[seq] = run
         self.hear_of(seq + 1)
 

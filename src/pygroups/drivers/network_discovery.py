@@ -210,7 +210,7 @@ class NetworkDiscovery:
         try:
             contact = parse_contact(place)
         except UsageError:
-            self.count("contacts that are none")
+            self.count("invalid contacts")
             return
         if contact.loopback or self.insecure or not contact.is_number:
             self.network.ask(contact, question, partial(self._done, nonce))

@@ -117,7 +117,7 @@ class Voter(Layer):
         if src in self.delivered:
             self._want(src, wanted.below)
         else:
-            self.env.drop("wish of no member")
+            self.env.drop("request of a process outside the view")
 
     def _want(self, sender: Address, below: int) -> None:
         origin = self._origin(sender)

@@ -230,7 +230,7 @@ class Votes:
 
     def combined(self, view: ViewId, number: int) -> StabilityMsg:
         """The votes of all members combined, as message `number`.  All must have voted."""
-        assert self.all_set(), "stability without everybody's vote"
+        assert self.all_set(), "stability without each member's vote"
         delivered, seen, numbers, consumed = zip(*map(vectors, self.last.values()), strict=True)
         return StabilityMsg(view, number, _minima(delivered), _maxima(seen), _minima(numbers), _minima(consumed))
 

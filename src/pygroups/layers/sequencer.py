@@ -163,7 +163,7 @@ class Sequencer(Layer):
         head = run.head
         if isinstance(head, Data):
             if run.origin is None or run.dest is not None:
-                self.env.drop("order of nothing")
+                self.env.drop("order without payloads")
             else:
                 self._deliver(run.pop())
         elif isinstance(head, Forward):

@@ -108,7 +108,7 @@ class Codec:
             raise PeerError("for another incarnation")
         src = Address(packet.sender, incarnation)
         if src == me:
-            raise PeerError("own frame")
+            raise PeerError("frame of this process")
         dest = me if packet.dest else None
         runs = []
         for wire in packet.runs:

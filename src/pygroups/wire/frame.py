@@ -48,14 +48,14 @@ class Checksum:
     def open(self, frame: memoryview) -> tuple[str, memoryview]:
         """The sender's incarnation and the packet.  Raises PeerError for an invalid frame, with the reason."""
         if not HEADER.size < len(frame) <= FRAME_MAX:
-            raise PeerError("frame size")
+            raise PeerError("the frame is too short or too long")
         magic, version, seal, epoch, incarnation, _counter, tag = HEADER.unpack_from(frame)
         if magic != _MAGIC:
-            raise PeerError("no frame")
+            raise PeerError("the data is no frame")
         if version != VERSION:
-            raise PeerError("wire version")
+            raise PeerError("another wire version")
         if seal != SEAL_CHECKSUM or epoch != 0:
-            raise PeerError("seal")
+            raise PeerError("unknown seal")
         packet = frame[HEADER.size :]
         if self._tag((frame[: _OPEN_PART.size], packet)) != tag:
             raise PeerError("checksum")

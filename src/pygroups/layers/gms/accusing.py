@@ -21,8 +21,8 @@ def hearers(view: AgreedView, suspects: Mapping[Address, Suspicion], me: Address
     """The other members of `view` that hear of the suspicions of `me`.
 
     In a small view these are all.  In a large view, those that may lead: the first members in the view's order, and the
-    first that are not suspected.  If all members told all others, a crash would cost a message for each pair of them.
-    A leader that gives way tells all.
+    first that are not suspected.  If all members sent them to all others, a crash would cost a message for each pair
+    of members.  A leader that gives way sends them to all.
     """
     others = [member for member in view.members if member != me]
     if len(view.members) <= config.heartbeat_all or me in suspects:

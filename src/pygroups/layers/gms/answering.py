@@ -125,7 +125,7 @@ class Answering:
             if proposal and side and decide.makes_sense(proposal, side, self.env.me, binding.held):
                 self._fetch(proposal, side)
             else:
-                self.env.drop("proposal that makes no sense")
+                self.env.drop("invalid proposal")
 
     def _fetch(self, proposal: Proposal, side: Side) -> None:
         binding, me = self.binding, self.env.me

@@ -123,7 +123,8 @@ class Birth:
     @property
     def is_open(self) -> bool:
         """Whether this process may take part: it has no view, and heard of no living group.  A process that accepted a
-        first view takes part all the same: the group may be the one of that view, cut off before it told this one."""
+        first view takes part all the same: the group may be the one of that view, and may have lost the link to this
+        process before it sent the view."""
         unheard = self.looked and self.env.now > self.group_heard_at + 2 * self.env.config.join_retry
         if self.membership.phase is not Phase.JOINING or self.rebirth.missing():
             return False
@@ -212,7 +213,7 @@ class Birth:
         elif attempt.proposal is None and (head.accepted is not None or not attempt.lives):
             accepted = None if head.accepted is None else proposal_of(head.accepted, None)
             if (accepted is None) != (head.accepted is None):
-                self.env.drop("proposal that makes no sense")
+                self.env.drop("invalid proposal")
                 return
             attempt.answers[src] = accepted
             if len(attempt.answers) == len(attempt.contacts):

@@ -94,7 +94,8 @@ class Blocking:
             self.gms.wake_at(self.look_at)
 
     def found(self, found: Found) -> None:
-        """Ask some of them.  A member of a later view tells this one that the others went on without it."""
+        """Ask some of the members that discovery found.  A member of a later view answers that the others went on
+        without this member."""
         gms, binding = self.gms, self.gms.binding
         contacts = {member: contact for member, contact in found.members.items() if not gms.knows(member)}
         if not self.blocked or binding.ballot is None or not contacts:

@@ -52,7 +52,8 @@ class LeaveReq(msgspec.Struct, array_like=True, tag=32):
 
 
 class Ready(msgspec.Struct, array_like=True, tag=33):
-    """Leader to all members of its view, suspected ones too, and to the joiners: are you there?  Nobody stops."""
+    """Leader to all members of its view, suspected ones too, and to the joiners: are you there?  No member
+    stops for it."""
 
     ballot: Ballot  # of the attempt; it only names the attempt
     view: ViewId

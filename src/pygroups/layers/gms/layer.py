@@ -246,7 +246,7 @@ class Gms(Membership):
         elif view is not None and not difference.follows(view.id):
             self.follows_another_view(src, difference)
         elif (proposal := proposal_of(difference, view)) is None:
-            self.env.drop("proposal that makes no sense")
+            self.env.drop("invalid proposal")
         elif view is None:
             if self.phase is Phase.JOINING and head.starts is not None and me in proposal.view.members:
                 self.install(proposal, head.starts)
@@ -276,7 +276,7 @@ class Gms(Membership):
     def excluded_by(self, src: Address, proposal: Proposal) -> None:
         """The view follows this one without this member."""
         side = proposal.side_of(self.current.id)
-        assert side is not None, "it follows another view"
+        assert side is not None, "the proposal follows another view"
         policy = proposal.expelled.get(self.env.me, "")
         if self.knows(src) and (self.leaving or policy or not self.env.merges):
             self.left("left" if self.leaving else "excluded", "", side.cut, policy)
@@ -286,7 +286,7 @@ class Gms(Membership):
     def install(self, proposal: Proposal, starts: events.Marks | None) -> None:
         """Take a decided successor of the own view, or, as a joiner, the first view that names this member."""
         side = None if self.view is None else proposal.side_of(self.view.id)
-        assert self.view is None or side is not None, "it follows another view"
+        assert self.view is None or side is not None, "the proposal follows another view"
         self.binding.record("installed", proposal, side or proposal.sides[0])
         self.primary = proposal.primary
         self.other_views.kept = Installation(proposal, starts)

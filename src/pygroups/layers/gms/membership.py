@@ -174,7 +174,7 @@ class Membership(Layer):
         return all(member in self.expelled or member in self.doubted for member in members)
 
     def reaches_enough(self) -> bool:
-        """Whether a view change may succeed, as far as silence tells: the members that are heard are enough for it."""
+        """Whether the members that are heard are enough for a view change.  It may still fail."""
         silent = self.suspicions.known
         here = [m for m in self.current.members if m not in silent or self.counts(m)]
         return self.quorum.may_go_on(self.current, here)

@@ -166,7 +166,7 @@ def differences(proposal: Proposal, receivers: Iterable[Address]) -> Iterator[tu
 
 
 def proposal_of(difference: Difference, mine: AgreedView | None) -> Proposal | None:
-    """The proposal that `difference` describes to a member of `mine`; None if it makes no sense there."""
+    """The proposal that `difference` describes to a member of `mine`; None if it is invalid there."""
     found = [_side(end, mine) for end in difference.sides]
     sides = tuple(side for side in found if side is not None)
     if len(sides) < len(found):

@@ -4,9 +4,9 @@
 both go on.
 
 `MAJORITY`: a view is decided when more than half of the view before have accepted it, or half of them with its first
-member.  Members that leave count, joiners do not.  No two views follow one view, and the majority needs nobody else: a
-member that goes on and crashes before it accepts holds nothing up.  Because a view may be decided without an answer of
-each member, a later leader takes over the proposal that was accepted under the highest ballot.
+member.  Members that leave count, joiners do not.  No two views follow one view, and the majority needs no other
+member: a member that goes on and crashes before it accepts delays no decision.  Because a view may be decided
+without an answer of each member, a later leader takes over the proposal that was accepted under the highest ballot.
 """
 
 from __future__ import annotations

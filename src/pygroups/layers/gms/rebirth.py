@@ -121,7 +121,7 @@ class Rebirth:
                 self.membership.tell(one, own)
 
     def on_formerly(self, src: Address, head: Formerly) -> None:
-        """Another process tells what its folder shows."""
+        """Another process reports the contents of its folder."""
         if self.membership.phase is Phase.JOINING:
             self.heard.pop(src, None)
             self.heard[src] = head

@@ -103,8 +103,8 @@ class RollCall:
 
     def _is_confirmed(self) -> bool:
         """Whether no proof needs more time.  A proof that only this member has may be wrong: if others answer and none
-        of them suspects the member, they may hear it, and it gets as long to answer as all others.  If nobody answers,
-        nobody could confirm the proof."""
+        of them suspects the member, they may hear it, and it gets as long to answer as all others.  If no member
+        answers, no member can confirm the proof."""
         until = self.since + 2 * self.env.config.ready_timeout
         alone = [m for m in self.members if m not in self.answers and self.suspicions.is_unconfirmed(m)]
         if self.env.now < until and alone and any(member in self.answers for member in self.members):

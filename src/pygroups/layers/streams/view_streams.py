@@ -37,7 +37,16 @@ class ViewStreams:
     """
 
     __slots__ = (
-        *("answers", "by_name", "future", "future_bytes", "holes", "layer", "own", "previous", "stopped", "view"),
+        "answers",
+        "by_name",
+        "future",
+        "future_bytes",
+        "holes",
+        "layer",
+        "own",
+        "previous",
+        "stopped",
+        "view",
     )
 
     def __init__(self, layer: Layer, request: Request) -> None:
