@@ -299,6 +299,19 @@ def test_an_operator_vouches_for_members_that_are_gone() -> None:
         assert view.history == after.history
 
 
+@BOTH
+def test_a_member_that_was_deaf_is_taken_along_soon_after_the_heal(profile: str) -> None:
+    """A dies.  D is heard and hears nothing, so B and C are too few, and B begins attempts ever more rarely.  D hears
+    again: its answers bring the next attempt at once."""
+    with group_of("A B C D", profile) as group:
+        group.cut("D", way="in")
+        group.crash("A")
+        group.until(lambda: told(group, "B") == ["Blocked"], SOON)
+        group.after(100)
+        group.mend("D", way="in")
+        goes_on(group, "B C D", 3)
+
+
 def test_the_word_of_an_operator_travels_in_collect() -> None:
     """A and B die, and an operator tells C that both are gone for good.  C asks Collect, and dies together with D.  E
     has the word from the Collect, and goes on alone."""

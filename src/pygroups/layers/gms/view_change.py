@@ -97,6 +97,11 @@ class ViewChange:
         """A member is heard again: what failed without it may succeed now."""
         self.failures, self.pause_until = 0, min(self.pause_until, self.env.now)
 
+    def may_begin_now(self) -> None:
+        """A member answers that left Ready unanswered: the pause ends.  The patience stays, because the member may be
+        slow."""
+        self.pause_until = min(self.pause_until, self.env.now)
+
     def is_unheard(self) -> bool:
         """Whether most members left two Ready of the attempt under way unanswered."""
         return self.attempt is not None and self.roll is not None and self.roll.unheard >= UNANSWERED_MAX
