@@ -8,15 +8,19 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.events import Blocked, Event, Unblocked, Vouched, VouchedFor
+from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import HISTORY_DIGITS
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.sim import scenario
+from pygroups.sim.promises.progress import bound_of
 from pygroups.sim.scenarios.apps import Acting, Actor
 from pygroups.sim.scenarios.group import ScenarioGroup
+from pygroups.sim.world.watch import Watch
 from tests.majority import majority
 from tests.scenarios.common import BOTH, QUICK
 
@@ -297,6 +301,20 @@ def test_an_operator_vouches_for_members_that_are_gone() -> None:
         view = group["A"].member.view
         assert view is not None
         assert view.history == after.history
+
+
+@BOTH
+@pytest.mark.parametrize("pair", ["BD", "CD"])
+def test_the_check_of_few_views_judges_a_process_that_joins_again_and_again(pair: str, profile: str) -> None:
+    """One member does not reach D, which the leader admits whenever it is back, and then leaves out.  D joins ever more
+    rarely: without its pauses the members go from view to view."""
+    with group_of("A B C D", profile) as group:
+        group.world.schedule = msgspec.structs.replace(group.world.schedule, rejoin=True)
+        group.cut(*pair)
+        Watch(group.world).look()
+        group.after(3 * bound_of(Config(**QUICK)) / SECOND)
+        assert group.judge.facts["few-views"] > 0
+        assert len(group["A"].views) > 5, "D came back"
 
 
 @BOTH

@@ -195,10 +195,18 @@ def test_what_hinders_is_found(name: str) -> None:
     assert caught.value.witness.promise == "progress"
 
 
-def few_views(at: Sequence[int], now: int, *, since: int = 0, stateless: bool = False, merges: bool = True) -> FewViews:
+def few_views(
+    at: Sequence[int],
+    now: int,
+    *,
+    since: int = 0,
+    stateless: bool = False,
+    merges: bool = True,
+    majority: bool = False,
+) -> FewViews:
     """B installs a view at each of these seconds, A only the first; then a look at second `now`.  A bound is 10 s."""
     check = FewViews()
-    check.around = Around(merges=merges)
+    check.around = Around(merges=merges, majority=majority)
     ids = [ViewId(number, ALL["A"]) for number in range(1, len(at) + 1)]
     members = (ALL["A"], ALL["B"])
     for name in "AB":
@@ -225,8 +233,11 @@ def test_few_views_are_right(at: Sequence[int], now: int, since: int, stateless:
     assert few_views(at, now, since=since, stateless=stateless).judged == judged
 
 
-def test_few_views_are_not_judged_without_merge2() -> None:
+def test_few_views_are_judged_where_views_merge_or_a_majority_decides() -> None:
     assert few_views(MANY[0][0], MANY[0][1], merges=False).judged == 0
+    assert few_views((11, 12, 13, 14, 15, 16), 20, merges=False, majority=True).judged == 2
+    with pytest.raises(Broken):
+        few_views((11, 12, 13, 14, 15, 16, 17), 20, merges=False, majority=True)
 
 
 @pytest.mark.parametrize(("at", "now"), MANY)

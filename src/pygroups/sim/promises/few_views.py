@@ -1,6 +1,6 @@
 """few-views: while links stay cut, sides form and stay.  A member installs only a few views in each bound of time.
 
-Decision 0107 has the measurements from which the limit follows.
+Decisions 0107 and 0124 have the measurements from which the limits follow.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from pygroups.core.address import Address
 
 from .facts import Check, Situation, Viewed
 
-VIEWS_MAX: Final = 3  # in one bound
+VIEWS_MAX: Final = 3  # in one bound, where views merge
+VIEWS_OF_MAJORITY_MAX: Final = 6  # in one bound, where a majority decides: each join of an excluded process costs views
 
 
 class FewViews(Check):
-    """In a period without changes, after a first bound for the sides to form, a member installs at most VIEWS_MAX views
-    in any further bound.  `bound` is that of `progress`, which contains the time for sides that merge.
+    """In a period without changes, after a first bound for the sides to form, a member installs only so many views in
+    any further bound.  `bound` is that of `progress`, which contains the time for sides that merge.
 
-    An application that gives no state in time is a reason for further views, so such members are not judged.  Neither
-    are stacks without MERGE2: a joiner that one member does not reach is admitted, left out, and joins again.
+    An application that gives no state in time is a reason for further views, so such members are not judged.  Where a
+    majority decides, a joiner that one member does not reach is admitted, left out, and joins again, ever more rarely.
+    Stacks in which views neither merge nor need a majority are not judged.
     """
 
     promises = ("few-views",)
@@ -34,11 +36,12 @@ class FewViews(Check):
     def viewed(self, view: Viewed) -> None:
         times = self.times.setdefault(view.member, [])
         times.append(view.at)
-        del times[: -VIEWS_MAX - 1]
+        del times[: -VIEWS_OF_MAJORITY_MAX - 1]
 
     def looked(self, situation: Situation) -> None:
-        if not self.around.merges:
+        if not (self.around.merges or self.around.majority):
             return
+        most = VIEWS_MAX if self.around.merges else VIEWS_OF_MAJORITY_MAX
         if situation.now < situation.since + 2 * situation.bound:
             return
         for stand in situation.stands:
@@ -46,6 +49,6 @@ class FewViews(Check):
                 continue
             self.judged += 1
             late = [at for at in self.times.get(stand.member, ()) if at > situation.now - situation.bound]
-            if len(late) > VIEWS_MAX:
+            if len(late) > most:
                 detail = "the member goes from view to view, although no link and no process changes"
                 self.broken("few-views", detail, member=stand.member, view=stand.view)

@@ -29,9 +29,9 @@ def vouch(world: World, step: Vouch) -> None:
 
 
 def vouches(world: World) -> bool:
-    """If this schedule has an operator who vouches, vouch for all that a waiting process misses.  Returns whether there
-    is one."""
-    has_operator = any(isinstance(step, Vouch) for step in world.schedule.actions)
+    """If this schedule has an operator who may vouch now, vouch for all that a waiting process misses.  Returns whether
+    there is one."""
+    has_operator = is_calm(world) and any(isinstance(step, Vouch) for step in world.schedule.actions)
     if has_operator:
         for member in processes_that_wait(world).values():
             for gone in missing(world, member):
