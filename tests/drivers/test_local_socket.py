@@ -15,11 +15,11 @@ import pytest
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Vouched, VouchedFor
 from pygroups.drivers import discovery_options, local_commands, local_socket
-from pygroups.drivers.local_commands import COMMAND_MAX, Command, CommandAnswer, ask, sockets_in
+from pygroups.drivers.local_commands import COMMAND_MAX, CommandAnswer, LocalCommand, ask, sockets_in
 from pygroups.drivers.local_socket import COMMANDS_MAX, LocalSocket
 
 ME, GONE = Address("C", "c" * 16), Address("A", "a" * 16)
-CALL = Command("vouch", GONE)
+CALL = LocalCommand("vouch", GONE)
 
 
 class Stack:

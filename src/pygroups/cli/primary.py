@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from pygroups.cli.refusals import one_line
 from pygroups.core.address import Address, checked_name, parse_address
 from pygroups.core.errors import Error, UsageError
-from pygroups.drivers.local_commands import Command, CommandAnswer, ask, entries_in, folder_of, sockets_in
+from pygroups.drivers.local_commands import CommandAnswer, LocalCommand, ask, entries_in, folder_of, sockets_in
 
 SHOWN = 5  # members that a sentence names
 
@@ -81,7 +81,7 @@ def _answers(group: str, gone: Address, silent: list[str]) -> Iterator[CommandAn
     """The answers of the members on this machine, one after the other.  Those that do not answer go to `silent`."""
     for path in _sockets(group):
         try:
-            answer = ask(path, Command("vouch", gone))
+            answer = ask(path, LocalCommand("vouch", gone))
         except OSError as error:  # TimeoutError, too
             silent.append(f"{path.name} ({error.strerror or str(error) or type(error).__name__})")
             continue

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Protocol
 
 from .address import Address
-from .driver_events import Announce, Answer, Ask, Contacts, Disconnect, Find, Presence, Probe
+from .driver_events import Announce, Answer, Ask, Contacts, Disconnect, Find, Found, Presence, Probe, Replied
 from .events import Consumed, Event, NewView
 from .layer import Record
 from .run import Run
@@ -93,6 +93,19 @@ class Outside(Protocol):
     def inbox(self) -> Application: ...
     def write(self, records: Sequence[Record], now: int) -> None:
         """Write the records of a turn at `now` (microseconds) into the journal; no crash of the process loses them."""
+
+
+def learn_found(event: Event, network: Network) -> None:
+    """Store the contacts of members in an event of discovery, before the stack gets the event."""
+    if isinstance(event, Found):
+        network.learn(event.members, Source.DIRECTORY)
+    elif isinstance(event, Replied) and event.presence.member:
+        network.learn({event.presence.process: event.presence.contact}, Source.DIRECTORY)
+
+
+def start_fields(bound_us: int) -> dict[str, object]:
+    """The fields of the first record in a journal: the group settles within `bound_us` after a fault."""
+    return {"gauges": {"bound_us": bound_us, "epsilon_ppm": 0}}
 
 
 def play(stack: Stack, consumed: Consumed | None, now: int, outside: Outside) -> None:

@@ -32,7 +32,7 @@ class Entry(msgspec.Struct):
     member: bool
     contact: Annotated[str, Meta(max_length=TEXT_MAX)]
     invited: bool = False  # a group is taking it in: it may be a member before it says so
-    transport: str = "tcp"  # what it listens with: members that differ cannot hear each other
+    transport: str = "tcp"  # members with different transports cannot reach each other
 
 
 def text_of(entry: Entry) -> bytes:

@@ -2,7 +2,7 @@
 
 The sockets of a group are in /tmp/pygroups-UID/GROUP, independent of the discovery of the group.  The name of a socket
 is the incarnation of its member, so that the path stays short enough for the kernel.  A command is one line of JSON
-(`Command`), the answer is another line (`CommandAnswer`), and the connection ends.
+(`LocalCommand`), the answer is another line (`CommandAnswer`), and the connection ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SOCKET: Final = re.compile(r"[0-9a-f]{1,32}")
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
-class Command(msgspec.Struct):
+class LocalCommand(msgspec.Struct):
     """A command.  `vouch`: an operator confirms that `member` has ended for good."""
 
     call: Literal["vouch"]
@@ -66,7 +66,7 @@ def entries_in(folder: Path) -> list[Address]:
     return [address for address in addresses if address is not None and living(folder / str(address), 0) is not None]
 
 
-def ask(path: Path, command: Command, patience: float = PATIENCE) -> CommandAnswer | None:
+def ask(path: Path, command: LocalCommand, patience: float = PATIENCE) -> CommandAnswer | None:
     """The answer of the member whose socket is at `path`.  None if the member has ended; its socket is then removed.
 
     Raises TimeoutError if the member does not answer within `patience` seconds, and OSError if it ends or fails

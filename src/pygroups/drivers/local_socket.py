@@ -22,7 +22,7 @@ from pygroups.core.events import Event, Vouched, VouchedFor
 
 from .entries import own_folder
 from .forks import closed_in_children, watched
-from .local_commands import COMMAND_MAX, PATIENCE, Command, CommandAnswer, folder_of
+from .local_commands import COMMAND_MAX, PATIENCE, CommandAnswer, LocalCommand, folder_of
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.local_socket")
 COMMANDS_MAX: Final = 8  # connections at the same time; further ones are closed
@@ -84,7 +84,7 @@ class LocalSocket:
             if len(self.connections) < COMMANDS_MAX:
                 self.connections.add(writer)
                 async with asyncio.timeout(PATIENCE):
-                    command = msgspec.json.decode(await reader.readline(), type=Command)
+                    command = msgspec.json.decode(await reader.readline(), type=LocalCommand)
                     writer.write(msgspec.json.encode(await self._answer(command)) + b"\n")
                     await writer.drain()
         except (OSError, ValueError, msgspec.DecodeError):  # the command has ended, is late, or is malformed
@@ -93,7 +93,7 @@ class LocalSocket:
             self.connections.discard(writer)
             writer.close()
 
-    async def _answer(self, command: Command) -> CommandAnswer:
+    async def _answer(self, command: LocalCommand) -> CommandAnswer:
         future: asyncio.Future[VouchedFor] = asyncio.get_running_loop().create_future()
         self.waiting[future] = command.member
         LOGGER.info("an operator confirmed to %s that %s has ended for good", self.me, command.member)

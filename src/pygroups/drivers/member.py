@@ -14,7 +14,6 @@ from typing import Final, Protocol
 import msgspec
 
 from pygroups.core import turn
-from pygroups.core.driver_events import Found, Replied
 from pygroups.core.events import Consumed, Event
 from pygroups.core.layer import NEVER, Record
 from pygroups.core.limits import SECOND, Config
@@ -146,10 +145,7 @@ class Member:
 
     def happened(self, event: Event) -> None:
         """Pass an event of the network or of discovery to the stack."""
-        if isinstance(event, Found):
-            self.network.learn(event.members, turn.Source.DIRECTORY)
-        elif isinstance(event, Replied) and event.presence.member:
-            self.network.learn({event.presence.process: event.presence.contact}, turn.Source.DIRECTORY)
+        turn.learn_found(event, self.network)
         self._pass(self.stack.happened, event)
 
     def ask(self, event: Event) -> None:
@@ -228,8 +224,7 @@ class Member:
 
     def begin(self) -> None:
         """Record the start of this incarnation, and the bound within which the group settles after a fault."""
-        bound = liveness_bound(self.stack.env.config)
-        self.record("start", {"gauges": {"bound_us": bound, "epsilon_ppm": 0}})
+        self.record("start", turn.start_fields(liveness_bound(self.stack.env.config)))
         self._begin_statistics()
 
     def _begin_statistics(self) -> None:

@@ -138,7 +138,7 @@ class NetworkDiscovery:
         if self.directory is not None:
             self.directory.close()
 
-    # -- what the turn of the member asks for
+    # -- commands of a turn
 
     def find(self, founding: bool) -> None:
         """Look for members in the folder, and for places on the network.  Found and Looked follow."""

@@ -224,7 +224,7 @@ class UdpNetwork:
         if guest is not None:
             self.disconnect(guest)
 
-    # -- what peers ask for
+    # -- for the states of the peers
 
     def reaches(self, peer: Address) -> list[Reach]:
         """The contacts at which `peer` may listen."""

@@ -32,7 +32,7 @@ from pygroups.core.run import Run
 from pygroups.core.stack import Output, Stack
 from pygroups.core.state_events import StateArrived, StateWanted
 from pygroups.core.top import Delivered, Reached, Top
-from pygroups.core.turn import Discovery, Network, Source, hand_out, run_layers
+from pygroups.core.turn import Discovery, Network, hand_out, learn_found, run_layers
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.journal.writer import MemoryJournal
 
@@ -134,7 +134,7 @@ class SimulatedMember(ProcessLoop):
 
     def found(self, found: Found) -> None:
         """Take the answer of the discovery."""
-        self.network.learn(found.members, Source.DIRECTORY)
+        learn_found(found, self.network)
         self.arrive(found)
 
     def changed(self) -> None:

@@ -13,6 +13,7 @@ from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.records import plain_records
 from pygroups.core.rejoin import Exclusions
 from pygroups.core.stack import Output, Stack
+from pygroups.core.turn import start_fields
 from pygroups.core.view import ViewId
 from pygroups.journal.writer import MemoryJournal
 from pygroups.layers.profiles import PROFILES, profile_named
@@ -145,7 +146,7 @@ class World(VirtualWorld[SimulatedMember]):
         self.begins(member, beside=beside)
         if self.journals:
             member.journal = MemoryJournal(group_of(self.schedule), name, address.incarnation, self.schedule.profile)
-            self.mark(member, "start", gauges={"bound_us": self.schedule.bound, "epsilon_ppm": 0})
+            self.mark(member, "start", **start_fields(self.schedule.bound))
             self._mark_what_lasts(member)
         self.tell(name, f"starts as {address}")
         return member
