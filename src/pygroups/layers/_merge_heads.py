@@ -63,7 +63,7 @@ class MergeRsp(msgspec.Struct, Loose, array_like=True, tag=56):
     view: AgreedView | None  # otherwise; both None: the sender takes no part
     highest: Number = 0  # of all ballots and views that the sender knows
     hears: Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)] = ()  # those asked that answer the sender
-    changes: bool = False  # it takes no part because its view is about to change
+    changes: bool = False  # the sender takes no part, because its view is about to change
 
 
 HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp)

@@ -19,7 +19,7 @@ class Answer(NamedTuple):
     """The answer of one process that takes part."""
 
     view: AgreedView
-    hears: Container[Address]  # processes with which it can speak both ways
+    hears: Container[Address]  # processes that exchange frames with the sender both ways
 
 
 def acting_coordinator(view: AgreedView, here: Container[Address]) -> Address | None:

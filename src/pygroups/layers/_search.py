@@ -58,9 +58,7 @@ def may_found_at(
             wait = max(wait, min(place.asked_since, now) + timeout)
     for seeker in seekers.values():
         there = places.get(seeker.contact)
-        unreached = (
-            seeker.named == me and there is not None and there.settled_at < oldest
-        )  # this process hears it and does not reach it
+        unreached = seeker.named == me and there is not None and there.settled_at < oldest  # heard, and not reached
         if seeker.first != me and not unreached:
             return NEVER
     return wait

@@ -10,7 +10,7 @@ from msgspec import Meta
 CONTROL: Final = 0  # the lane of runs without payload
 DATA: Final = 1
 
-Conn = Annotated[int, Meta(ge=1, le=1 << 62)]  # counts the connections of one life to all its peers: later is higher
+Conn = Annotated[int, Meta(ge=1, le=1 << 62)]  # counts the connections of one incarnation to all peers: later is higher
 LaneNumber = Annotated[int, Meta(ge=CONTROL, le=DATA)]
 Seq = Annotated[int, Meta(ge=0, le=1 << 62)]
 
@@ -21,7 +21,7 @@ class Data(msgspec.Struct, array_like=True, tag=20):
     conn: Conn
     lane: LaneNumber
     seq: Seq  # 0, 1, 2 ... in this lane of this connection
-    low: Seq  # the lowest number that is not acknowledged: a receiver that knows of none before had those once
+    low: Seq  # the lowest number that is not acknowledged: the receiver had all runs before it once
     opens: bool  # a receiver that knows nothing of the lane may begin with this run (`first` in design note 004)
 
 

@@ -24,11 +24,11 @@ class OutLane:
     def __init__(self) -> None:
         self.low = 0
         self.next = 0
-        self.sent: dict[int, Run] = {}  # exactly [low, next), without our heads
+        self.sent: dict[int, Run] = {}  # exactly [low, next), without the heads of this layer
         self.doubt = 0  # runs below this may be lost; later ones are not, if the driver reports every loss
         self.tracked = 0  # runs in `sent` whose layer wants to know when the peer has them
         self.sent_at = 0  # when the last run was sent, or repeated
-        self.pause = 0  # after it, until it is repeated
+        self.pause = 0  # after `sent_at`, until the run is repeated
         self.first_at = -NEVER  # when SendFirst was answered last
 
     def acknowledge(self, below: int) -> list[Run]:
@@ -97,15 +97,15 @@ class InLane:
         self.unreported = 0  # runs since the last acknowledgement
         self.fed_at = 0  # when `early` grew last
         self.ask_at = 0  # while there is a hole: when to ask next
-        self.asked_next = 0  # `next` when we asked last (NEVER: not yet): if it did not move since, wait longer
-        self.pause = 0  # between the last asking and the next
+        self.asked_next = 0  # `next` at the last request (NEVER: none yet): unmoved, it lengthens the pause
+        self.pause = 0  # between the last request and the next one
         self.horizon = 0  # holes below this are older than a period
 
     def begin(self, seq: int, low: int, opens: bool) -> int | None:
         """The number at which the run `seq` lets the lane begin, or to which it lets the lane skip; None: neither."""
         if self.next == UNOPENED:
             return seq if opens else None
-        return low if low > self.next else None  # a former self of ours had everything before
+        return low if low > self.next else None  # a former state of this receiver had all runs before
 
     def refusal(self, seq: int, low: int, most: int) -> str | None:
         """The reason to refuse the early run `seq`; None to keep the run.  The sender holds every run from `low` on."""
@@ -121,7 +121,7 @@ class InLane:
         if refusal is None:
             self.early[data.seq] = run
         else:
-            self.beyond = max(self.beyond, data.seq + 1)  # asked for when its turn comes
+            self.beyond = max(self.beyond, data.seq + 1)  # requested when its turn comes
         self.fed_at = now
         return refusal
 
@@ -177,8 +177,8 @@ class IncomingConnection:
     def __init__(self, conn: int) -> None:
         self.conn = conn
         self.lanes = (InLane(), InLane())
-        self.lost_at = 0  # when an acknowledgement may have been lost, if no run has arrived since; 0: none was
-        self.tell_at = 0  # while that is so: when to acknowledge again
+        self.lost_at = 0  # when an acknowledgement may have been lost, if no run has arrived since; 0: none may be lost
+        self.tell_at = 0  # while an acknowledgement may be lost: when to acknowledge again
         self.tell_pause = 0
 
     def lose(self, now: int, first_pause: int, pause_max: int, age: int) -> int | None:

@@ -52,7 +52,7 @@ class Peers:
         self.layer = layer
         self.forget = forget
         self.members: dict[Address, None] = {}  # of the view: their connections are never given up
-        self.proven: dict[Address, None] = {}  # members of the view that are proven to have ended, truly or not
+        self.proven: dict[Address, None] = {}  # members of the view with a proof of their end, which may be wrong
         config = layer.env.config
         self.dead: Memory[bool] = Memory(config.connection_age, config.unicast_peers_max)  # outsiders that ended
         self.due: dict[Address, int] = {}  # peers with which something is open, and when to look after them

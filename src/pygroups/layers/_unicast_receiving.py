@@ -74,7 +74,7 @@ class Receiving:
             self._hand_up(run, connection.conn)
             self._hand_up_early(connection, lane)
         else:
-            self.env.drop("repeated unicast")  # our acknowledgement was lost, or is on its way
+            self.env.drop("repeated unicast")  # the acknowledgement of this member was lost, or is on its way
 
     def _keep(self, peer: Address, connection: IncomingConnection, data: Data, run: Run) -> None:
         """`run` came early: it waits, bounded, for the runs that are missing before it."""
@@ -216,7 +216,7 @@ class Receiving:
         lane, config, now = connection.lanes[which], self.env.config, self.env.now
         if now - lane.fed_at >= config.connection_age:
             self.env.drop("unicast kept for too long", len(lane.early))
-            lane.early, lane.beyond = {}, 0  # not acknowledged: if their sender lives, it still holds them
+            lane.early, lane.beyond = {}, 0  # not acknowledged: a sender that runs still holds them
             return
         for request in lane.requests(connection.conn, which, config.unicast_request_runs):
             self.layer.tell(peer, request)

@@ -221,7 +221,7 @@ class Sending:
 
     def _tell_closed(self, peer: Address) -> None:
         if not self.env.grouped and not self.peers.gone:
-            self.layer.above.append(ConnectionClosed(peer))  # in a group a view without the peer says it
+            self.layer.above.append(ConnectionClosed(peer))  # in a group a view without the peer reports the end
 
     def _report_undelivered(self, peer: Address, conn: int | None, runs: list[Run]) -> list[Run]:
         """Tell the application which of its messages are not sent again; they follow one another.  Returns the runs of

@@ -53,7 +53,7 @@ class StabilityMsg(msgspec.Struct, Loose, array_like=True, tag=71):
     consumed: Vector  # per origin, below which all others have consumed
     slowest: Annotated[
         list[Ranks], Meta(max_length=MEMBERS_MAX)
-    ] = []  # per origin, the member that has consumed least; now and then
+    ] = []  # per origin, the members that have consumed least; not in each message
     idle: Vector = []  # with `slowest`: for how long each member has consumed nothing of the others, in microseconds
 
 

@@ -122,7 +122,7 @@ class Failure(Layer):
 
     def _on_dead(self, peer: Address) -> None:
         if peer not in self.heard and peer not in self.asked:
-            self.env.drop("end of a stranger")  # it left politely while the probe ran
+            self.env.drop("end of a stranger")  # the member left its group while the probe ran
             return
         doubt = self.doubted.get(peer)
         if doubt is not None and self.heard[peer] + self._doubt_time(doubt) > self.env.now:
@@ -178,7 +178,7 @@ class Failure(Layer):
         self.doubted = {member: doubt for member, doubt in self.doubted.items() if member in self.heard}
         self.leaving = {peer: when for peer, when in self.leaving.items() if peer not in self.heard}
         for peer in event.left:
-            self.leaving[peer] = env.now + env.config.leave_timeout  # its last messages, and ours, get through
+            self.leaving[peer] = env.now + env.config.leave_timeout  # the last messages of both sides get through
         if self.beat_at == NEVER:
             self.beat_at = env.now + env.config.heartbeat
         self._set_wake()
@@ -222,7 +222,7 @@ class Failure(Layer):
         heartbeat or more all timeouts begin anew.
         """
         if late < self.env.config.lateness:
-            return  # every timer rings a little late: if that moved deadlines, none would ever come
+            return  # every timer fires a little late: if that moved deadlines, no deadline would ever come
         now, fresh = self.env.now, late >= self.env.config.heartbeat // 2
         for member, when in self.heard.items():
             self.heard[member] = max(when, now if fresh else min(now, when + 2 * late))

@@ -73,7 +73,7 @@ class SentRuns:
             size += 0 if run.index == 1 else self.pieces_bytes
             self.pieces_bytes = 0 if run.count else size
             if not run.count or (self.runs and self.runs[-1][0] == run.next):
-                return  # its last piece was sent in the view before, too, and dropped by all
+                return  # the last piece was also sent in the view before, and all members dropped it there
         size = max(size, self.run_min)
         self.runs.append((run.first + run.count, size))
         self.window_bytes += size
@@ -115,10 +115,10 @@ class FlowControl(Layer):
         self.blocked = False  # the view is about to end: no member reports before the next one
         self.run_min = env.config.run_bytes_min
         self.multicasts = SentRuns(self.run_min)
-        self.to_one: dict[Address, SentRuns] = {}  # members to which something was sent that they have not read
+        self.to_one: dict[Address, SentRuns] = {}  # members with unread messages to them alone
         self.quantum = min(env.config.stable_bytes, env.config.window // 4)  # bytes between two questions to one member
         self.read: Marks = {}  # per member, how far the application here has read its messages to this member alone
-        self.asked: dict[Address, deque[int]] = {}  # the numbers of which they want to hear, ascending
+        self.asked: dict[Address, deque[int]] = {}  # the numbers in their open requests, ascending
         self.full = FullWindow(env.config) if env.config.slow_exclude < NEVER else None
 
     # -- sending
@@ -136,7 +136,7 @@ class FlowControl(Layer):
 
     def _to_one(self, dest: Address, run: Run) -> None:
         if dest not in self.members and self.env.grouped:
-            self.above.append(FreedTo(dest, None))  # nobody waits for an outsider
+            self.above.append(FreedTo(dest, None))  # no window counts messages to an outsider
             return
         sent = self.to_one.get(dest)
         if sent is None:

@@ -129,7 +129,7 @@ class Fragmentation(Layer):
             return
         box = self.outgoing.get(dest)
         if box is None or box.run.first != here.message:
-            return  # it was the last one, or of a view before
+            return  # the last piece, or a piece of an earlier view
         if here.upto > box.sent:
             self.env.drop("pieces that were not sent")
             return
@@ -290,7 +290,7 @@ class Fragmentation(Layer):
             numbers = range(numbers.start if numbers else held[0].first, held[-1].next)
             self._give_room_back(dest, sum([max(len(run.body), self.run_min) for run in held]))
         if numbers and numbers.start <= begun and not self.ended and dest != self.env.me:
-            self._tell_behind(dest, GivenUp(begun), begun)  # outside this view, too: it may come back with some pieces
+            self._tell_behind(dest, GivenUp(begun), begun)  # also outside this view: it may return with some pieces
         if numbers:
             self.above.append(Undelivered(dest, numbers))
         self._leave_if_all_left()

@@ -47,7 +47,7 @@ class Round:
         self.round_trip = round_trip  # of the slowest of them
         self.since = now
         self.ask_at = now  # the processes that have not answered are asked again then
-        self.answers: dict[Address, rules.Answer | None] = {}  # None: it refuses
+        self.answers: dict[Address, rules.Answer | None] = {}  # None: the process refuses
         self.changing: dict[Address, None] = {}  # those that refuse because their view is about to change
         self.highest = 0
 

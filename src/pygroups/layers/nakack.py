@@ -89,7 +89,7 @@ class Nakack(Layer):
         sent = run.push(Data(streams.view, env.me, streams.own.next))
         self.below.append(sent)
         streams.number(sent)
-        self.announce_pause = env.config.nakack_period * 3 // 2  # heard and answered within two (NAK-I2)
+        self.announce_pause = env.config.nakack_period * 3 // 2  # received and answered within two periods (NAK-I2)
         self.announce_at = env.now + self.announce_pause
         if self.wake > self.announce_at:
             self.wake = self.announce_at

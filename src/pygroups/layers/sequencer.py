@@ -132,7 +132,7 @@ class Sequencer(Layer):
     def _queue(self, run: Run) -> None:
         assert run.origin is not None
         if run.index and not self._follows(run.origin, run):
-            self.env.drop("forward behind a hole")  # STABLE below would count it; its sender sends all of them again
+            self.env.drop("forward behind a hole")  # STABLE would count the piece; all pieces come again
             return
         queue = self.queues.get(run.origin)
         if queue is None:
@@ -180,10 +180,10 @@ class Sequencer(Layer):
             self.env.drop("ordered twice")  # the last coordinator ordered it already
             return
         if run.first > expected:
-            self.env.drop("hole in an origin's order")  # behind a Forward that was refused; everybody drops the same
+            self.env.drop("hole in an origin's order")  # behind a refused Forward; all members drop the same
             return
         if run.index and run.index != self.pieces.get(run.origin, 0) + 1:
-            self.env.drop("piece ordered twice")  # the coordinator ordered it, and its sender was asked to send again
+            self.env.drop("piece ordered twice")  # because its sender was asked to send again
             return
         self.received[run.origin] = run.next
         if run.index:

@@ -192,7 +192,7 @@ class Stable(Voter):
     def on_stability_msg(self, msg: StabilityMsg, src: Address) -> None:
         if msg.view != self.view:
             old = self.view is not None and msg.view < self.view
-            self.env.drop("old view" if old else "stability of a later view")  # it needs our vote, so it is none
+            self.env.drop("old view" if old else "stability of a later view")  # stability needs the vote of this member
         elif self.stopped:
             self.env.drop("stability after the stop")
         elif src != self.members[0] or self.rank == 0:

@@ -105,7 +105,7 @@ class StateTransfer(Layer):
 
     def _give(self, event: StateChunk) -> None:
         if not self._provides(event.joiner, event.view):
-            self.above.append(StateTaken(event.view, event.joiner, None))  # it has gone, or has another state
+            self.above.append(StateTaken(event.view, event.joiner, None))  # the joiner has left, or has another state
             return
         key = (event.joiner, event.view)
         number = self.given.get(key, 0)
@@ -299,13 +299,13 @@ class StateTransfer(Layer):
         me = self.env.me
         waits = self.stateless.get(me)
         if me in self.done and isinstance(event.standings.get(me), Waits):
-            self._done(event.joined, self.done[me], keeps=self.env.keeps_state)  # it got it after it was asked
+            self._done(event.joined, self.done[me], keeps=self.env.keeps_state)  # the state came after the answer
         elif waits is None:
             self.wake = NEVER
         elif waits.provider is None:
             self._begin_to_wait_for_a_view(event, _which(waits) != _which(before))
         elif waits.provider in self.failed and waits.provider not in waits.failed:
-            self._turn_away(waits.provider)  # it failed after this member was asked
+            self._turn_away(waits.provider)  # the provider failed after the answer of this member
         elif _which(waits) != _which(before):
             self._wait_for_provider()
             self.tell(waits.provider, StateBegin(waits.view))  # not sooner: parts would come before the view
@@ -321,7 +321,7 @@ class StateTransfer(Layer):
         """Find out which member gives a state to which joiner from this view on."""
         me, members = self.env.me, event.view.members
         if event.is_new and members == (me,):
-            self._stands(self.env.keeps_state)  # it founded the group
+            self._stands(self.env.keeps_state)  # this member founded the group
             found = Providers({})
         else:
             found = providers(event.view.id, members, event.standings)

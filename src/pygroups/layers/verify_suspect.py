@@ -83,7 +83,7 @@ class VerifySuspect(Layer):
 
     def _suspect(self, member: Address, *, proven: bool) -> None:
         if member in self.members:
-            self.suspected[member] = proven  # of others gms asked once, and one answer is all it needs
+            self.suspected[member] = proven  # GMS needs one answer about other processes
         self.env.record("suspect", peer=member, reason="proven" if proven else "silent")
         self.above.append(Suspect(member, proven))
 

@@ -27,7 +27,7 @@ class Answers:
         self.sent_at: dict[tuple[Address, Address, int], int] = {}  # by asker, stream and number, within a period
         self.spent: dict[Address, tuple[int, int]] = {}  # by asker, the runs and bytes sent since the last sweep
         self.swept_at = 0
-        self.waiting: dict[tuple[Address, object], None] = {}  # asker and head: not acknowledged, and sent until it is
+        self.waiting: dict[tuple[Address, object], None] = {}  # asker and head of each answer in UNICAST2's lane
 
     def begin(self) -> None:
         """Forget the answers of the view before."""

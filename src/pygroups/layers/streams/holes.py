@@ -69,7 +69,7 @@ class HoleRequests:
         holder = self._whom_to_ask(name, stream)
         if not ranges or holder is None or self.view is None:
             return
-        matters = stream.pause >= 4 * env.config.nakack_period  # a quarter of less is lost: checks come once a period
+        matters = stream.pause >= 4 * env.config.nakack_period  # a quarter of a shorter pause is less than a period
         chance = env.rng.random() if matters else 0.0
         stream.was_asked(low, ranges[-1][1], env.now, env.config, chance)
         self.layer.tell(holder, self.request(self.view, name, tuple(ranges)))
