@@ -330,6 +330,25 @@ def test_a_member_that_was_deaf_is_taken_along_soon_after_the_heal(profile: str)
         goes_on(group, "B C D", 3)
 
 
+@pytest.mark.xfail(
+    strict=True, reason="decision 0124: a vouched member counts on each side of a split that has the word"
+)
+def test_an_operators_word_that_two_sides_have_does_not_let_both_go_on() -> None:
+    """A dies, and the others are cut off from each other before they have a view without it.  An operator told all of
+    them that A is gone for good.  A counts for B and for C and D."""
+    with group_of("A B C D") as group:
+        gone = group.address("A")
+        group.drop("CollectAck", dest="B", count=1)
+        group.crash("A")
+        group.after(0.01)
+        for name in "BCD":
+            group[name].asks(Vouched(gone))
+        group.cut("B", "C D")
+        group.after(10)
+        went_on = [name for name in "BC" if group[name].view != tuple("ABCD")]
+        assert len(went_on) <= 1
+
+
 def test_the_word_of_an_operator_travels_in_collect() -> None:
     """A and B die, and an operator tells C that both are gone for good.  C asks Collect, and dies together with D.  E
     has the word from the Collect, and goes on alone."""
