@@ -211,7 +211,7 @@ def test_after_leaving_nothing_is_sent(tmp_path: Path) -> None:
             with pytest.raises(ChannelClosed):
                 await channel.send_many([b"x"])
             assert await channel.leave() == left
-        with pytest.raises(UsageError, match="joins once"):
+        with pytest.raises(UsageError, match="was opened before: create a new Channel"):
             await channel.__aenter__()
 
     in_a_group(tmp_path, story)

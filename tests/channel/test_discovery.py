@@ -436,7 +436,7 @@ def test_a_join_that_waits_names_the_member_and_the_address_that_it_was_told(
             text = session.waits.waits_to_join()
         assert text is not None
         assert text.startswith(
-            f"the join waits for an answer of {member.address}, which was told to connect to 127.0.0.9:"
+            f"the join waits for an answer of {member.address}; this process told it to connect to 127.0.0.9:"
         )
 
     played(story)

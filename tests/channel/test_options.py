@@ -48,7 +48,7 @@ from tests.majority import with_gms
         ({"journal_payloads": True}, "need journal=DIR"),
         ({"journal_fsync": True}, "need journal=DIR"),
         ({"state": object()}, "get_state"),
-        ({"expect": 3}, "profile 'total' decides no view by a majority, so expect= means nothing there: leave it out"),
+        ({"expect": 3}, "expect= works only where a majority decides each view; profile 'total' is not such a profile"),
         ({"config": {"window": 5}}, "pygroups.Config"),
     ],
 )

@@ -248,12 +248,12 @@ def test_wrong_calls() -> None:
                 (a.send_many([b"x"]), "name the receiver"),
                 (a.send(b"x", to=b.contact, until="stable"), "needs a group"),
                 (a.send(b"x", to=b.address, until="stable"), "stable"),
-                (a.send(b"x", to="nowhere"), "is no process: write host:port"),
+                (a.send(b"x", to="nowhere"), "does not name a process: write host:port"),
                 (a.send(b"x", to="192.0.2.1:7000"), "on another machine"),
             ):
                 with pytest.raises(UsageError, match=sentence):
                     await call
-            with pytest.raises(NotSent, match="nobody knows where"):
+            with pytest.raises(NotSent, match="does not know the address of"):
                 await a.send(b"x", to=b.address)
             with pytest.raises(ChannelClosed, match="has no view"):
                 _ = a.view

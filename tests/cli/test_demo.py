@@ -176,13 +176,13 @@ def test_a_later_demo_replaces_its_own_files_and_no_others(tmp_path: Path) -> No
 
 def test_what_is_not_of_a_demo_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "A.sqlite").write_text("mine")
-    with pytest.raises(UsageError, match="not of an earlier demo"):
+    with pytest.raises(UsageError, match="does not come from an earlier demo"):
         DemoFolder(tmp_path).prepare(["A"])
     assert (tmp_path / "A.sqlite").read_text() == "mine"
     life = tmp_path / "out" / "journal" / "demo" / "A@0123456789abcdef"
     life.mkdir(parents=True)
     (life / "000000.journal").write_text("mine")
-    with pytest.raises(UsageError, match="not of an earlier demo"):
+    with pytest.raises(UsageError, match="does not come from an earlier demo"):
         DemoFolder(tmp_path / "out").prepare(["A"])
     assert (life / "000000.journal").exists()
 

@@ -468,7 +468,7 @@ def test_bad_weather_is_survived(weather: dict[str, float]) -> None:
 
 def test_a_fault_that_is_none_is_refused() -> None:
     async def story(group: Group) -> None:
-        with pytest.raises(UsageError, match="no member 'B' to crash: there is nobody"):
+        with pytest.raises(UsageError, match="no member 'B' to crash: there is no process"):
             group.crash("B")
         with pytest.raises(UsageError, match="shares from 0 to 1"):
             group.loss(10)
@@ -508,7 +508,7 @@ def test_two_sides_of_a_split_are_at_rest_and_one_group_is_not_there() -> None:
             group.partition(["A"], ["B", "C"])
             await group.settled()
             assert group.views() == [("A",), ("B", "C")]
-            with pytest.raises(Unsettled, match=r"the group is apart, in 2 views: \[A\], \[B C\]"):
+            with pytest.raises(Unsettled, match=r"the members are in 2 views: \[A\], \[B C\]"):
                 await group.settled(one=True)
             group.crash("B", "C")
             await group.settled(one=True)

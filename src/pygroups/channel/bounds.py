@@ -181,8 +181,8 @@ def roots(session: Any) -> dict[str, Any]:
 
 
 def crowd(session: Any) -> int:
-    """How many processes have windows at this one, itself included: the members of the view, or without a group those
-    that have a connection from or to it."""
+    """The number of processes with windows at this one, this one included: the members of the view, or without a group
+    the processes with a connection."""
     if session.view is not None:
         return len(session.view.members)
     unicast = roots(session)["unicast2"]

@@ -228,7 +228,7 @@ class Channel:
 
     async def __aenter__(self) -> Self:
         if self._session is not None:
-            raise UsageError("a channel joins once: open another one")
+            raise UsageError("this channel was opened before: create a new Channel")
         self._incarnations = Incarnations(self._options, self._use)
         await self._incarnations.join()
         return self

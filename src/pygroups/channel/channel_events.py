@@ -58,8 +58,8 @@ class MergeView(View, frozen=True):
     `subgroups` are the members by the view from which they came, each in the order of the addresses.  The sides of the
     fault may have delivered different messages.  The events Gap that follow name the messages that this member
     misses.  `winner` is the subgroup that `on_merge` chose, () if it chose none.  With `reset` this member comes from
-    another subgroup: the group goes on with the state of the winner, and if the channel has `state=`, it has just set
-    this state.
+    another subgroup: the group goes on with the state of the winner, and the channel has just set this state if it has
+    `state=`.
     """
 
     subgroups: tuple[tuple[Address, ...], ...]

@@ -8,7 +8,7 @@ LAYER: Final = {
     "above": "turn",
     "below": "turn",
 }
-"""Of each layer: what goes to its neighbors leaves in the same turn."""
+"""The rows of each layer: events and runs for its neighbors leave in the same turn."""
 
 STREAMS: Final = {
     "nakack.streams.answers.sent_at": "answers",

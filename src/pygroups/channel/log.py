@@ -27,12 +27,12 @@ class Log:
 
 
 def join_waits(found: Sequence[Address], told: str | None) -> str:
-    """The log line of a join that takes long.  `told`: the address that this process chose for itself and tells the
-    others."""
+    """The log line of a join that takes long.  `told`: the address that this process chose for itself and told
+    the members, or None."""
     if not found:
         return "the join waits: no member was found, and another process may be founding the group"
     text = f"the join waits for an answer of {', '.join([str(member) for member in found])}"
-    return text if told is None else f"{text}, which was told to connect to {told} (advertise= names another address)"
+    return text if told is None else f"{text}; this process told it to connect to {told} (advertise= names another)"
 
 
 def apart(peer: Address, detail: str) -> str:

@@ -166,7 +166,8 @@ def _check_expect(expect: object, profile: Profile, sources: DiscoverySources) -
         return
     if not profile.majority:
         raise UsageError(
-            f"profile {profile.name!r} decides no view by a majority, so expect= means nothing there: leave it out"
+            f"expect= works only where a majority decides each view; profile {profile.name!r} is not such a profile: "
+            "leave it out"
         )
     if isinstance(expect, bool) or not isinstance(expect, int) or not 1 <= expect <= MEMBERS_MAX:
         raise UsageError(f"expect={expect!r} must be a number of processes from 1 to {MEMBERS_MAX:,}")
@@ -245,7 +246,9 @@ def _check_on_merge(on_merge: object, profile: Profile) -> None:
     if on_merge == KEEP:
         return
     if Merge2 not in profile.layers:
-        raise UsageError(f"profile {profile.name!r} merges no views, so on_merge= means nothing there: leave it out")
+        raise UsageError(
+            f"on_merge= works only where views merge, and profile {profile.name!r} merges no views: leave it out"
+        )
     if isinstance(on_merge, str) or not callable(on_merge):
         known = "use 'keep', 'primary', or a function of the sides that returns one of them"
         if on_merge != PRIMARY:

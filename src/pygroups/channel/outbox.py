@@ -196,7 +196,7 @@ class Outbox:
                 raise UsageError("the channel has no group: name the receiver, to='host:port' or to=message.sender")
         elif not isinstance(to, Address):
             if not self.grouped:
-                raise UsageError(f"to={to!r} is no process: write 'host:port', or use a message's sender")
+                raise UsageError(f"to={to!r} does not name a process: write 'host:port', or use a message's sender")
             raise UsageError(f"to={to!r} is not an address: use one of channel.view.members, or a message's sender")
         elif to not in self.members():
             raise self._not_in_view(to)
@@ -211,7 +211,9 @@ class Outbox:
     def _not_in_view(self, to: Address) -> NotSent:
         if self.grouped:
             return NotSent(f"the message was not sent: {to} is not in the view")
-        return NotSent(f"the message was not sent: nobody knows where {to} listens; write to='host:port'")
+        return NotSent(
+            f"the message was not sent: this channel does not know the address of {to}; write to='host:port'"
+        )
 
     def _too_late(self) -> Exception:
         kind = Withdrawn if self.rejoins else NotSent

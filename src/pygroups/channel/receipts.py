@@ -1,4 +1,4 @@
-"""Receipts: which messages to single members were acknowledged, and the senders that wait for an acknowledgement."""
+"""Receipts: the acknowledgements of messages to single members, and the senders that wait for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes that a channel without a group sends to, by the places where they listen ("host:port")."""
+"""The receivers of a channel without a group: processes, by the places where they listen ("host:port")."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from .outbox import Outbox
 
 
 class KnownReceivers:
-    """`meet` finds the process that listens at a place.  A found process stays known until a connection to it ends:
-    then another one may listen there.  `most`: the places that are remembered."""
+    """The processes that answered, by the places where they listen.  `meet` asks the process at a place.
+
+    A process stays known until a connection to it ends, because another process may listen there afterwards.  At most
+    `most` places are remembered.
+    """
 
     def __init__(self, meet: Callable[[str], Awaitable[Address]], most: int) -> None:
         self._meet = meet
@@ -54,7 +57,9 @@ class KnownReceivers:
         search = self._searches.get(place)
         if search is None:
             if len(self._searches) >= self._most:
-                raise WouldBlock("the message was not sent: too many places are asked at the same time")
+                raise WouldBlock(
+                    "the message was not sent: this channel already waits for answers from too many places"
+                )
             loop = asyncio.get_running_loop()
             search = self._searches[place] = loop.create_task(self._found(place), name=f"pygroups looks for {place}")
             search.add_done_callback(partial(self._searched, place))
@@ -71,7 +76,7 @@ class KnownReceivers:
                 del self._known[next(iter(self._known))]
 
     def doubt(self, peer: Address) -> None:
-        """A connection with `peer` has ended: ask at its places anew."""
+        """A connection with `peer` has ended: forget the places of `peer`, so that the next send asks there again."""
         for place in [place for place, known in self._known.items() if known == peer]:
             del self._known[place]
 

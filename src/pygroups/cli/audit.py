@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pygroups.pipeline.verdict import AuditResult, Verdict, Violation
 
 SHOWN = 5
-"""Violations of one promise that are told in words; `--json` and `--out` have more."""
+"""Violations of one promise that the text output shows; `--json` and `--out` have more."""
 _STYLES = {"held": "green", "broken": "bold red", "not judged": "yellow"}
 
 
@@ -91,7 +91,7 @@ def audit(
 
 
 def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, cluster: Cluster) -> AuditResult:
-    """The audit and its report. What Spark, the journals or the report's place refuse is one sentence."""
+    """The audit and its report. An error of Spark, the journals or the report's file becomes one sentence."""
     from pygroups.journal.reader import NotAJournal
     from pygroups.pipeline.ingest import NotATable, NotTheSame
     from pygroups.pipeline.recorded import NamesCollide
@@ -135,7 +135,7 @@ def _write_report(path: Path, result: AuditResult) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """Tells each step on a terminal; a pipe hears nothing."""
+    """Shows each step on a terminal, and prints nothing into a pipe."""
     if not sys.stderr.isatty():
         yield lambda step: None
         return
@@ -235,7 +235,7 @@ def _table(summary: list[Verdict], result: AuditResult) -> Table:
 
 
 def _violations(verdict: Verdict, result: AuditResult) -> str:
-    """How many violations in how many groups; nothing without any."""
+    """The number of violations and of their groups; empty without violations."""
     if not verdict.broken:
         return ""
     count = f"{verdict.broken:,} violation{'' if verdict.broken == 1 else 's'}"

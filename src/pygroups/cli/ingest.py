@@ -1,4 +1,4 @@
-"""`pygroups ingest`: journals become a table of Parquet files; each call appends what is new."""
+"""`pygroups ingest`: writes journals into a table of Parquet files; each call appends the new records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pygroups.pipeline.ingest import IngestResult
 
 SHOWN: Final = 5
-"""Damaged places that are told in words; the table has them all."""
+"""Damaged places that the text output shows; the table has all of them."""
 
 
 def ingest(
@@ -28,7 +28,7 @@ def ingest(
     jobs: int | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """Append what journals hold to a table of Parquet files, for `pygroups audit`, Spark, or any reader of Parquet.
+    """Append the records of journals to a table of Parquet files, for `pygroups audit`, Spark, or any Parquet reader.
 
     Parameters
     ----------

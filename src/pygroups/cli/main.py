@@ -139,15 +139,16 @@ Exit code 0: no promise was broken. Exit code 1: a promise was broken, or the sc
         "pygroups primary orders --gone A@3f2c91d0aa5517e4",
         details="""\
 Where a majority of the members decides each view, a group that has lost its majority is blocked: no timer can tell an \
-ended process from one that is cut off. An operator can. The command tells one member on this machine, and that member \
-tells the others. Vouch only for a process that has ended and never runs again: if it goes on elsewhere, there are two \
-groups with different messages.
+ended process from one that is cut off. An operator can. The command informs one member on this machine, and that \
+member informs the others. Vouch only for a process that has ended and never runs again: if it runs elsewhere, there \
+are two groups with different messages.
 
-The members that are left go on if they and the vouched members are a majority. If they need the vouched members for \
-that, a new history begins, because messages that only the vouched members had are lost.
+The group continues when the remaining members and the vouched ones are a majority. If the vouched members are needed \
+for that, a new history begins, because messages that only the vouched members had are lost.
 
-Exit code 0: a member took the word. Exit code 1: the member is heard, or no member answered. Exit code 2: no member \
-of the group runs on this machine, or none of them knows the member.""",
+Exit code 0: a member accepted the command. Exit code 1: a member received data from the process recently, or no \
+member answered. Exit code 2: no member of the group runs on this machine, or none of them knows \
+the member.""",
         listed=False,
     ),
     "config": Command("pygroups.cli.config:app", "Show, check or print the defaults of every option."),

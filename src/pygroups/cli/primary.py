@@ -37,7 +37,7 @@ def primary(
     """
     checked_name(group, "group")
     if gone is None:
-        raise UsageError("say which member has ended: pygroups primary GROUP --gone NAME@INCARNATION")
+        raise UsageError("name the member that has ended: pygroups primary GROUP --gone NAME@INCARNATION")
     member = parse_address(gone)
     answer = _answer(group, member)
     if as_json:
@@ -45,22 +45,22 @@ def primary(
     else:
         print(
             one_line(
-                f"{answer.me} takes it that {member} has ended for good, and tells the other members; the group goes "
-                "on when the members that are left are enough"
+                f"{answer.me} accepted that {member} has ended, and informs the other members; the group continues "
+                "when enough members remain"
             )
         )
     return 0
 
 
 def _answer(group: str, gone: Address) -> CommandAnswer:
-    """The answer of the member that takes the word.  Raises UsageError if none can, and Error if `gone` lives."""
+    """The answer of the member that accepts the command.  Raises UsageError if none can, and Error if `gone` runs."""
     unknown: list[CommandAnswer] = []
     silent: list[str] = []
     for answer in _answers(group, gone, silent):
         if answer.outcome == "taken":
             return answer
         if answer.outcome == "alive":
-            raise Error(f"{gone} has not ended: {answer.me} hears it, or heard it lately")
+            raise Error(f"{gone} has not ended: {answer.me} received data from it recently")
         unknown.append(answer)
     if unknown:
         first = unknown[0]
@@ -71,8 +71,8 @@ def _answer(group: str, gone: Address) -> CommandAnswer:
         raise Error(f"no member of group {group} on this machine answered: {', '.join(silent)}")
     if entries_in(folder_of(group)):
         raise UsageError(
-            f"no member of group {group} on this machine takes an operator's word: only members whose profile lets a "
-            "majority decide each view do"
+            f"no member of group {group} on this machine accepts this command: only members whose profile lets a "
+            "majority decide each view accept it"
         )
     raise UsageError(f"no member of group {group} runs on this machine under this user")
 

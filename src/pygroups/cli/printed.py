@@ -134,7 +134,9 @@ class Chat:
             case pygroups.Unblocked():
                 return "-- no longer blocked"
             case pygroups.Undelivered():
-                return f"-- {event.to.name} did not confirm {_count(len(event.numbers), 'message')} to it alone"
+                return (
+                    f"-- {event.to.name} did not acknowledge {_count(len(event.numbers), 'message')} sent to it alone"
+                )
             case pygroups.Left(reason="excluded") if self.rejoins:
                 self.greeted = False
                 return "-- the other members have removed you from the group; you join again"

@@ -163,7 +163,7 @@ class Shell:
 
         show = self._how_to_show()
         if self.alone and self.for_people and not self.options.quiet:
-            goal = f"each line you type goes to {self.options.to}" if self.options.to else "it only receives"
+            goal = f"each line you type goes to {self.options.to}" if self.options.to else "this process only receives"
             await self._print(f"-- this process listens at {self.channel.contact}; {goal}\n".encode())
         async for events in self.channel.batches():
             for event in events:

@@ -194,15 +194,22 @@ def _seeds(text: str) -> range:
 
 def _check_can_write(schedule: Path | None, journal: Path | None) -> None:
     """Raise UsageError for files that cannot be written, before the work starts."""
-    if schedule is not None and (schedule.is_dir() or not os.access(_place(schedule), os.W_OK)):
-        raise UsageError(f"the schedule cannot be written to {schedule}")
+    if schedule is not None and schedule.is_dir():
+        raise UsageError(f"the schedule cannot be written to {schedule}: it is a folder, so name a file in it")
+    if schedule is not None and not os.access(_place(schedule), os.W_OK):
+        raise UsageError(f"the schedule cannot be written to {schedule}: {_refusal(_place(schedule))}")
     if journal is not None:
         try:
             journal.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"the journals cannot be written to {journal}: {error.strerror}") from error
         if not os.access(journal, os.W_OK):
-            raise UsageError(f"the journals cannot be written to {journal}")
+            raise UsageError(f"the journals cannot be written to {journal}: {_refusal(journal)}")
+
+
+def _refusal(path: Path) -> str:
+    """The reason why nothing can be written to `path`."""
+    return "this user has no permission to write there" if path.exists() else f"{path} does not exist"
 
 
 def _place(file: Path) -> Path:

@@ -72,7 +72,7 @@ def checked_place(text: str, *, insecure: bool) -> Contact:
     try:
         contact = parse_contact(text, "to")
     except UsageError:
-        raise UsageError(f"to {text!r} is no process: write host:port, for instance 127.0.0.1:7000") from None
+        raise UsageError(f"to {text!r} does not name a process: write host:port, for instance 127.0.0.1:7000") from None
     if not contact.loopback and not insecure:
         raise UsageError(
             f"to {text!r} is on another machine, and no encryption or authentication protects the messages yet: use "

@@ -254,7 +254,7 @@ class Group:
 
     def _living_names(self) -> str:
         names: list[Address] = [watch.me for watch in self._platform.living()]
-        return "there is " + (", ".join([address.name for address in names]) or "nobody")
+        return f"the members are {', '.join([address.name for address in names])}" if names else "there is no process"
 
 
 def run(

@@ -143,7 +143,7 @@ class MemoryPlatform:
             watches = [watch for watch in self.living() if watch.judge is judge]
             self._not_cut_apart(watches)
             if one and len(views := _views(watches)) > 1:
-                raise Broken("view-agreement", f"the group is apart, in {len(views)} views: {_listed(views)}")
+                raise Broken("view-agreement", f"the members are in {len(views)} views: {_listed(views)}")
             all_read = not any(watch.has_unread for watch in watches)  # else layers hold messages for a slow reader
             judge.settled([watch.rest(holds=all_read) for watch in watches])
 

@@ -78,10 +78,10 @@ class RunningTest:
         if error is not None:
             for other in stray:
                 if other is not error:
-                    error.add_note(f"something else had failed: {other!r}")
+                    error.add_note(f"another task had failed: {other!r}")
             return error
         if len(stray) > 1:
-            return BaseExceptionGroup("tasks of the test failed, and nobody waited for them", stray)
+            return BaseExceptionGroup("tasks of the test failed, and no task awaited them", stray)
         return stray[0] if stray else None
 
     def forget(self) -> list[LeftOpen]:
@@ -143,7 +143,7 @@ class RunningTest:
         found = []
         for task, error in self._failures():
             if task is not main:
-                error.add_note(f"raised in task {task.get_name()!r}, which nobody waited for")
+                error.add_note(f"raised in task {task.get_name()!r}, which no task awaited")
                 found.append(error)
         return found
 

@@ -14,7 +14,7 @@ WITHOUT_AUDIT: Final = "--no-audit leaves the audit out"
 
 
 def check_audit() -> None:
-    """UsageError, before anything is started, when the audit at the end could not run."""
+    """Raise UsageError before the start if the audit at the end cannot run."""
     check_spark(f"; {WITHOUT_AUDIT}")
     from pygroups.pipeline.session import NoSpark, check_java
 
@@ -25,7 +25,7 @@ def check_audit() -> None:
 
 
 def audited(place: DemoFolder, step: Callable[[str], None]) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Judge the journals and write the report; the verdicts by promise, and the promises that no rule judges yet.
+    """Check the journals and write the report.  Returns the verdicts by promise, and the promises without a rule.
 
     `step` receives the name of each step. Raises UsageError when the audit cannot run.
     """

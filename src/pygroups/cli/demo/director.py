@@ -227,7 +227,7 @@ class Director:
 
     async def _be_quiet(self) -> None:
         await self._until_all_are_at_rest()
-        await self._mark(self.members.values(), "quiet", "everything was sent and applied", [])
+        await self._mark(self.members.values(), "quiet", "all records were sent and applied", [])
 
     async def _until_all_are_at_rest(self) -> None:
         since = time.monotonic()  # earlier reports can be outdated
@@ -236,7 +236,7 @@ class Director:
             return member.reported_at > since and member.progress.held == 0
 
         await self._until(
-            lambda: all(map(at_rest, self.members.values())), QUIET_SECONDS, "the members did not come to rest"
+            lambda: all(map(at_rest, self.members.values())), QUIET_SECONDS, "the members still had unfinished work"
         )
 
     async def _leave(self) -> None:

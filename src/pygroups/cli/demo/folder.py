@@ -1,4 +1,4 @@
-"""The folder of a demo's results, and which files there are its own: a later demo replaces those and no others."""
+"""The folder of a demo's results.  A list there names the files of a demo; a later demo replaces only these files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ GROUP: Final = "demo"
 LIST: Final = ".pygroups-demo"  # the names of the files that a demo made, one a line
 RESULT: Final = "demo.json"
 REPORT: Final = "report.html"
-BESIDE: Final = ("", "-wal", "-shm", "-journal")  # what SQLite keeps beside a file while it is open
+BESIDE: Final = ("", "-wal", "-shm", "-journal")  # the endings of the files that SQLite keeps for an open database
 
 
 class DemoFolder:
-    """`folder`, made if it is missing."""
+    """The paths of the results in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
@@ -31,7 +31,8 @@ class DemoFolder:
         return self.folder / f"{name}.sqlite"
 
     def prepare(self, names: Iterable[str]) -> None:
-        """Remove what an earlier demo left; UsageError when something else is in the way, or the folder is not ours."""
+        """Remove the files of an earlier demo.  Raises UsageError if other files have these names, or if the folder
+        cannot be written."""
         own = [self.replica(name).name + beside for name in names for beside in BESIDE] + [RESULT, REPORT]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -39,10 +40,12 @@ class DemoFolder:
             for name in own:
                 if (self.folder / name).exists():
                     raise UsageError(
-                        f"{self.folder / name} is not of an earlier demo: move it, or choose another --out"
+                        f"{self.folder / name} does not come from an earlier demo: move it, or choose another --out"
                     )
             if any(self.group_journals.glob("*/*.journal")):
-                raise UsageError(f"{self.group_journals} is not of an earlier demo: move it, or choose another --out")
+                raise UsageError(
+                    f"{self.group_journals} does not come from an earlier demo: move it, or choose another --out"
+                )
             (self.folder / LIST).write_text("".join(f"{name}\n" for name in own))
         except OSError as error:
             why = error.strerror or str(error)
@@ -59,7 +62,7 @@ class DemoFolder:
         made.unlink()
 
     def _remove_journals(self) -> None:
-        """Those of the demo's group, as they are laid out; anything else in there stays."""
+        """Remove the journals of the demo's group, and no other files."""
         for life in self.group_journals.glob("*@*"):
             for file in [*life.glob("*.journal"), life / "lock"]:
                 file.unlink(missing_ok=True)
@@ -69,5 +72,5 @@ class DemoFolder:
 
 
 def _remove_if_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # it is not there, or it is not empty: then it stays
+    with contextlib.suppress(OSError):  # the folder does not exist, or other files are in it
         folder.rmdir()

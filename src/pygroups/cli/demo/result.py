@@ -1,4 +1,4 @@
-"""The outcome of a demo: the kill, the replicas, the verdicts of the audit, and whether the demo succeeded."""
+"""The result of a demo: the kill, the replicas, the verdicts of the audit, and whether the demo succeeded."""
 
 from __future__ import annotations
 
