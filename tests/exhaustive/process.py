@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Ended, Found, Lost
 from pygroups.core.events import Block, Consumed, Event, Excluded, Join, Leave, NewView, Undelivered
@@ -40,15 +42,18 @@ class Steady:
 
 
 class Unnumbered(Codec):
-    """The codec of the wire, without the counter of frames, which no receiver reads."""
+    """The codec of the wire, without the numbers of frames: nothing is repeated, so each frame has progress."""
 
     def __init__(self, profile: str) -> None:
         super().__init__("small", PROFILES[profile].heads())
         self.profile = profile
 
     def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]:
-        self._sent = 0
+        self.next_number = 0
         return super().encode(me, dest, runs)
+
+    def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]:
+        return [msgspec.structs.replace(run, frame=-1) for run in super().decode(frame, me)]
 
 
 CODECS: Final = {name: Unnumbered(name) for name in PROFILES}

@@ -43,7 +43,9 @@ class World:
             self.listen()
         layer.env.now = end
         if what == "answer":
-            layer.up(Run(member, A, (IAmAlive(),)))
+            number = layer.numbers.get(member)
+            what = "nothing" if number is None else what  # to no question
+            layer.up(Run(member, A, (IAmAlive(number or 0),)))
         elif what != "nothing":
             layer.up_event({"silent": Silent, "heard": Heard, "proven": Proven}[what](member))
         self.history[member].append(("heard" if what == "answer" else what, end))
@@ -97,10 +99,10 @@ def test_it_says_what_the_histories_of_the_members_say(steps: list[tuple[str, Ad
 
 def test_anybody_who_asks_is_answered_and_nobody_above_hears_of_it() -> None:
     layer = VerifySuspect(Env(A, 0, random.Random(1), Config()))
-    layer.up(Run(B, A, (AreYouAlive(),)))
+    layer.up(Run(B, A, (AreYouAlive(7),)))
     (answer,) = layer.below
     assert isinstance(answer, Run)
-    assert (answer.dest, answer.head) == (B, IAmAlive())
+    assert (answer.dest, answer.head) == (B, IAmAlive(7))
     assert layer.above == []
 
 
@@ -113,3 +115,13 @@ def test_a_view_without_them_forgets_suspects_and_those_being_asked() -> None:
     world.said.clear()
     world.step("nothing", B, 2 * TIMEOUT)
     assert world.said == []
+
+
+def test_an_answer_to_an_earlier_question_shows_nothing() -> None:
+    """The network repeats the answer to a question of an earlier silence: the host may be dead now."""
+    world = World()
+    for what in ("silent", "answer", "silent"):
+        world.step(what, B, 0)
+    world.layer.up(Run(B, A, (IAmAlive(1),)))
+    world.step("nothing", B, TIMEOUT)
+    assert [event for _, event in world.said] == [Suspect(B, False)]

@@ -29,7 +29,7 @@ from pygroups.core.run import Run, pack
 from pygroups.core.view import Ballot
 from tests.wire.samples import A, B, a_codec, packed, packet_of, sealed, wire_run
 
-ALIVE = [11]
+ALIVE = [11, 1]
 BALLOT = [3, ["A", "0"]]
 TEXT = "x" * TEXT_MAX
 NUMBER_MAX = 1 << 62
@@ -187,7 +187,7 @@ BOMBS = {
     "a view of": b"\x93\xa1A\xa0\x91\x96\xc0\0\0\0\x91\x92\x26\x97\x92\x01\x92\xa1A\xa10\x92\x01\x92\xa1A\xa10"
     b"\x93\x92\x01\x92\xa1A\xa10\xdd%b",
     "marks of": b"\x93\xa1A\xa0\x91\x96\xc0\0\0\0\x91\x95\x24\x92\x01\x92\xa1A\xa10\x80\xdf%b",
-    "a body of": b"\x93\xa1A\xa0\x91\x96\xc0\0\0\0\x91\x91\x0b\xc6%b",
+    "a body of": b"\x93\xa1A\xa0\x91\x96\xc0\0\0\0\x91\x92\x0b\x01\xc6%b",
     "something unknown of": b"\x94\xa1A\xa0\x90\xc9%b",
     "unknown things": b"\x94\xa1A\xa0\x90\xdd%b",
     "an unknown map of": b"\x94\xa1A\xa0\x90\xdf%b",
@@ -232,7 +232,9 @@ def dense(head: bytes, per_run: int, runs: int) -> bytes:
     return sealed(b"\x93\xa1A\xa0\xdd" + runs.to_bytes(4, "big") + run * runs)
 
 
-@pytest.mark.parametrize("head", [b"\x91\x0b", b"\x94\x15\x01\0\0", b"\x92\x19\x01"], ids=["IAmAlive", "Ack", "Closed"])
+@pytest.mark.parametrize(
+    "head", [b"\x92\x0b\x01", b"\x94\x15\x01\0\0", b"\x92\x19\x01"], ids=["IAmAlive", "Ack", "Closed"]
+)
 def test_what_the_densest_frames_may_cost(head: bytes) -> None:
     """Small heads are larger as objects than as bytes; their number is what is bounded."""
     for per_run in (1, HEADS_MAX):

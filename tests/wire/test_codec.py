@@ -24,7 +24,7 @@ from pygroups.wire.frame import HEADER
 from tests.wire.samples import GROUP, HEADS, A, B, C, a_codec, packed, packet_of, runs, same, sealed, seen, wire_run
 
 VIEW = ViewId(3, A)
-ALIVE = [11]  # IAmAlive on the wire
+ALIVE = [11, 1]  # IAmAlive(1) on the wire
 
 
 def data_run(first: int = 1, count: int = 2, dest: Address | None = None) -> Run:
@@ -93,7 +93,7 @@ def test_frames_of_another_group_are_refused() -> None:
 
 
 def test_frames_are_filled_and_no_run_is_split_or_moved() -> None:
-    batch = [Run(A, None, (IAmAlive(),), A, n, 0, 1, pack([bytes(60_000)])) for n in range(1, 12)]
+    batch = [Run(A, None, (IAmAlive(1),), A, n, 0, 1, pack([bytes(60_000)])) for n in range(1, 12)]
     frames = a_codec().encode(A, None, batch)
     assert len(frames) == 4
     assert all(len(frame) < FRAME_FILL + BODY_MAX for frame in frames)
@@ -101,7 +101,7 @@ def test_frames_are_filled_and_no_run_is_split_or_moved() -> None:
 
 
 def test_a_frame_takes_so_many_runs_and_no_more() -> None:
-    batch = [Run(A, None, (AreYouAlive(),))] * (RUNS_PER_FRAME_MAX + 1)
+    batch = [Run(A, None, (AreYouAlive(1),))] * (RUNS_PER_FRAME_MAX + 1)
     frames = a_codec().encode(A, None, batch)
     assert [len(a_codec().decode(frame, B)) for frame in frames] == [RUNS_PER_FRAME_MAX, 1]
 
@@ -122,7 +122,7 @@ def test_heads_too_large_for_one_frame_go_in_several() -> None:
 def test_frames_for_datagrams_are_no_larger_than_they_may_be() -> None:
     """The longest names; runs that fit one by one are gathered as long as they fit together."""
     me = Address("N" * 64, A.incarnation)
-    batch = [Run(me, B, (IAmAlive(),), me, n, 0, 1, pack([bytes(n)])) for n in range(1, 800)]
+    batch = [Run(me, B, (IAmAlive(1),), me, n, 0, 1, pack([bytes(n)])) for n in range(1, 800)]
     codec = Codec(GROUP, HEADS, 1_400)
     frames = codec.encode(me, B, batch)
     assert max(map(len, frames)) <= 1_400
@@ -132,7 +132,7 @@ def test_frames_for_datagrams_are_no_larger_than_they_may_be() -> None:
 
 
 def test_a_run_that_fits_no_datagram_has_a_frame_of_its_own() -> None:
-    batch = [Run(A, None, (IAmAlive(),), A, n, 0, 1, pack([bytes(2_000 if n == 2 else 10)])) for n in (1, 2, 3)]
+    batch = [Run(A, None, (IAmAlive(1),), A, n, 0, 1, pack([bytes(2_000 if n == 2 else 10)])) for n in (1, 2, 3)]
     frames = Codec(GROUP, HEADS, 1_400).encode(A, None, batch)
     assert [len(a_codec().decode(frame, B)) for frame in frames] == [1, 1, 1]
 
@@ -228,6 +228,6 @@ def test_one_bad_run_spoils_its_frame() -> None:
 def test_nesting_without_end_is_a_peer_error(nest: Callable[[int], bytes]) -> None:
     """msgspec skips over what it does not know, level by level."""
     bomb = nest(100_000)
-    for packet in (bomb, b"\x94\xa1A\xa0\x90" + bomb, b"\x93\xa1A\xa0\x91\x97\xc0\0\0\0\x91\x91\x0b\xc4\0" + bomb):
+    for packet in (bomb, b"\x94\xa1A\xa0\x90" + bomb, b"\x93\xa1A\xa0\x91\x97\xc0\0\0\0\x91\x92\x0b\x01\xc4\0" + bomb):
         assert reason(sealed(packet)) == "malformed packet"
     assert reason(sealed(b"\x93\xa1A\xa0\x91\x96\xc0\0\0\0\x91\x92\x0b" + bomb + b"\xc4\0")) == "malformed packet"

@@ -16,7 +16,7 @@ from tests.wire.samples import GROUP, A, incarnations, sealed
 
 
 def opened(frame: bytes, group: str = GROUP) -> tuple[str, bytes]:
-    incarnation, packet = Checksum(group).open(memoryview(frame))
+    incarnation, _, packet = Checksum(group).open(memoryview(frame))
     return incarnation, bytes(packet)
 
 

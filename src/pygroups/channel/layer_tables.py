@@ -172,9 +172,11 @@ MEMBERSHIP: Final = {
     "failure.neighbors.far": "members",
     "failure.neighbors.near": "members",
     "failure.silences": "members",
+    "failure.frames": "members",
     "failure.silent": "members",
     "verifysuspect.asked": "members",
     "verifysuspect.members": "members",
+    "verifysuspect.numbers": "members",
     "verifysuspect.suspected": "members",
 }
 

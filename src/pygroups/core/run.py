@@ -43,6 +43,7 @@ class Run(msgspec.Struct, frozen=True, eq=False):
     body: bytes = b""  # the payloads, packed
     stream: Address | None = None  # the numbered stream that the run came on
     seq: int = 0  # the run's number in that stream
+    frame: int = -1  # of a received run: the number of its frame at the sender; a run that a layer makes of it has none
 
     @property
     def next(self) -> int:

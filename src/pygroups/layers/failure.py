@@ -1,6 +1,7 @@
 """FAILURE: which members are silent, and which processes are proven to have ended.
 
-Any run of a member shows that its process is alive; a member that sends nothing else sends heartbeats.  Evidence comes
+Any run of a member shows that its process is alive, unless it comes in a frame that the member sent before another one
+that was received: a network can repeat old frames of a process that has ended.  Evidence comes
 before timers: the driver reports connections that ended and connections that were refused.  The refusal of a member
 that is heard afterwards proves nothing.  Note: docs/layers/failure.md.
 """
@@ -43,7 +44,19 @@ class Failure(Layer):
     """Reports members that become silent, that are heard again, and that are proven to have ended.  It excludes
     none."""
 
-    __slots__ = ("asked", "beat_at", "beats", "doubted", "heard", "leaving", "neighbors", "silences", "silent", "view")
+    __slots__ = (
+        "asked",
+        "beat_at",
+        "beats",
+        "doubted",
+        "frames",
+        "heard",
+        "leaving",
+        "neighbors",
+        "silences",
+        "silent",
+        "view",
+    )
 
     needs: ClassVar[frozenset[str]] = frozenset({"UNICAST", "MULTICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"HEARTBEAT", "ENDS"})
@@ -54,6 +67,7 @@ class Failure(Layer):
         self.view: ViewId | None = None
         self.heard: dict[Address, int] = {}  # the other members of the view, and when each was heard last; later for a
         # member whose first heartbeat takes long
+        self.frames: dict[Address, int] = {}  # the highest number of a frame of each of them
         self.neighbors = Neighbors((), (), 0)
         self.silences: dict[Address, int] = {}  # how long each of them may be silent
         self.silent: dict[Address, bool] = {}  # those reported and not heard since; True: reported as proven
@@ -66,8 +80,9 @@ class Failure(Layer):
     # -- runs
 
     def up(self, run: Run) -> None:
-        src = run.src
-        if src in self.heard:
+        src, frame = run.src, run.frame
+        if src in self.heard and (frame < 0 or frame > self.frames.get(src, -1)):
+            self.frames[src] = frame
             self.heard[src] = max(self.heard[src], self.env.now)
             if self.silent:
                 self._hear(src)
@@ -158,7 +173,7 @@ class Failure(Layer):
             self._watch(event)
         elif isinstance(event, Gone):
             self.view, self.heard, self.silent, self.doubted, self.asked, self.leaving = None, {}, {}, {}, {}, {}
-            self.neighbors, self.silences = Neighbors((), (), 0), {}
+            self.frames, self.neighbors, self.silences = {}, Neighbors((), (), 0), {}
             self.beat_at = self.wake = NEVER
 
     def _ask(self, peer: Address) -> None:
@@ -172,6 +187,7 @@ class Failure(Layer):
         env, members = self.env, event.view.members
         self.view = event.view.id
         self.heard = {member: self.heard.get(member, env.now) for member in members if member != env.me}
+        self.frames = {member: number for member, number in self.frames.items() if member in self.heard}
         self.neighbors = neighbors(members, env.me, env.config)
         self.silences = silences(self.neighbors, env.config)
         self.silent = {member: proven for member, proven in self.silent.items() if member in self.heard}

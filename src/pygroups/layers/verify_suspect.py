@@ -7,9 +7,10 @@ Note: docs/layers/verify_suspect.md.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
+from msgspec import Meta
 
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Gone, NewView
@@ -17,19 +18,25 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.suspicion_events import Heard, Proven, Silent, Suspect, Unsuspect
 
+Number = Annotated[int, Meta(ge=0, le=1 << 62)]
+
 
 class AreYouAlive(msgspec.Struct, array_like=True, tag=10):
     """To a silent member: answer if you are alive.  The frame names the member's incarnation: no other one answers."""
+
+    number: Number  # of the question, at the asker
 
 
 class IAmAlive(msgspec.Struct, array_like=True, tag=11):
     """The answer of a member that was asked."""
 
+    number: Number  # of the question: the network may repeat the answer to an earlier one
+
 
 class VerifySuspect(Layer):
     """Turns Silent and Proven into Suspect and Unsuspect."""
 
-    __slots__ = ("asked", "members", "suspected")
+    __slots__ = ("asked", "members", "numbers", "questions", "suspected")
 
     needs: ClassVar[frozenset[str]] = frozenset({"ENDS", "HEARTBEAT"})
     gives: ClassVar[frozenset[str]] = frozenset({"SUSPICION"})
@@ -40,14 +47,19 @@ class VerifySuspect(Layer):
         super().__init__(env)
         self.members: tuple[Address, ...] = ()
         self.asked: dict[Address, int] = {}  # silent members, and until when each may answer; earliest first
+        self.numbers: dict[Address, int] = {}  # the last question to each member that was not heard since
+        self.questions = 0  # so far
         self.suspected: dict[Address, bool] = {}  # and whether it is proven
 
     def up(self, run: Run) -> None:
         head = run.head
         if isinstance(head, AreYouAlive):
-            self.tell(run.src, IAmAlive())
+            self.tell(run.src, IAmAlive(head.number))
         elif isinstance(head, IAmAlive):
-            self._on_heard(run.src)
+            if head.number == self.numbers.get(run.src):
+                self._on_heard(run.src)
+            else:
+                self.env.drop("answer to an earlier question")
         else:
             self.above.append(run)
 
@@ -68,10 +80,13 @@ class VerifySuspect(Layer):
             return
         self.asked[member] = self.env.now + self.env.config.verify_timeout
         self.wake_at(self.asked[member])
-        self.tell(member, AreYouAlive())
+        self.questions += 1
+        self.numbers[member] = self.questions
+        self.tell(member, AreYouAlive(self.questions))
 
     def _on_heard(self, member: Address) -> None:
         self.asked.pop(member, None)
+        self.numbers.pop(member, None)
         if self.suspected.pop(member, None) is not None:
             self.env.record("unsuspect", peer=member)
             self.above.append(Unsuspect(member))
@@ -94,9 +109,10 @@ class VerifySuspect(Layer):
         if isinstance(event, NewView):
             self.members = members = event.view.members
             self.asked = {member: until for member, until in self.asked.items() if member in members}
+            self.numbers = {member: number for member, number in self.numbers.items() if member in members}
             self.suspected = {member: proven for member, proven in self.suspected.items() if member in members}
         elif isinstance(event, Gone):
-            self.members, self.asked, self.suspected, self.wake = (), {}, {}, NEVER
+            self.members, self.asked, self.numbers, self.suspected, self.wake = (), {}, {}, {}, NEVER
 
     def timer(self) -> None:
         now = self.env.now

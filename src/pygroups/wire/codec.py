@@ -60,7 +60,7 @@ class Codec:
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(self._packet)
         self._seal = Checksum(group)
-        self._sent = 0
+        self.next_number = 0  # of the next frame
         self._room = None if frame_bytes is None else frame_bytes - HEADER.size - OUTER_MAX
 
     def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]:
@@ -90,8 +90,8 @@ class Codec:
         """A frame with `count` encoded runs.  Each body is copied once, into the frame."""
         names = self._encoder.encode((me.name, "" if dest is None else dest.incarnation))
         pieces = [_PACKET, names[1:], _ARRAY.pack(_ARRAY16, count), *runs]
-        self._sent += 1
-        return self._seal.sealed(pieces, me, self._sent - 1)
+        self.next_number += 1
+        return self._seal.sealed(pieces, me, self.next_number - 1)
 
     def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]:
         """The runs of a frame for `me`.  Raises PeerError for any other bytes.
@@ -99,7 +99,7 @@ class Codec:
         A length field alone allocates no memory: the memory grows with the bytes that are there.  Bodies stay encoded;
         core.run.payloads_of decodes and checks them.
         """
-        incarnation, packed = self._seal.open(memoryview(frame))
+        incarnation, number, packed = self._seal.open(memoryview(frame))
         try:
             packet: Any = self._decoder.decode(packed)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -119,5 +119,6 @@ class Codec:
                 raise PeerError("malformed run")
             if not whole and not wire.heads:
                 raise PeerError("empty run")
-            runs.append(Run(src, dest, wire.heads, wire.origin, wire.first, wire.index, wire.count, wire.body))
+            what = (wire.origin, wire.first, wire.index, wire.count, wire.body)
+            runs.append(Run(src, dest, wire.heads, *what, None, 0, number))
         return runs

@@ -45,11 +45,12 @@ class Checksum:
         header = _OPEN_PART.pack(_MAGIC, VERSION, SEAL_CHECKSUM, 0, incarnation, counter)
         return b"".join([header, self._tag([header, *packet]), *packet])
 
-    def open(self, frame: memoryview) -> tuple[str, memoryview]:
-        """The sender's incarnation and the packet.  Raises PeerError for an invalid frame, with the reason."""
+    def open(self, frame: memoryview) -> tuple[str, int, memoryview]:
+        """The sender's incarnation, the number of the frame there, and the packet.  Raises PeerError for an invalid
+        frame, with the reason."""
         if not HEADER.size < len(frame) <= FRAME_MAX:
             raise PeerError("the frame is too short or too long")
-        magic, version, seal, epoch, incarnation, _counter, tag = HEADER.unpack_from(frame)
+        magic, version, seal, epoch, incarnation, counter, tag = HEADER.unpack_from(frame)
         if magic != _MAGIC:
             raise PeerError("the data is no frame")
         if version != VERSION:
@@ -59,7 +60,7 @@ class Checksum:
         packet = frame[HEADER.size :]
         if self._tag((frame[: _OPEN_PART.size], packet)) != tag:
             raise PeerError("checksum")
-        return incarnation.hex(), packet
+        return incarnation.hex(), counter, packet
 
     def _tag(self, pieces: Sequence[bytes | memoryview]) -> bytes:
         tag = xxh3_128(seed=self.seed)

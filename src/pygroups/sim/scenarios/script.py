@@ -8,6 +8,7 @@ from random import Random
 
 from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
+from pygroups.core.run import Run
 from pygroups.core.top import Top
 from pygroups.layers.profiles import Profile
 from pygroups.wire.codec import Codec
@@ -119,7 +120,7 @@ class ScenarioWorld(World):
         if len(left) == len(runs):
             super().send(member, dest, [frame])
         elif left:
-            super().send(member, dest, self.codec.encode(member.address, left[0].dest, left))
+            super().send(member, dest, self.frames_of(member.address, left))
 
     def _taken(self, member: SimulatedMember, hit: Hit) -> bool:
         """Whether a rule takes this run out of its frame."""
@@ -142,7 +143,12 @@ class ScenarioWorld(World):
 
     def send_alone(self, member: SimulatedMember, hit: Hit) -> None:
         """Send this run in a frame of its own; no rule sees it again."""
-        super().send(member, hit.dest, self.codec.encode(hit.src, hit.run.dest, [hit.run]))
+        super().send(member, hit.dest, self.frames_of(hit.src, [hit.run]))
+
+    def frames_of(self, src: Address, runs: list[Run]) -> list[bytes]:
+        """These runs of one frame again in a frame, with the number that it had."""
+        self.codec.next_number = runs[0].frame
+        return self.codec.encode(src, runs[0].dest, runs)
 
 
 def _nothing() -> None:

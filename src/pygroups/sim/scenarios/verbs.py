@@ -192,7 +192,7 @@ class Verbs:
 
     def again(self, hit: Hit) -> None:
         """Let a copy of a matched run arrive again."""
-        (frame,) = self.world.codec.encode(hit.src, hit.run.dest, [hit.run])
+        (frame,) = self.world.frames_of(hit.src, [hit.run])
         self._arrives(hit.src, hit.dest, frame)
 
     def inject(
