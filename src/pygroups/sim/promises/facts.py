@@ -220,6 +220,10 @@ class Check:
     def disturbed(self) -> None:
         """From now on a running process may look dead: it is paused or cut off, or frames are lost."""
 
+    def passed_layers(self, member: Address, view: ViewId, layers: Mapping[str, list[ViewId]]) -> None:
+        """The application of `member` gets `view`.  `layers` has, per layer, the ids of the views that reached it since
+        the earlier ones were taken out."""
+
     def paused(self, member: Address) -> None:
         """The first turn of `member` after a pause, for which the others may have suspected it, begins."""
 

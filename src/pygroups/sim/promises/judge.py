@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pygroups.core.address import Address
@@ -25,6 +25,7 @@ from .facts import MEMBERS, Around, Check, Delivery, OnConnection, Rest, Situati
 from .few_views import FewViews
 from .joins import Joins
 from .journals import JournalFirst
+from .layers import ViewsInOrder
 from .membership import ChecksMembership
 from .merging import Merging
 from .messages import Messages
@@ -73,6 +74,7 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool = Fals
         Progress(messages),
         FewViews(),
         ChecksMembership(),
+        ViewsInOrder(),
         Joins(),
         WindowBound(messages),
         Leaves(),
@@ -113,6 +115,7 @@ class Judge:
         self._reached = _hearers(checks, "reached")
         self._leaving = _hearers(checks, "leaving")
         self._disturbed = _hearers(checks, "disturbed")
+        self._passed_layers = _hearers(checks, "passed_layers")
         self._paused = _hearers(checks, "paused")
         self._asked_out = _hearers(checks, "asked_out")
         self._merge_accepted = _hearers(checks, "merge_accepted")
@@ -295,6 +298,11 @@ class Judge:
         self.unsettled()
         for check in self._disturbed:
             check()
+
+    def passed_layers(self, member: Address, view: ViewId, layers: Mapping[str, list[ViewId]]) -> None:
+        """The application of `member` gets `view`; `layers` has the views that reached each layer."""
+        for check in self._passed_layers:
+            check(member, view, layers)
 
     def paused(self, member: Address) -> None:
         """`member` begins its first turn after a pause that is longer than the others need to suspect it."""

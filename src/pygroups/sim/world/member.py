@@ -42,6 +42,7 @@ from ..schedules.stages import Watched
 from .agenda import Agenda
 from .folders import Folder
 from .loop import ProcessLoop, local_time
+from .passing import seen_by
 from .reading import Reading
 from .state import StateKeeper
 from .story import Sent, Story
@@ -103,6 +104,7 @@ class SimulatedMember(ProcessLoop):
         self.why_ended = ""  # the detail of its end, if its stack ended it
         self.blocked = False
         self.told = False  # that it reaches too few members of its view
+        self.seen = seen_by(stack.layers)  # the views that reached each layer
         self.armed: list[Armed] = []
         self.watched = stack.codec if isinstance(stack.codec, Watched) else None
         self.places: dict[str, Address] = {}  # without a group: the processes that answered, by their names
@@ -290,6 +292,7 @@ class SimulatedMember(ProcessLoop):
             self.view, self.blocked = event.view, False
             if event.with_state:
                 self.state.begins()
+            self.judge.passed_layers(self.address, event.view.id, self.seen)
             self.judge.viewed(self.address, event)
         elif isinstance(event, Block):
             self.blocked = True

@@ -14,6 +14,7 @@ from pygroups.layers.profiles import Profile, build_stack, profile_named
 from pygroups.wire.codec import Codec
 
 from ..schedules.stages import Watched
+from .passing import noting
 
 GROUP: Final = "simulated"  # the group name in all frames
 
@@ -23,8 +24,8 @@ def builder_of(
 ) -> Callable[[Env], Stack]:
     """Return a function that builds a member's stack of `profile`: a name, or a profile of the caller.  Raises
     UsageError for an unknown name.  The stacks report to `trace` each item that crosses a border between two layers."""
-    found = profile_named(profile) if isinstance(profile, str) else profile
-    heads = found.heads()
+    named = profile_named(profile) if isinstance(profile, str) else profile
+    found, heads = named._replace(layers=noting(named.layers)), named.heads()
 
     def build(env: Env) -> Stack:
         to = partial(trace, env.me) if trace is not None else None
