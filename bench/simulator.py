@@ -24,7 +24,7 @@ from pygroups.core.limits import SECOND
 from pygroups.sim.batches.runner import Outcome, begin_worker, play
 from pygroups.sim.schedules.draw import Wish, draw
 from pygroups.sim.schedules.schedule import Habits, Schedule, Weather, stream
-from pygroups.sim.schedules.steps import Action, Send, Start
+from pygroups.sim.schedules.steps import Action, Send, StartProcess
 
 NAMES: Final = ("A", "B", "C", "D", "E")
 RATE, SIZE = 50, 100  # multicasts a second in all, bytes
@@ -53,7 +53,7 @@ class Spent(NamedTuple):
 def load(seconds: int, seed: int) -> Schedule:
     """The budget's load, as a schedule."""
     chance, between = stream(seed, "load"), SECOND // RATE
-    starts: list[Action] = [Start(at=0, who=name) for name in NAMES]
+    starts: list[Action] = [StartProcess(at=0, who=name) for name in NAMES]
     sends: list[Action] = [
         Send(at=at + chance.randrange(between), who=NAMES[number % len(NAMES)], count=1, size=SIZE)
         for number, at in enumerate(range(FORMED, seconds * SECOND, between))

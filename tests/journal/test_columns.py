@@ -187,7 +187,7 @@ def test_frequent_records_are_not_decoded_one_by_one(tmp_path: Path) -> None:
     folder = written(tmp_path, data)
     _, begin = scan.header_of(str(segment_path(folder, 0)))
     (window,) = scan.scan(str(segment_path(folder, 0)), begin, len(data))
-    assert isinstance(window, scan.Window)
+    assert isinstance(window, scan.FrameWindow)
     found = records.records_in(window.data, window.begins, window.stops)
     assert (len(found.kind), list(found.slow)) == (200, [])
     assert by_columns(folder) == slowly(folder)
@@ -199,7 +199,7 @@ def test_frequent_records_of_a_later_version_are_not_decoded_one_by_one(tmp_path
     folder = written(tmp_path, segment_beginning(HEADER) + frame_of(rows) * 60)
     path = str(segment_path(folder, 0))
     (window,) = scan.scan(path, scan.header_of(path)[1], segment_path(folder, 0).stat().st_size)
-    assert isinstance(window, scan.Window)
+    assert isinstance(window, scan.FrameWindow)
     assert list(records.records_in(window.data, window.begins, window.stops).slow) == []
     assert by_columns(folder) == slowly(folder)
 

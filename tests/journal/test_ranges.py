@@ -13,7 +13,16 @@ import pytest
 from pygroups.journal import frames
 from pygroups.journal.frames import frame_of
 from pygroups.journal.ranges import header_of, split
-from pygroups.journal.reader import EVERYTHING, SCHEMA, Asked, Quarantine, Range, Segment, find_segments, read_segments
+from pygroups.journal.reader import (
+    EVERYTHING,
+    SCHEMA,
+    Quarantine,
+    Range,
+    Segment,
+    WantedRecords,
+    find_segments,
+    read_segments,
+)
 from pygroups.journal.schema import PREAMBLE
 from pygroups.journal.writer import MemoryJournal, segment_path
 
@@ -42,7 +51,9 @@ def with_data(tmp_path: Path, data: bytes | bytearray) -> Segment:
     return found
 
 
-def read(parts: Iterable[Segment | Range], asked: Asked = EVERYTHING) -> tuple[list[dict[str, Any]], list[Quarantine]]:
+def read(
+    parts: Iterable[Segment | Range], asked: WantedRecords = EVERYTHING
+) -> tuple[list[dict[str, Any]], list[Quarantine]]:
     rows: list[dict[str, Any]] = []
     damage: list[Quarantine] = []
     for part in read_segments(parts, asked=asked):
@@ -118,12 +129,14 @@ def test_only_the_asked_columns_and_kinds_come(segment: Segment) -> None:
     columns = frozenset({"kind", "history", "first", "view_number"})
     full = read([segment])[0]
     wanted = [{name: row[name] for name in SCHEMA.names if name in columns} for row in full]
-    assert sorted(read([segment], Asked(columns))[0], key=repr) == sorted(wanted, key=repr)
+    assert sorted(read([segment], WantedRecords(columns))[0], key=repr) == sorted(wanted, key=repr)
     views = [row for row in full if row["kind"] in ("view", "stable")]
-    assert read([segment], Asked(kinds=frozenset({"view", "stable"}))) == (views, [])
-    assert read([segment], Asked(kinds=frozenset())) == ([], [])
+    assert read([segment], WantedRecords(kinds=frozenset({"view", "stable"}))) == (views, [])
+    assert read([segment], WantedRecords(kinds=frozenset())) == ([], [])
     deliveries = [row for row in full if row["kind"] == "deliver"]
-    assert read(split(segment, 500), Asked(kinds=frozenset({"deliver"})))[0] == deliveries  # each with its history
+    assert (
+        read(split(segment, 500), WantedRecords(kinds=frozenset({"deliver"})))[0] == deliveries
+    )  # each with its history
 
 
 def test_frames_without_an_asked_kind_are_not_decoded(segment: Segment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +149,7 @@ def test_frames_without_an_asked_kind_are_not_decoded(segment: Segment, monkeypa
 
     monkeypatch.setattr(frames, "_decode", counted)
     columns = frozenset({"kind", "index"})
-    assert len(read([segment], Asked(columns, frozenset({"stable"})))[0]) == 100
+    assert len(read([segment], WantedRecords(columns, frozenset({"stable"})))[0]) == 100
     assert len(decoded) == 101  # and the header
     decoded.clear()
     assert len(read([segment])[0]) == 403

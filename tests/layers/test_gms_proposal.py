@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.standing import Waits
+from pygroups.core.standing import WaitsForState
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms.heads import Difference, SideEnd
 from pygroups.layers.gms.proposal import Proposal, Side, difference, differences, proposal_of
@@ -45,7 +45,7 @@ def proposals(draw: st.DrawFn) -> Proposal:
     members = [*(sorted(going_on) if second else going_on), *joiners]
     contacts = {m: side.view.contact(m) for side in found for m in side.members} | dict.fromkeys(joiners, "new")
     view = AgreedView(ViewId(9, A), tuple(members), tuple(contacts[member] for member in members), "ab")
-    standing = st.sampled_from([True, False, Waits(None, ViewId(3, A)), Waits(A, ViewId(3, A), (B,))])
+    standing = st.sampled_from([True, False, WaitsForState(None, ViewId(3, A)), WaitsForState(A, ViewId(3, A), (B,))])
     standings: dict[Address, Any] = {member: draw(standing) for member in going_on}
     return Proposal(Ballot(10, B), view, tuple(found), draw(st.booleans()), standings, {D: "slow"}, {A: (4, 0)})
 

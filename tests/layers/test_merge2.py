@@ -14,11 +14,11 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import Config
 from pygroups.core.merge_events import MergeWanted
 from pygroups.core.run import Run
-from pygroups.core.standing import Waits
+from pygroups.core.standing import WaitsForState
 from pygroups.core.top import Top
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 from pygroups.layers import _merge_rules as rules
-from pygroups.layers._merge_rules import Answer
+from pygroups.layers._merge_rules import MergeAnswer
 from pygroups.layers.gms.attempt import Deed, Stage
 from pygroups.layers.gms.heads import Accept, CollectAck
 from pygroups.layers.gms.merge_attempt import TRIES_MAX, MergeAttempt, merged
@@ -38,8 +38,8 @@ def view(number: int, *members: Address) -> AgreedView:
 AB, CD, JUST_E = view(5, A, B), view(7, C, D), view(6, E)
 
 
-def says(of: AgreedView, hears: tuple[Address, ...] = EVERYBODY) -> Answer:
-    return Answer(of, hears)
+def says(of: AgreedView, hears: tuple[Address, ...] = EVERYBODY) -> MergeAnswer:
+    return MergeAnswer(of, hears)
 
 
 def test_the_acting_coordinator_is_the_first_that_is_there() -> None:
@@ -62,7 +62,7 @@ def test_all_that_hear_each_other_take_part() -> None:
 
 def test_a_member_that_refuses_is_left_out() -> None:
     """MRG-07: B and D are busy."""
-    answers: dict[Address, Answer | None] = {A: says(AB), B: None, C: says(CD), D: None}
+    answers: dict[Address, MergeAnswer | None] = {A: says(AB), B: None, C: says(CD), D: None}
     assert rules.take_part(A, answers) == ((AB, (A,)), (CD, (C,)))
 
 
@@ -74,7 +74,7 @@ def test_a_member_that_was_not_asked_keeps_its_view_out() -> None:
 
 
 def test_a_view_that_is_about_to_change_stays_out() -> None:
-    answers: dict[Address, Answer | None] = {A: says(AB), B: says(AB), C: says(CD), D: None, E: says(JUST_E)}
+    answers: dict[Address, MergeAnswer | None] = {A: says(AB), B: says(AB), C: says(CD), D: None, E: says(JUST_E)}
     assert rules.take_part(A, answers, {D: None}) == ((AB, (A, B)), (JUST_E, (E,)))
     assert rules.take_part(A, answers, {B: None}) == ()
 
@@ -144,7 +144,7 @@ def test_a_merge_of_two_views() -> None:
 
 
 def test_the_marks_of_the_sides_go_along_while_a_member_waits_for_a_state() -> None:
-    waits = CollectAck(Ballot(8, A), [], False, Waits(C, CD.id), True, {C: 4})
+    waits = CollectAck(Ballot(8, A), [], False, WaitsForState(C, CD.id), True, {C: 4})
     proposal = merged(Ballot(8, A), ((AB, (A,)), (CD, (D,))), {A: held({A: 2}), D: waits})
     assert [side.marks for side in proposal.sides] == [{A: 2}, {C: 4}]
 

@@ -12,7 +12,7 @@ from pygroups.core.events import Event, Marks, NewView
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.stack import Outlet
-from pygroups.core.standing import Standing, Waits
+from pygroups.core.standing import Standing, WaitsForState
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateTaken, StateWanted, ViewWanted
 from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.layers._providers import Providers, after_merge, providers
@@ -232,7 +232,7 @@ def test_5_nobody_has_a_state_so_the_first_begins_with_none() -> None:
     group.view(2, "ABC")
     group.view(3, "BC")
     assert group.heard("B", StateArrived) == [], "C may have got A's state after it was asked"
-    assert group.layer("B").standing == Waits(None, group.at["B"].id)
+    assert group.layer("B").standing == WaitsForState(None, group.at["B"].id)
     group.view(4, "BC")
     (gone,) = (e for e in group.heard("B", StateArrived) if isinstance(e, StateArrived))
     assert gone.none and gone.last
@@ -307,10 +307,10 @@ def test_5_who_waits_for_a_view_wants_it_as_soon_as_somebody_has_a_state(wishes:
     told = [packet for packet in group.talk.flight if packet.dest == "B"]
     group.talk.flight = []
     waits = asked[group.member("B").address]
-    assert isinstance(waits, Waits) and waits.failed == (group.member("A").address,)
+    assert isinstance(waits, WaitsForState) and waits.failed == (group.member("A").address,)
     assert wishes["B"] == 1, "A refused"
     group.view(3, "ABC", standings=asked)
-    first = Waits(None, group.at["B"].id, waits.failed)
+    first = WaitsForState(None, group.at["B"].id, waits.failed)
     assert group.layer("B").standing == first
     assert wishes["B"] == 2, "C may have it"
     asked[group.member("B").address] = first
@@ -385,7 +385,7 @@ def test_8_who_had_its_state_after_it_was_asked_tells_the_joiners_too() -> None:
     group.view(1, "A")
     group.view(2, "AB")
     asked = {group.member("A").address: True, group.member("B").address: group.layer("B").standing}
-    assert isinstance(asked[group.member("B").address], Waits)
+    assert isinstance(asked[group.member("B").address], WaitsForState)
     group.give("A", "B", b"state")
     group.settle()
     group.view(3, "ABC", standings=asked)
@@ -404,32 +404,41 @@ A, B, C, D = (Address(name, f"{number:016x}") for number, name in enumerate("ABC
 @pytest.mark.parametrize(
     ("standings", "found"),
     [
-        ({A: True, B: True}, Providers({C: Waits(A, TWO), D: Waits(A, TWO)})),
-        ({A: False, B: True}, Providers({C: Waits(B, TWO), D: Waits(B, TWO)})),
-        ({A: True, B: True, C: Waits(B, ONE)}, Providers({C: Waits(B, ONE), D: Waits(A, TWO)})),
-        ({A: True, B: True, C: Waits(A, ONE, (A,))}, Providers({C: Waits(B, TWO, (A,)), D: Waits(A, TWO)})),
-        ({A: True, B: True, C: Waits(B, ONE, (A, B))}, Providers({D: Waits(A, TWO)}, None, (C,))),
-        ({A: True, B: False, C: Waits(A, ONE, (A,)), D: False}, Providers({}, None, (C,))),
+        ({A: True, B: True}, Providers({C: WaitsForState(A, TWO), D: WaitsForState(A, TWO)})),
+        ({A: False, B: True}, Providers({C: WaitsForState(B, TWO), D: WaitsForState(B, TWO)})),
+        ({A: True, B: True, C: WaitsForState(B, ONE)}, Providers({C: WaitsForState(B, ONE), D: WaitsForState(A, TWO)})),
         (
-            {A: True, B: False, C: Waits(A, ONE, (A,)), D: Waits(A, ONE, (A,))},
-            Providers({C: Waits(None, TWO, (A,)), D: Waits(None, TWO, (A,))}),
+            {A: True, B: True, C: WaitsForState(A, ONE, (A,))},
+            Providers({C: WaitsForState(B, TWO, (A,)), D: WaitsForState(A, TWO)}),
         ),
-        ({A: True, B: False, C: Waits(None, ONE, (A,)), D: Waits(None, ONE, (A,))}, Providers({}, None, (C, D))),
+        ({A: True, B: True, C: WaitsForState(B, ONE, (A, B))}, Providers({D: WaitsForState(A, TWO)}, None, (C,))),
+        ({A: True, B: False, C: WaitsForState(A, ONE, (A,)), D: False}, Providers({}, None, (C,))),
         (
-            {A: True, B: False, C: Waits(None, ONE), D: Waits(None, ONE)},
-            Providers({C: Waits(A, TWO), D: Waits(A, TWO)}),
-        ),
-        ({A: False, B: False}, Providers({D: Waits(C, TWO)}, C)),
-        ({A: False, B: False, C: Waits(A, ONE, (A,))}, Providers({D: Waits(C, TWO)}, C)),
-        (
-            {A: False, B: False, C: Waits(A, ONE, (A,)), D: Waits(A, ONE)},
-            Providers({C: Waits(None, TWO, (A,)), D: Waits(A, ONE)}),
+            {A: True, B: False, C: WaitsForState(A, ONE, (A,)), D: WaitsForState(A, ONE, (A,))},
+            Providers({C: WaitsForState(None, TWO, (A,)), D: WaitsForState(None, TWO, (A,))}),
         ),
         (
-            {A: False, B: False, C: Waits(None, ONE), D: Waits(Z, ONE)},
-            Providers({C: Waits(None, ONE), D: Waits(None, TWO)}),
+            {A: True, B: False, C: WaitsForState(None, ONE, (A,)), D: WaitsForState(None, ONE, (A,))},
+            Providers({}, None, (C, D)),
         ),
-        ({A: False, B: False, C: Waits(Z, ONE), D: Waits(None, ONE)}, Providers({D: Waits(C, TWO)}, C)),
+        (
+            {A: True, B: False, C: WaitsForState(None, ONE), D: WaitsForState(None, ONE)},
+            Providers({C: WaitsForState(A, TWO), D: WaitsForState(A, TWO)}),
+        ),
+        ({A: False, B: False}, Providers({D: WaitsForState(C, TWO)}, C)),
+        ({A: False, B: False, C: WaitsForState(A, ONE, (A,))}, Providers({D: WaitsForState(C, TWO)}, C)),
+        (
+            {A: False, B: False, C: WaitsForState(A, ONE, (A,)), D: WaitsForState(A, ONE)},
+            Providers({C: WaitsForState(None, TWO, (A,)), D: WaitsForState(A, ONE)}),
+        ),
+        (
+            {A: False, B: False, C: WaitsForState(None, ONE), D: WaitsForState(Z, ONE)},
+            Providers({C: WaitsForState(None, ONE), D: WaitsForState(None, TWO)}),
+        ),
+        (
+            {A: False, B: False, C: WaitsForState(Z, ONE), D: WaitsForState(None, ONE)},
+            Providers({D: WaitsForState(C, TWO)}, C),
+        ),
         ({A: True, B: True, C: True, D: False}, Providers({})),
     ],
 )
@@ -439,10 +448,10 @@ def test_whoever_can_gives_to_those_who_have_none(standings: dict[Address, Stand
 
 def test_10_a_merge_with_a_winner_makes_joiners_of_the_others() -> None:
     """A and B come from the side that loses.  B waited for A's state; C gives them the state of its side."""
-    standings: dict[Address, Standing] = {A: True, B: Waits(A, ONE), C: True, D: False}
+    standings: dict[Address, Standing] = {A: True, B: WaitsForState(A, ONE), C: True, D: False}
     left = after_merge(standings, (A, B))
     assert left == {C: True, D: False}
-    assert providers(TWO, (A, B, C, D), left) == Providers({A: Waits(C, TWO), B: Waits(C, TWO)})
+    assert providers(TWO, (A, B, C, D), left) == Providers({A: WaitsForState(C, TWO), B: WaitsForState(C, TWO)})
     assert after_merge({A: False, C: True}, (A,)) == {A: False, C: True}, "a member that keeps no state needs none"
 
 

@@ -17,20 +17,20 @@ from pygroups.pipeline.report.figures.spacetime import spacetime
 from pygroups.pipeline.report.figures.timeline import timeline
 from pygroups.pipeline.report.findings import (
     Diagram,
-    Event,
     FailoverGap,
+    FaultMark,
     Findings,
     GroupFindings,
     Latency,
     Life,
-    Mark,
+    NearbyRecord,
     Overview,
     Traffic,
     ViewSpan,
 )
 from pygroups.pipeline.report.gather import STRETCHES, stretch_us
 from pygroups.pipeline.report.render import VIOLATIONS_SHOWN, page_of
-from pygroups.pipeline.verdict import Quarantined, Step, Verdict, Violation, Word, Work
+from pygroups.pipeline.verdict import AuditStep, Quarantined, Verdict, Violation, Word, Work
 from tests.pipeline.html_page import Element, reaches_out, read
 
 START = 1_700_000_000_000_000
@@ -63,7 +63,10 @@ def group(**changes: object) -> GroupFindings:
             ViewSpan("B", "b1", 1, "A@a1", both, True, False, START, START + 5 * SECOND),
             ViewSpan("B", "b1", 2, "B@b1", ["B@b1"], False, False, START + 5 * SECOND, START + 10 * SECOND),
         ],
-        marks=[Mark(START + 4 * SECOND, "fault", "kill", ["A@a1"]), Mark(START + 9 * SECOND, "quiet", "", [])],
+        marks=[
+            FaultMark(START + 4 * SECOND, "fault", "kill", ["A@a1"]),
+            FaultMark(START + 9 * SECOND, "quiet", "", []),
+        ],
         latency=[Latency("stretch", START + n * SECOND, "", 50, 1e3, 2e3, 3e3 * (n + 1), 9_000) for n in (0, 1, 2, 7)],
         latency_of_all=Latency("all", 0, "", 200, 1e3, 2e3, 2.4e4, 99_000),
         sent=[Traffic(None, START + n * SECOND, 0, 0, 100, 9_000) for n in range(4)],
@@ -216,7 +219,7 @@ def test_a_life_stands_where_it_was_lived() -> None:
 
 def test_marks_that_stand_close_share_a_number() -> None:
     times = (1 * SECOND, 1_010 * MS, 1_020 * MS, 5 * SECOND)
-    marks = [Mark(START + at_us, "fault", f"number {at_us}", []) for at_us in times]
+    marks = [FaultMark(START + at_us, "fault", f"number {at_us}", []) for at_us in times]
     drawn = read(timeline(group(marks=marks))).all("g", "mark")
     assert [mark.one("text").text for mark in drawn] == ["1–3", "4"]
     assert [len(mark.all("line")) for mark in drawn] == [3, 1]
@@ -253,8 +256,10 @@ def test_a_column_of_throughput_falls_to_zero_where_nothing_went_through() -> No
     assert len(drawn.all("path", "delivered")) == 2  # A delivers in two pieces, B nothing
 
 
-def _event(kind: str, member: str, time_us: int, first: int = 5, count: int = 1, position: int | None = None) -> Event:
-    return Event(kind, member, f"{member.lower()}1", time_us, time_us, "A", "a1", first, count, position, None)
+def _event(
+    kind: str, member: str, time_us: int, first: int = 5, count: int = 1, position: int | None = None
+) -> NearbyRecord:
+    return NearbyRecord(kind, member, f"{member.lower()}1", time_us, time_us, "A", "a1", first, count, position, None)
 
 
 def test_a_space_time_diagram_has_an_arrow_from_each_send_to_where_it_was_delivered() -> None:
@@ -340,7 +345,7 @@ def test_quarantined_places_are_named() -> None:
 
 
 def test_the_page_says_what_the_audit_did() -> None:
-    steps = [Step("starting Spark", 4.2, 9.6), Step("judging 24 promises", 11.8, 20.4)]
+    steps = [AuditStep("starting Spark", 4.2, 9.6), AuditStep("judging 24 promises", 11.8, 20.4)]
     shown = page(verdict("fifo"), work=Work(files=5, bytes=5_956_914, rows=52_816, skipped=3, steps=steps))
     text = shown.one("main").text
     assert "It read 5.96 MB of 5 files with 52,816 records; 3 ranges of bytes were in the table already" in text
@@ -391,7 +396,7 @@ def test_the_check_for_loads_sees_a_planted_one(planted: str) -> None:
 
 def test_whatever_a_journal_holds_is_shown_and_never_run() -> None:
     broken = verdict("fifo", "broken", violations=[violation(HOSTILE)], broken=1, reason=HOSTILE)
-    hostile = group(marks=[Mark(START, "fault", HOSTILE, [HOSTILE])])
+    hostile = group(marks=[FaultMark(START, "fault", HOSTILE, [HOSTILE])])
     damage = [Quarantined(HOSTILE, 1, HOSTILE)]
     text = page_of(findings(broken, groups=[hostile], quarantined=damage))
     shown = read(text)

@@ -36,7 +36,7 @@ from pygroups.sim import (
     simulate,
     write_schedule,
 )
-from pygroups.sim.schedules.steps import Crash, Send, Start
+from pygroups.sim.schedules.steps import Crash, Send, StartProcess
 from tests.sim.toy_group import ToyGroup
 
 TOTAL = PROFILES["total"]
@@ -290,8 +290,8 @@ def test_an_application_of_ones_own() -> None:
 # -- many schedules
 
 
-def small(*steps: Start | Send | Crash) -> Schedule:
-    starts = (Start(at=0, who="A"), Start(at=1000, who="B"), Start(at=2000, who="C"))
+def small(*steps: StartProcess | Send | Crash) -> Schedule:
+    starts = (StartProcess(at=0, who="A"), StartProcess(at=1000, who="B"), StartProcess(at=2000, who="C"))
     sends = tuple(Send(at=600_000 + 5_000 * i, who="BC"[i % 2], count=1, size=20) for i in range(40))
     return Schedule(
         seed=1,

@@ -17,7 +17,7 @@ from pygroups.sim.promises.broken import Witness
 from pygroups.sim.promises.changes import Changes
 from pygroups.sim.promises.facts import Check, Rest
 from pygroups.sim.promises.judge import Judge, checks_of
-from pygroups.sim.promises.unicasts import Connections, Unicasts
+from pygroups.sim.promises.unicasts import ConnectionsInOrder, Unicasts
 from tests.pipeline.histories import MICROSECONDS, History, Life, Record
 
 
@@ -40,7 +40,7 @@ def checks_for(profile: str) -> list[Check]:
 
 
 def unicast_checks() -> list[Check]:
-    return [Unicasts(), Connections()]
+    return [Unicasts(), ConnectionsInOrder()]
 
 
 class Telling:

@@ -9,14 +9,14 @@ import pytest
 from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.promises.judge import Judge, checks_of
 from pygroups.sim.schedules.schedule import Habits, Schedule
-from pygroups.sim.schedules.steps import Action, Beside, Crash, Forget, Mislead, Send, Start
+from pygroups.sim.schedules.steps import Action, Beside, CloseConnection, Crash, Mislead, Send, StartProcess
 
 BOTH = pytest.mark.parametrize("profile", ["fifo", "total"])
 
 
 def played(profile: str, *actions: Action, habits: dict[str, Habits] | None = None, **fields: Any) -> Outcome:
     """A, B and C are together after a while; then this happens, and all is well again after three seconds."""
-    starts = tuple(Start(at=1_000 * rank, who=name) for rank, name in enumerate("ABC"))
+    starts = tuple(StartProcess(at=1_000 * rank, who=name) for rank, name in enumerate("ABC"))
     schedule = Schedule(
         seed=3,
         profile=profile,
@@ -54,14 +54,14 @@ def test_messages_to_oneself_arrive(profile: str) -> None:
 @BOTH
 def test_an_application_forgets_a_peer(profile: str) -> None:
     writes = [Send(at=at, who="A", count=20, size=20, to="B") for at in (1_499_900, 1_510_000)]
-    outcome = played(profile, writes[0], Forget(at=1_500_000, who="A", other="B"), writes[1])
+    outcome = played(profile, writes[0], CloseConnection(at=1_500_000, who="A", other="B"), writes[1])
     assert outcome.faults["peer forgotten"] == 1 and outcome.facts["unicast-reported"] > 0
 
 
 @BOTH
 @pytest.mark.parametrize("how", ["late", "former", "some"])
 def test_whoever_joins_is_misled_for_a_while(profile: str, how: Any) -> None:
-    rejoins = (Crash(at=1_400_000, who="C"), Start(at=1_510_000, who="C"))
+    rejoins = (Crash(at=1_400_000, who="C"), StartProcess(at=1_510_000, who="C"))
     outcome = played(profile, rejoins[0], Mislead(at=1_500_000, how=how, lasts=1_000_000), rejoins[1])
     assert outcome.faults[f"directory: {how}"] == 1 and outcome.counts["views"] >= 9
 
@@ -69,7 +69,7 @@ def test_whoever_joins_is_misled_for_a_while(profile: str, how: Any) -> None:
 @BOTH
 def test_the_parts_of_a_state_come_apart_and_its_provider_ends_after_one(profile: str) -> None:
     apart = dict.fromkeys("ABC", Habits(state_apart=200_000))
-    rejoins = (Crash(at=1_000_000, who="C"), Start(at=1_500_000, who="C"))
+    rejoins = (Crash(at=1_000_000, who="C"), StartProcess(at=1_500_000, who="C"))
     dies = Crash(at=1_450_000, who="coordinator", moment="StateData", nth=1)
     send = Send(at=900_000, who="B", count=3, size=20)
     outcome = played(profile, send, rejoins[0], dies, rejoins[1], habits=apart)
@@ -78,6 +78,6 @@ def test_the_parts_of_a_state_come_apart_and_its_provider_ends_after_one(profile
 
 @BOTH
 def test_some_keep_no_state(profile: str) -> None:
-    rejoins = (Crash(at=1_000_000, who="C"), Start(at=1_500_000, who="C"))
+    rejoins = (Crash(at=1_000_000, who="C"), StartProcess(at=1_500_000, who="C"))
     outcome = played(profile, *rejoins, habits={"A": Habits(state="keeps none")})
     assert outcome.facts["state-cut"] > 0

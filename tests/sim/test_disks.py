@@ -13,7 +13,7 @@ from pygroups.core.limits import SECOND
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.sim.batches.runner import play
 from pygroups.sim.schedules.draw import Wish, draw
-from pygroups.sim.schedules.steps import Action, Crash, DiskFull, Send, Start
+from pygroups.sim.schedules.steps import Action, Crash, DiskFull, Send, StartProcess
 from tests.sim.test_faults import group
 
 FULL = DiskFull(at=SECOND, who="C", lasts=SECOND)
@@ -56,7 +56,7 @@ def test_what_is_lost_is_a_hole_and_the_member_goes_on(tmp_path: Path) -> None:
 
 def test_a_member_that_is_to_leave_without_a_journal_leaves(tmp_path: Path) -> None:
     leaves = msgspec.structs.replace(FULL, leaves=True)
-    outcome = play(group(leaves, *SENDS, Start(at=3 * SECOND, who="C")), journals=tmp_path)
+    outcome = play(group(leaves, *SENDS, StartProcess(at=3 * SECOND, who="C")), journals=tmp_path)
     assert outcome.witness is None, outcome.witness
     assert lives(tmp_path, "C") == 2
     rows = rows_of(tmp_path, "C")
@@ -72,9 +72,9 @@ def test_a_member_that_has_not_joined_yet_ends(tmp_path: Path) -> None:
     outcome = play(
         group(
             Crash(at=SECOND, who="C"),
-            Start(at=2 * SECOND, who="C"),
+            StartProcess(at=2 * SECOND, who="C"),
             DiskFull(at=2 * SECOND, who="C", lasts=SECOND, leaves=True),
-            Start(at=5 * SECOND, who="C"),
+            StartProcess(at=5 * SECOND, who="C"),
         ),
         journals=tmp_path,
     )

@@ -22,7 +22,7 @@ from pygroups.sim.schedules.fault_plan import STAGES
 from pygroups.sim.schedules.lasting import STAYING
 from pygroups.sim.schedules.schedule import Schedule, from_json, to_json
 from pygroups.sim.schedules.stages import KINDS
-from pygroups.sim.schedules.steps import Cut, Far, Pause, Send, Start
+from pygroups.sim.schedules.steps import Cut, Far, Pause, Send, StartProcess
 
 MEANWHILE = {"Crash", "Leave", "Gather"}  # what a group has to agree on while something lasts
 WEATHERS = {"loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt"}
@@ -84,7 +84,7 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
 
 def test_starts_and_clocks() -> None:
     def starts(schedule: Schedule) -> list[int]:
-        return [action.at for action in schedule.actions if isinstance(action, Start)]
+        return [action.at for action in schedule.actions if isinstance(action, StartProcess)]
 
     at_once = some(("together",), 20)
     assert sum(max(starts(schedule)) <= 200 for schedule in at_once) >= 10

@@ -6,13 +6,13 @@ import pytest
 
 from pygroups.sim.batches.runner import play
 from pygroups.sim.schedules.schedule import Habits, Schedule
-from pygroups.sim.schedules.steps import Start
+from pygroups.sim.schedules.steps import StartProcess
 
 
 @pytest.mark.parametrize("profile", ["fifo", "total"])
 def test_a_schedule_tries_the_duties_out_when_all_is_quiet(profile: str) -> None:
     names = tuple("ABC")
-    starts = tuple(Start(at=1_000 * rank, who=name) for rank, name in enumerate(names))
+    starts = tuple(StartProcess(at=1_000 * rank, who=name) for rank, name in enumerate(names))
     config = {"run_bytes": 2 << 10, "window": 8 << 10, "stable_bytes": 2 << 10}
     schedule = Schedule(
         seed=1,

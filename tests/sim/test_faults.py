@@ -22,12 +22,12 @@ from pygroups.sim.schedules.steps import (
     Beside,
     Break,
     Clog,
+    CloseConnection,
     Crash,
     Cut,
     DiskFull,
     Far,
     Flap,
-    Forget,
     Gather,
     Jump,
     Leave,
@@ -36,15 +36,15 @@ from pygroups.sim.schedules.steps import (
     Replay,
     Ring,
     Send,
-    Slow,
-    Start,
+    SlowReader,
+    StartProcess,
     Unread,
     Vouch,
 )
 from pygroups.sim.world.loop import local_time, true_time
 from pygroups.sim.world.network import SimulatedNetwork
 from pygroups.sim.world.stacks import builder_of
-from pygroups.sim.world.virtual import Held
+from pygroups.sim.world.virtual import HeldCall
 from tests.merging import without_merging
 from tests.sim.toy_group import toy_schedule
 
@@ -134,14 +134,14 @@ def test_what_was_sent_arrives_again_also_at_another_life() -> None:
     outcome, _ = held(group(again))
     assert outcome.drops["network: replayed"] > 20 and outcome.drops["repeated unicast"] > 10
     assert outcome.counts["deliveries"] == 180
-    back = (Crash(at=450 * MILLISECOND, who="C"), Start(at=500 * MILLISECOND, who="C"))
+    back = (Crash(at=450 * MILLISECOND, who="C"), StartProcess(at=500 * MILLISECOND, who="C"))
     later = Replay(at=800 * MILLISECOND, who="A", other="C", since=700 * MILLISECOND)
     outcome, _ = held(group(*back, later))
     assert outcome.drops["for another incarnation"] > 10
 
 
 def test_a_slow_member_is_late_but_goes_on() -> None:
-    slow = Slow(at=100 * MILLISECOND, who="B", lasts=SECOND, loop_delay=60 * MILLISECOND)
+    slow = SlowReader(at=100 * MILLISECOND, who="B", lasts=SECOND, loop_delay=60 * MILLISECOND)
     outcome, lines = held(group(slow))
     assert outcome.counts["slow member"] == 1 and outcome.counts["deliveries"] == 180
     hasty, _ = held(group())
@@ -217,7 +217,7 @@ def test_a_crash_when_the_first_of_three_has_the_installation() -> None:
 
 
 def test_a_crash_before_the_joiner_is_told_where_to_begin() -> None:
-    back = (Crash(at=SECOND, who="C"), Start(at=2 * SECOND, who="C"))
+    back = (Crash(at=SECOND, who="C"), StartProcess(at=2 * SECOND, who="C"))
     crash = Crash(at=2 * SECOND - 1, who="coordinator", moment="Digest", leaves="nothing")
     outcome, lines = held(group(*back, crash))
     assert outcome.counts["crash at Digest"] == 1
@@ -225,7 +225,7 @@ def test_a_crash_before_the_joiner_is_told_where_to_begin() -> None:
 
 
 def test_the_second_part_of_a_state() -> None:
-    back = (Crash(at=SECOND, who="C"), Start(at=2 * SECOND, who="C"))
+    back = (Crash(at=SECOND, who="C"), StartProcess(at=2 * SECOND, who="C"))
     crash = Crash(at=2 * SECOND - 1, who="coordinator", moment="StateData", nth=2, leaves="nothing")
     outcome, _ = held(group(*back, crash))
     assert outcome.counts["crash at StateData"] == 1
@@ -258,7 +258,7 @@ def test_what_a_clog_held_comes_once() -> None:
     outcome, lines = held(group(Clog(at=SECOND, who="B", lasts=80 * MILLISECOND), again))
     assert sum("a clog ends" in line for line in lines) == 1 == outcome.counts["clog released at sends"]
     came: list[int] = []
-    one = Held(came.append, (1,))
+    one = HeldCall(came.append, (1,))
     one.let_go()
     one.let_go()
     assert came == [1]
@@ -297,7 +297,7 @@ def test_labels_name_one_head_each() -> None:
 
 def test_every_step_is_data() -> None:
     every: tuple[Action, ...] = (
-        Start(at=0, who="A"),
+        StartProcess(at=0, who="A"),
         Send(at=0, who="A", count=1, size=10, to="B"),
         Crash(at=1, who="A", moment="Install", nth=2, leaves="first", reaches=2),
         Pause(at=1, who="A", lasts=5, moment="Sequencer.Data"),
@@ -309,11 +309,11 @@ def test_every_step_is_data() -> None:
         Clog(at=1, who="A", other="B", lasts=5, way="out"),
         Break(at=1, who="A", other="B"),
         Replay(at=1, who="A", other="B", since=5),
-        Slow(at=1, who="A", lasts=5, loop_delay=3),
+        SlowReader(at=1, who="A", lasts=5, loop_delay=3),
         Unread(at=1, who="A", lasts=5),
         DiskFull(at=1, who="A", lasts=5, leaves=True),
         Jump(at=1, who="A", by=-5),
-        Forget(at=1, who="A", other="B"),
+        CloseConnection(at=1, who="A", other="B"),
         Beside(at=1, who="A", lasts=5, stranger=True),
         Mislead(at=1, how="former", lasts=5),
         Gather(at=2),
@@ -366,7 +366,7 @@ def test_a_refused_connection_says_that_a_living_process_has_ended() -> None:
 
 @pytest.mark.parametrize("state", ["raises", "hangs"])
 def test_an_application_that_gives_no_state(state: Literal["raises", "hangs"]) -> None:
-    back = (Crash(at=SECOND, who="C"), Start(at=2 * SECOND, who="C"))
+    back = (Crash(at=SECOND, who="C"), StartProcess(at=2 * SECOND, who="C"))
     schedule = group(*back, habits={"A": Habits(state=state), "B": Habits(), "C": Habits()})
     outcome = play(schedule)
     assert outcome.counts["no state given"] >= 1
@@ -429,7 +429,7 @@ def test_what_is_as_usual_is_not_written() -> None:
         profile="fifo",
         names=("A", "B"),
         habits={"A": Habits(), "B": Habits(drift=-7)},
-        actions=(Start(at=0, who="A"), Crash(at=5, who="A", nth=1, leaves="all"), Gather(at=7)),
+        actions=(StartProcess(at=0, who="A"), Crash(at=5, who="A", nth=1, leaves="all"), Gather(at=7)),
         heal_at=9,
         bound=10,
     )
@@ -461,6 +461,6 @@ def test_a_follower_is_somebody_who_does_not_coordinate() -> None:
 
 def test_a_start_after_everything_healed_is_played_too() -> None:
     """However soon all is quiet: it was written down to happen."""
-    _, lines = held(group(Crash(at=SECOND, who="C"), Start(at=9 * SECOND, who="C")))
+    _, lines = held(group(Crash(at=SECOND, who="C"), StartProcess(at=9 * SECOND, who="C")))
     (again,) = [line for line in lines if "starts as C" in line and float(line.split()[0]) > 1]
     assert float(again.split()[0]) == 9

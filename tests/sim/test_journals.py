@@ -18,7 +18,7 @@ from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.judge import Judge
 from pygroups.sim.schedules.schedule import Habits, Weather
-from pygroups.sim.schedules.steps import Action, Clog, Crash, Cut, Jump, Pause, Slow, Start
+from pygroups.sim.schedules.steps import Action, Clog, Crash, Cut, Jump, Pause, SlowReader, StartProcess
 from pygroups.sim.world.state import StateKeeper
 from tests.sim.test_faults import group
 
@@ -40,7 +40,7 @@ def faults_of(name: str, folder: Path) -> list[tuple[int, str]]:
         (Cut(at=SECOND, side=("C",), lasts=SECOND), Weather(), ["cut"]),
         (Clog(at=SECOND, who="C", lasts=SECOND), Weather(), ["clog"]),
         (Pause(at=SECOND, who="C", lasts=SECOND), Weather(), ["pause"]),
-        (Slow(at=SECOND, who="C", loop_delay=50 * MILLISECOND, lasts=SECOND), Weather(), ["slow member"]),
+        (SlowReader(at=SECOND, who="C", loop_delay=50 * MILLISECOND, lasts=SECOND), Weather(), ["slow member"]),
         (Cut(at=SECOND, side=("C",), lasts=SECOND), Weather(tail=0.01), ["weather", "cut"]),
         (Cut(at=SECOND, side=("C",), lasts=100 * MILLISECOND), Weather(), []),
         (Crash(at=SECOND, who="C"), Weather(), []),
@@ -52,7 +52,7 @@ def test_a_life_that_begins_while_a_fault_lasts_has_a_mark_of_its_own(
     fault: Action, weather: Weather, reasons: list[str], tmp_path: Path
 ) -> None:
     names = ("A", "B", "C", "D")
-    late = Start(at=SECOND + 500 * MILLISECOND, who="D")
+    late = StartProcess(at=SECOND + 500 * MILLISECOND, who="D")
     schedule = group(fault, late, names=names, habits={name: Habits() for name in names}, weather=weather)
     outcome = play(schedule, journals=tmp_path)
     assert outcome.witness is None, outcome.witness
@@ -64,7 +64,7 @@ def test_a_life_that_begins_when_all_has_healed_has_no_mark(tmp_path: Path) -> N
     names = ("A", "B", "C", "D")
     schedule = group(
         Cut(at=SECOND, side=("C",), lasts=60 * SECOND),
-        Start(at=6 * SECOND, who="D"),
+        StartProcess(at=6 * SECOND, who="D"),
         names=names,
         habits={name: Habits() for name in names},
     )

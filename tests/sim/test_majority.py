@@ -11,7 +11,7 @@ from pygroups.core.limits import SECOND
 from pygroups.core.view import ViewId
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.chain import Chain, is_majority
-from pygroups.sim.promises.facts import Around, Delivery, Situation, Stand, Viewed
+from pygroups.sim.promises.facts import Delivery, Situation, Stand, Viewed, WorldFacts
 from pygroups.sim.promises.messages import Messages
 from pygroups.sim.promises.progress import UNTOLD, Progress
 from tests.majority import drawn
@@ -109,7 +109,7 @@ def test_acceptors_under_two_ballots_are_no_majority() -> None:
 
 def test_more_than_half_of_the_expected_processes_accept_the_first_view() -> None:
     chain = Chain()
-    chain.around = Around(expect=4)
+    chain.around = WorldFacts(expect=4)
     chain.viewed(Viewed(A, FIRST, (A, B, C), None, None, (A,), None, joined=(A, B, C), history="h"))
     accepts(chain, (A, B), FIRST)
     with pytest.raises(Broken, match="too few of 4"):
@@ -153,7 +153,7 @@ def test_a_member_that_is_unblocked_without_a_view_is_found() -> None:
 @pytest.mark.parametrize("told", [True, False])
 def test_a_minority_that_does_not_know_it_is_found(told: bool) -> None:
     check = Progress(Messages())
-    check.around = Around(majority=True)
+    check.around = WorldFacts(majority=True)
     view = (A, B, C)
     stands = [Stand(one, True, True, FIRST, view, False, False, 1, 0, told=told and one is C) for one in view]
     cut = frozenset((one, other) for one in "AB" for other in "C") | {("C", "A"), ("C", "B")}

@@ -9,7 +9,7 @@ import pytest
 from pygroups.core.address import Address
 from pygroups.core.view import ViewId
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.promises.facts import Around, Delivery, Viewed
+from pygroups.sim.promises.facts import Delivery, Viewed, WorldFacts
 from pygroups.sim.promises.membership import ChecksMembership
 
 START = "1 view 1 A ABC; 1 view 1 B ABC; 1 view 1 C ABC"
@@ -21,7 +21,7 @@ class Told:
     def __init__(self, *, majority: bool) -> None:
         self.now = 0
         self.check = ChecksMembership()
-        self.check.around = Around(clock=lambda: self.now, majority=majority)
+        self.check.around = WorldFacts(clock=lambda: self.now, majority=majority)
 
     def hear(self, history: str) -> None:
         for line in history.split(";"):

@@ -15,7 +15,7 @@ import pytest
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.view import ViewId
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.promises.facts import Around, Link, Situation, Stand, Viewed
+from pygroups.sim.promises.facts import Link, Situation, Stand, Viewed, WorldFacts
 from pygroups.sim.promises.few_views import FewViews
 from pygroups.sim.promises.progress import bound_of
 from tests.sim.test_promises import ALL, History
@@ -206,7 +206,7 @@ def few_views(
 ) -> FewViews:
     """B installs a view at each of these seconds, A only the first; then a look at second `now`.  A bound is 10 s."""
     check = FewViews()
-    check.around = Around(merges=merges, majority=majority)
+    check.around = WorldFacts(merges=merges, majority=majority)
     ids = [ViewId(number, ALL["A"]) for number in range(1, len(at) + 1)]
     members = (ALL["A"], ALL["B"])
     for name in "AB":

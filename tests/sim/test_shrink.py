@@ -17,7 +17,7 @@ from pygroups.sim.promises.broken import Witness
 from pygroups.sim.schedules.catalog import FAULTS
 from pygroups.sim.schedules.draw import Wish, draw
 from pygroups.sim.schedules.schedule import Habits, Schedule, from_json, to_json
-from pygroups.sim.schedules.steps import Clog, Crash, Cut, Flap, Pause, Ring, Slow
+from pygroups.sim.schedules.steps import Clog, Crash, Cut, Flap, Pause, Ring, SlowReader
 from pygroups.sim.world.network import CALM
 from tests.sim.toy_group import toy_schedule
 
@@ -75,7 +75,7 @@ def test_every_amount_and_every_weather_can_go() -> None:
     steps = (
         Flap(at=1_000_000, who="A", times=8, down=90_000, up=70_000),
         Clog(at=1_000_000, who="A", lasts=90_000, way="in"),
-        Slow(at=1_000_000, who="A", lasts=90_000, loop_delay=50_000),
+        SlowReader(at=1_000_000, who="A", lasts=90_000, loop_delay=50_000),
     )
     stormy = msgspec.structs.replace(CALM, loss=0.2, corrupt=0.1, late_max=40_000_000, delay=9_000)
     habits = {name: Habits(drift=300, loop_delay=9_000) for name in plain.names}
@@ -85,7 +85,7 @@ def test_every_amount_and_every_weather_can_go() -> None:
     assert left.actions == (
         Flap(at=0, who="A", times=1, down=1_000, up=1_000),
         Clog(at=0, who="A", lasts=10_000),
-        Slow(at=0, who="A", lasts=10_000, loop_delay=1_000),
+        SlowReader(at=0, who="A", lasts=10_000, loop_delay=1_000),
     )
 
 

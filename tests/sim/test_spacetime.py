@@ -15,7 +15,7 @@ from pygroups.core.view import AgreedView, ViewId
 from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.schedules.schedule import Schedule
-from pygroups.sim.schedules.steps import Crash, Pause, Start
+from pygroups.sim.schedules.steps import Crash, Pause, StartProcess
 from pygroups.sim.world.spacetime import SIGNS, SpaceTime
 from pygroups.sim.world.story import Sent
 from tests.sim.toy_group import toy_builder, toy_schedule
@@ -47,7 +47,7 @@ def view(number: int, *members: Address, joined: tuple[Address, ...] = (), left:
 def schedule() -> Schedule:
     """Three start, C is paused and then dies; the toy group cannot have that."""
     plain = toy_schedule(3)
-    faults = (Pause(at=150_000, who="B", lasts=50_000), Crash(at=230_000, who="C"), Start(at=300_000, who="C"))
+    faults = (Pause(at=150_000, who="B", lasts=50_000), Crash(at=230_000, who="C"), StartProcess(at=300_000, who="C"))
     return toy_schedule(3, actions=tuple(sorted([*plain.actions, *faults], key=lambda action: action.at)))
 
 

@@ -11,7 +11,7 @@ from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.facts import Check, Delivery
 from pygroups.sim.promises.judge import Judge
 from pygroups.sim.schedules.schedule import Schedule, Weather
-from pygroups.sim.schedules.steps import Action, Crash, Cut, Pause, Start
+from pygroups.sim.schedules.steps import Action, Crash, Cut, Pause, StartProcess
 from tests.sim.toy_group import ToyGroup, toy_builder, toy_schedule
 
 
@@ -81,7 +81,7 @@ def test_what_is_cut_off_hears_nothing_and_what_is_paused_hears_later() -> None:
 
 def test_a_name_that_starts_again_is_a_new_life() -> None:
     lines: list[str] = []
-    actions = (Crash(at=500_000, who="C"), Start(at=600_000, who="C"), Start(at=600_001, who="A"))
+    actions = (Crash(at=500_000, who="C"), StartProcess(at=600_000, who="C"), StartProcess(at=600_001, who="A"))
     play(with_actions(*actions), build=toy_builder(3), tell=lines.append)
     starts = [line.split()[-1] for line in lines if "starts as" in line]
     assert len(starts) == len(set(starts)) == 4

@@ -20,7 +20,7 @@ from pygroups.core.stack import Stack
 from pygroups.core.top import Top
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.sim.schedules.schedule import Habits, Schedule, Weather
-from pygroups.sim.schedules.steps import Send, Start
+from pygroups.sim.schedules.steps import Send, StartProcess
 from pygroups.sim.world.stacks import GROUP
 from pygroups.wire.codec import Codec
 
@@ -129,7 +129,7 @@ def toy_schedule(size: int = 3, *, profile: str = "total", seed: int = 7, **chan
         config={},
         weather=Weather(),
         rejoin=False,
-        actions=(*(Start(at=0, who=name) for name in names), *sends),
+        actions=(*(StartProcess(at=0, who=name) for name in names), *sends),
         heal_at=1_000_000,
         bound=3_000_000,
     )

@@ -50,7 +50,7 @@ class MergeFailed(Event):
     merge: MergeId
 
 
-class Lives(Event):
+class SignOfLife(Event):
     """Down, merge2 to unicast2: a process outside the view sent a message, so proofs of its end do not
     count."""
 

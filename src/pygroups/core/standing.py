@@ -12,7 +12,7 @@ from .limits import MEMBERS_MAX
 from .view import ViewId
 
 
-class Waits(msgspec.Struct, frozen=True, array_like=True):
+class WaitsForState(msgspec.Struct, frozen=True, array_like=True):
     """A member that waits for the state at the start of `view`.
 
     `provider`: the member that gives the state; None if no member gives it in `view`, so that a later view must name a
@@ -25,4 +25,4 @@ class Waits(msgspec.Struct, frozen=True, array_like=True):
     failed: Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)] = ()
 
 
-Standing = Waits | bool  # a member waits for the group's state, has it (True), or keeps no state (False)
+Standing = WaitsForState | bool  # a member waits for the group's state, has it (True), or keeps no state (False)

@@ -18,7 +18,7 @@ from .packed import NIL, distinct, integers, windows
 from .reader import HISTORY_AT, MISFITS, TYPES, columns_of
 from .records import FIRST_FIELD, PLACE_BITS, RUN_KINDS, VIEW, VOTE_KINDS, Records, records_in
 from .rows import ADDRESSES, RUN_NUMBERS, TIMES, Named, Numbers, Others, Rows, merged, rows_of
-from .scan import Window, scan
+from .scan import FrameWindow, scan
 from .schema import FIELDS, FRAME_HEAD_BYTES, KINDS
 
 _COUNT_LIMIT: Final = 1 << 31
@@ -49,7 +49,7 @@ def read_columns(path: str, begin: int, end: int) -> Iterator[Decoded | Damage]:
         yield part if isinstance(part, Damage) else decode(part)
 
 
-def decode(window: Window) -> Decoded:
+def decode(window: FrameWindow) -> Decoded:
     """All records of a window."""
     records = records_in(window.data, window.begins, window.stops)
     frequent = _Frequent(window, records)
@@ -69,7 +69,7 @@ def _without(rows: Rows, frames: NDArray[np.int64]) -> Rows:
 class _Frequent:
     """Turns cursors into columns. `strange` marks the records with a value of another type than its column."""
 
-    def __init__(self, window: Window, records: Records) -> None:
+    def __init__(self, window: FrameWindow, records: Records) -> None:
         self.data = window.data
         self.windows = windows(window.data)
         self.records = records
@@ -210,7 +210,7 @@ def _text(value: list[Any] | None) -> object:
 class _OneByOne:
     """Decodes frames record by record, as `reader.py` does, and adds their rows to the columns."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: FrameWindow) -> None:
         self.window = window
         self.rows: dict[str, list[tuple[int, list[Any]]]] = {kind: [] for kind in KINDS}
 

@@ -70,7 +70,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Asked:
+class WantedRecords:
     """The `columns` and `kinds` that a reader wants; None means all.
 
     With `kinds` some damage is not reported, because frames without such a record are not decoded.
@@ -80,7 +80,7 @@ class Asked:
     kinds: frozenset[str] | None = None
 
 
-EVERYTHING: Final = Asked()
+EVERYTHING: Final = WantedRecords()
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _segments_of(folder: Path) -> list[Segment]:
 
 
 def read_segments(
-    parts: Iterable[Segment | Range], batch_rows: int = BATCH_ROWS, asked: Asked = EVERYTHING
+    parts: Iterable[Segment | Range], batch_rows: int = BATCH_ROWS, asked: WantedRecords = EVERYTHING
 ) -> Iterator[pa.RecordBatch | Quarantine]:
     """All readable records of segments or ranges, in batches of about `batch_rows`, and all damage.
 
@@ -179,7 +179,7 @@ def read_segments(
 class _RangeReader:
     """Collects the rows of one range by kind, as long as header and history stay the same."""
 
-    def __init__(self, place: Segment | Range, asked: Asked) -> None:
+    def __init__(self, place: Segment | Range, asked: WantedRecords) -> None:
         self.range = place if isinstance(place, Range) else Range(place, 0, place.size)
         self.segment = self.range.segment
         self.header = self.range.header

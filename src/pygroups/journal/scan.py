@@ -22,7 +22,7 @@ WINDOW: Final = 16 << 20
 
 
 @dataclass(frozen=True)
-class Window:
+class FrameWindow:
     """Complete frames with right checksums. Their bodies are `data[begins[i]:stops[i]]`.
 
     `data` begins at byte `offset` of the file, and has PADDING more bytes behind the last frame.
@@ -59,7 +59,7 @@ def stop_at(path: str, offset: int) -> int:
         return offset + FRAME_HEAD_BYTES + int.from_bytes(file.read(4), "little")
 
 
-def scan(path: str, begin: int, end: int) -> Iterator[Window | Damage]:
+def scan(path: str, begin: int, end: int) -> Iterator[FrameWindow | Damage]:
     """The frames in bytes [begin, end) of a segment. A frame must begin at `begin`. Raises OSError."""
     with Path(path).open("rb") as file:
         offset, size = begin, WINDOW
@@ -90,7 +90,7 @@ def _read(file: BufferedReader, offset: int, size: int) -> Bytes:
     return data[: read + PADDING]
 
 
-def _whole_frames(data: Bytes, offset: int) -> tuple[Window | None, int]:
+def _whole_frames(data: Bytes, offset: int) -> tuple[FrameWindow | None, int]:
     """The good frames at the start of `data`, and the start of the first damaged or incomplete frame."""
     view, end, at = data.data, len(data) - PADDING, 0
     head, digest, size = FRAME_HEAD.unpack_from, xxh32_intdigest, FRAME_HEAD_BYTES
@@ -106,7 +106,7 @@ def _whole_frames(data: Bytes, offset: int) -> tuple[Window | None, int]:
     if not stops:
         return None, at
     behind = np.array(stops, np.int64)
-    return Window(offset, data, np.append(0, behind[:-1]) + size, behind), at
+    return FrameWindow(offset, data, np.append(0, behind[:-1]) + size, behind), at
 
 
 def _needed(data: Bytes, at: int, left: int) -> int:

@@ -15,7 +15,7 @@ from pygroups.core.view import AgreedView, ViewId
 Party = tuple[AgreedView, tuple[Address, ...]]  # a view, and some of its members, in its order
 
 
-class Answer(NamedTuple):
+class MergeAnswer(NamedTuple):
     """The answer of one process that takes part."""
 
     view: AgreedView
@@ -49,7 +49,7 @@ def leaders_before(me: Address, views: Mapping[Address, AgreedView]) -> list[Add
 
 
 def take_part(
-    me: Address, answers: Mapping[Address, Answer | None], changing: Container[Address] = ()
+    me: Address, answers: Mapping[Address, MergeAnswer | None], changing: Container[Address] = ()
 ) -> tuple[Party, ...]:
     """The views that a merge under the lead of `me` can unite, with the members of each that take part.
 
@@ -71,7 +71,7 @@ def take_part(
 
 
 def _lacks_a_living_member(
-    party: Party, answers: Mapping[Address, Answer | None], willing: Mapping[Address, Answer]
+    party: Party, answers: Mapping[Address, MergeAnswer | None], willing: Mapping[Address, MergeAnswer]
 ) -> bool:
     """Whether a member of the view did not answer, and another member hears it: the view works, and a merge would take
     the member out of it."""
@@ -80,7 +80,7 @@ def _lacks_a_living_member(
     return any(member in willing[other].hears for member in silent for other in here)
 
 
-def _can_unite(one: Party, other: Party, willing: Mapping[Address, Answer]) -> bool:
+def _can_unite(one: Party, other: Party, willing: Mapping[Address, MergeAnswer]) -> bool:
     """Whether all members of both parties can speak with each other, and no two of them have the same name."""
     pairs = [(a, b) for a in one[1] for b in other[1]]
     return all(a.name != b.name and b in willing[a].hears and a in willing[b].hears for a, b in pairs)

@@ -14,7 +14,7 @@ from pygroups.core.events import NewView
 from pygroups.core.fingerprint import difference, digest
 from pygroups.core.layer import Layer
 from pygroups.core.limits import MEMBERS_MAX
-from pygroups.core.merge_events import Lives, StaysApart
+from pygroups.core.merge_events import SignOfLife, StaysApart
 from pygroups.core.view import AgreedView, ViewId
 
 from . import _merge_rules as rules
@@ -49,7 +49,7 @@ class Sighting(NamedTuple):
         return self.at - self.asked_at
 
 
-class OtherViews:
+class ViewSearch:
     """The questions of one member, and the views that it learns of."""
 
     __slots__ = (
@@ -272,4 +272,4 @@ class OtherViews:
         if known.unanswered >= SELDOM:
             self.ask((src,))
         known.unanswered = 0
-        self.layer.below.append(Lives(src))
+        self.layer.below.append(SignOfLife(src))

@@ -22,7 +22,7 @@ from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import _merge_rules as rules
 from ._merge_heads import HEADS, FindReq, FindRsp, MergeReq, MergeRsp, OtherSettings, Sighted
-from ._merge_search import OtherViews
+from ._merge_search import ViewSearch
 
 # In paces: a pace is an interval, or the longest round trip to a process of other views if that is longer.
 RESERVED_FOR: Final = 4  # or twice the time for an answer in a view change if that is longer
@@ -47,7 +47,7 @@ class Round:
         self.round_trip = round_trip  # of the slowest of them
         self.since = now
         self.ask_at = now  # the processes that have not answered are asked again then
-        self.answers: dict[Address, rules.Answer | None] = {}  # None: the process refuses
+        self.answers: dict[Address, rules.MergeAnswer | None] = {}  # None: the process refuses
         self.changing: dict[Address, None] = {}  # those that refuse because their view is about to change
         self.highest = 0
 
@@ -80,7 +80,7 @@ class Merge2(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         env.merges = True
-        self.finding = OtherViews(self)
+        self.finding = ViewSearch(self)
         self.occupied = Occupied(True, 0)
         self.tick_at = NEVER
         self.led_since: int | None = None  # since when this member has been the leader of a merge
@@ -164,7 +164,7 @@ class Merge2(Layer):
         if view is None and head.id is not None:
             self.env.drop("answer with an unknown view")
             return
-        round.answers[src] = None if view is None else rules.Answer(view, dict.fromkeys(head.hears))
+        round.answers[src] = None if view is None else rules.MergeAnswer(view, dict.fromkeys(head.hears))
         if head.changes:
             round.changing[src] = None
         round.highest = max(round.highest, head.highest)
@@ -174,7 +174,7 @@ class Merge2(Layer):
     def _decide(self, round: Round) -> None:
         """All have answered, or the time for it is over."""
         self.round = None
-        round.answers[self.env.me] = rules.Answer(self.finding.current, self.finding.hears(round.contacts))
+        round.answers[self.env.me] = rules.MergeAnswer(self.finding.current, self.finding.hears(round.contacts))
         sides = rules.take_part(self.env.me, round.answers, round.changing)
         if sides and not self.occupied.busy:
             self.handed = round.merge

@@ -16,7 +16,7 @@ from pygroups.core.events import Event, Excluded, Gap, Marks, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run, pack, unpack
-from pygroups.core.standing import Standing, Waits
+from pygroups.core.standing import Standing, WaitsForState
 from pygroups.core.state_events import (
     StateArrived,
     StateChunk,
@@ -60,7 +60,7 @@ class StateTransfer(Layer):
         self.marks: Marks = {}  # per origin, the next number not yet handed up: a state of now ends there
         self.view: ViewId | None = None
         self.members: tuple[Address, ...] = ()
-        self.stateless: dict[Address, Waits] = {}  # the members without a state, with the wait of each
+        self.stateless: dict[Address, WaitsForState] = {}  # the members without a state, with the wait of each
         self.standing: Standing = False  # of this member
         self.done: dict[Address, ViewId] = {}  # members that reported a state, perhaps before their view came here
         self.replaced: dict[Address, ViewId] = {}  # members whose state a merge replaced, and in which view
@@ -195,7 +195,7 @@ class StateTransfer(Layer):
         """`provider` does not give its state: the next view names another provider.  If the state comes before that
         view, it is taken all the same."""
         self.failed[provider] = None
-        waits = Waits(provider, self.stateless[self.env.me].view, tuple(self.failed))
+        waits = WaitsForState(provider, self.stateless[self.env.me].view, tuple(self.failed))
         self.stateless[self.env.me] = waits
         self._stands(waits)
         self._want_another_view()
@@ -295,10 +295,10 @@ class StateTransfer(Layer):
         )
         return msgspec.structs.replace(event, starts=dict(self.marks), with_state=True, gaps=gaps)
 
-    def _begin_to_wait(self, event: NewView, before: Waits | None) -> None:
+    def _begin_to_wait(self, event: NewView, before: WaitsForState | None) -> None:
         me = self.env.me
         waits = self.stateless.get(me)
-        if me in self.done and isinstance(event.standings.get(me), Waits):
+        if me in self.done and isinstance(event.standings.get(me), WaitsForState):
             self._done(event.joined, self.done[me], keeps=self.env.keeps_state)  # the state came after the answer
         elif waits is None:
             self.wake = NEVER
@@ -314,7 +314,7 @@ class StateTransfer(Layer):
         """No member had a state when it was asked; the next view shows whether one has it by now."""
         if is_new:
             self.env.count("state in doubt")
-        if is_new or any(isinstance(event.standings.get(member), Waits) for member in self.done):
+        if is_new or any(isinstance(event.standings.get(member), WaitsForState) for member in self.done):
             self._want_another_view()
 
     def _provide(self, event: NewView) -> Providers:
@@ -327,7 +327,7 @@ class StateTransfer(Layer):
             found = providers(event.view.id, members, event.standings)
         for member, waits in found.waits.items():
             old = event.standings.get(member)
-            if waits.provider == me and isinstance(old, Waits) and waits != old:
+            if waits.provider == me and isinstance(old, WaitsForState) and waits != old:
                 self.env.count("state from another")
         self.stateless = {member: waits for member, waits in found.waits.items() if member not in self.done}
         if me in self.stateless:
@@ -345,6 +345,6 @@ class StateTransfer(Layer):
         return {"stateless": len(self.stateless), "given": len(self.given)}
 
 
-def _which(waits: Waits | None) -> tuple[Address | None, ViewId] | None:
+def _which(waits: WaitsForState | None) -> tuple[Address | None, ViewId] | None:
     """The provider, and the view whose state it gives; None if there is neither."""
     return None if waits is None else (waits.provider, waits.view)

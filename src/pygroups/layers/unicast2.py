@@ -14,7 +14,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Lost
 from pygroups.core.events import Event, Forget, Gone, Leave, NewView
 from pygroups.core.layer import Env, Layer
-from pygroups.core.merge_events import Lives
+from pygroups.core.merge_events import SignOfLife
 from pygroups.core.run import Loose, Run
 from pygroups.core.suspicion_events import Suspect, Unsuspect
 
@@ -113,7 +113,7 @@ class Unicast2(Layer):
         if isinstance(event, Forget):
             self.forget(event.peer)
             return
-        if isinstance(event, Lives):
+        if isinstance(event, SignOfLife):
             self.peers.lives(event.peer)
             return
         if isinstance(event, Leave) and self.alone is not None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pygroups.journal.reader import NotAJournal, find_segments
-from pygroups.pipeline.findings import Rule
+from pygroups.pipeline.findings import PromiseRule
 from pygroups.pipeline.ingest import NotATable, Table, ingest
 from pygroups.pipeline.ingest.layout import is_table
 from pygroups.pipeline.prepare import prepare
@@ -132,7 +132,7 @@ def _temporary() -> Path:
     return folder
 
 
-def with_occasion(recorded: Recorded, rules: Sequence[Rule]) -> list[Rule]:
+def with_occasion(recorded: Recorded, rules: Sequence[PromiseRule]) -> list[PromiseRule]:
     """The rules whose promise a profile of the history makes, and for which the history has a kind of record.
 
     A rule keeps those of its counts that have an occasion.
@@ -145,7 +145,7 @@ def with_occasion(recorded: Recorded, rules: Sequence[Rule]) -> list[Rule]:
     return [replace(rule, counts=tuple(one for one in rule.counts if occurs(one.needs))) for rule in promised]
 
 
-def judge(tables: Tables, rules: Sequence[Rule], recorded: Recorded, store: Store) -> list[Verdict]:
+def judge(tables: Tables, rules: Sequence[PromiseRule], recorded: Recorded, store: Store) -> list[Verdict]:
     """Evaluate the counts, then the exact steps of the rules with a suspect row. Returns the verdicts."""
     counted = count(tables, rules)
     violations = find(tables, rules, counted.suspects(), recorded.history.names)

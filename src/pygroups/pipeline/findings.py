@@ -48,7 +48,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Rule:
+class PromiseRule:
     """A promise and how it is judged.
 
     - profiles: the profiles that make the promise; the rows of others do not count
@@ -134,7 +134,7 @@ def parts_of(*sentences: tuple[str, str]) -> Column:
     return F.expr(f"concat_ws('; ', {', '.join(f'if({condition}, {text}, null)' for condition, text in sentences)})")
 
 
-def columns_of(rules: Sequence[Rule], table: SharedTable) -> dict[str, str]:
+def columns_of(rules: Sequence[PromiseRule], table: SharedTable) -> dict[str, str]:
     """The columns that rules add to a table: SQL text by name. Raises ValueError if two rules mean different things."""
     wanted: dict[str, str] = {}
     for rule in rules:

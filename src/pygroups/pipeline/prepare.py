@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from pygroups.pipeline.findings import Rule, columns_of
+from pygroups.pipeline.findings import PromiseRule, columns_of
 from pygroups.pipeline.lives import lives_of, views_of
 from pygroups.pipeline.runs import runs_of, sample_of
 from pygroups.pipeline.scan import ORDERED, blocks_of, purges_of, streams_of
@@ -13,7 +13,7 @@ from pygroups.pipeline.stretches import doubtful, within
 from pygroups.pipeline.tables import Once, Recorded, Tables
 
 
-def prepare(recorded: Recorded, rules: Sequence[Rule], store: Store) -> Tables:
+def prepare(recorded: Recorded, rules: Sequence[PromiseRule], store: Store) -> Tables:
     """The shared tables, those that several queries read computed once."""
     lives = store.keep("silver/lives", lives_of(recorded, columns_of(rules, "lives")))
     views = store.keep("silver/views", views_of(recorded, lives, columns_of(rules, "views")))

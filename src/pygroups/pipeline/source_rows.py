@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pygroups.journal.reader import TYPES, Asked, Quarantine, Range, read_segments
+from pygroups.journal.reader import TYPES, Quarantine, Range, WantedRecords, read_segments
 from pygroups.pipeline.ingest import layout
 from pygroups.pipeline.schemas import QUARANTINE
 
@@ -20,7 +20,7 @@ _FOLDERS: Final = pa.schema([("group", pa.string()), ("day", pa.date32())])
 
 
 def _records(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) -> Iterator[pa.RecordBatch]:
-    for part in read_segments(ranges, asked=Asked(frozenset(columns), kinds)):
+    for part in read_segments(ranges, asked=WantedRecords(frozenset(columns), kinds)):
         if not isinstance(part, Quarantine):
             yield part.select(columns)
 
@@ -37,7 +37,7 @@ def _quarantine(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) 
 def _messages(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) -> Iterator[pa.RecordBatch]:
     """Each delivered run as the messages in it."""
     of_records = {"first" if name == "number" else name for name in columns} | {"count", "payload"}
-    for part in read_segments(ranges, asked=Asked(frozenset(of_records), frozenset({"deliver"}))):
+    for part in read_segments(ranges, asked=WantedRecords(frozenset(of_records), frozenset({"deliver"}))):
         if isinstance(part, Quarantine):
             continue
         kept = pc.list_value_length(part["payload"])

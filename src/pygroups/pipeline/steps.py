@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from pygroups.pipeline.verdict import Step
+from pygroups.pipeline.verdict import AuditStep
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
@@ -15,8 +15,8 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 class Steps:
     """Names steps to `progress` and measures them. CPU time of processes that other steps started counts too."""
 
-    def __init__(self, progress: Callable[[str], None], done: list[Step] | None = None) -> None:
-        self.done: list[Step] = [] if done is None else done
+    def __init__(self, progress: Callable[[str], None], done: list[AuditStep] | None = None) -> None:
+        self.done: list[AuditStep] = [] if done is None else done
         self._progress = progress
 
     @contextmanager
@@ -24,7 +24,7 @@ class Steps:
         self._progress(name)
         began, used = time.perf_counter(), cpu_seconds()
         yield
-        self.done.append(Step(name, time.perf_counter() - began, cpu_seconds() - used))
+        self.done.append(AuditStep(name, time.perf_counter() - began, cpu_seconds() - used))
 
 
 def cpu_seconds() -> float:

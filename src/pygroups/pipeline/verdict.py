@@ -69,7 +69,7 @@ class Quarantined:
 
 
 @dataclass(frozen=True)
-class Step:
+class AuditStep:
     """One step of an audit: how many seconds it took, and how much CPU this process, its workers and the JVM used."""
 
     name: str
@@ -90,7 +90,7 @@ class Work:
     bytes: int
     rows: int
     skipped: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[AuditStep] = field(default_factory=list)
 
 
 @dataclass

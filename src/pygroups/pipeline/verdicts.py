@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.journal.schema import VIOLATION_COLUMNS
-from pygroups.pipeline.findings import NAMED, PLACED, Count, Rule
+from pygroups.pipeline.findings import NAMED, PLACED, Count, PromiseRule
 from pygroups.pipeline.tables import Tables
 from pygroups.pipeline.verdict import VIOLATIONS_SHOWN, Verdict, Violation, skip_reasons
 
@@ -50,12 +50,12 @@ class Counted:
         return found
 
 
-def count(tables: Tables, rules: Sequence[Rule]) -> Counted:
+def count(tables: Tables, rules: Sequence[PromiseRule]) -> Counted:
     """The query: per table one aggregation by group, profile and history, all of them in one union.
 
     Each row has its sums as one array. Only this function knows which number belongs to which rule.
     """
-    by_table: dict[Any, list[tuple[Rule, Count]]] = defaultdict(list)
+    by_table: dict[Any, list[tuple[PromiseRule, Count]]] = defaultdict(list)
     for rule in rules:
         for one in rule.counts:
             by_table[one.table].append((rule, one))
@@ -84,7 +84,7 @@ def _table(tables: Tables, source: Any) -> DataFrame:
     return frame
 
 
-def _sums(at: int, frame: DataFrame, wanted: Sequence[tuple[Rule, Count]]) -> DataFrame:
+def _sums(at: int, frame: DataFrame, wanted: Sequence[tuple[PromiseRule, Count]]) -> DataFrame:
     """The sums of one table, in the order in which `_add` takes them."""
     texts = [text for _, one in wanted for text in (one.judged, *one.skipped.values(), f"if({one.suspect}, 1, 0)")]
     sums = ", ".join(f"coalesce(sum(cast({text} as bigint)), 0L)" for text in texts)
@@ -92,7 +92,7 @@ def _sums(at: int, frame: DataFrame, wanted: Sequence[tuple[Rule, Count]]) -> Da
     return grouped.select(F.lit(at).alias("at"), "group", "profile", "history", "sums")
 
 
-def _add(tally: Tally, rule: Rule, one: Count, profile: str, sums: "Iterable[int]") -> None:
+def _add(tally: Tally, rule: PromiseRule, one: Count, profile: str, sums: "Iterable[int]") -> None:
     judged, *skipped, suspects = (next(iter(sums)) for _ in range(len(one.skipped) + 2))
     if profile not in rule.profiles:
         return
@@ -109,7 +109,9 @@ def _lost_facts(tables: Tables) -> DataFrame:
     return lost.select(F.lit(-1).alias("at"), "group", "profile", F.lit(None).cast("bigint").alias("history"), "sums")
 
 
-def find(tables: Tables, rules: Sequence[Rule], suspects: Mapping[str, set[str]], names: DataFrame) -> DataFrame | None:
+def find(
+    tables: Tables, rules: Sequence[PromiseRule], suspects: Mapping[str, set[str]], names: DataFrame
+) -> DataFrame | None:
     """The violations: the exact steps of the rules with suspects, in the groups that have them; None without any.
 
     Columns as in `VIOLATION_COLUMNS`, and `history`, a key.
@@ -160,7 +162,7 @@ def witnesses(counted: Counted, violations: DataFrame) -> None:
         tally.violations.append(Violation(**{name: row[name] for name in VIOLATION_COLUMNS}))
 
 
-def verdicts_of(counted: Counted, rules: Sequence[Rule], histories: Mapping[int, str]) -> list[Verdict]:
+def verdicts_of(counted: Counted, rules: Sequence[PromiseRule], histories: Mapping[int, str]) -> list[Verdict]:
     """A verdict for every rule, group and history, in the order of the rules. `histories` are names by key."""
     keys: dict[tuple[str, str], list[int | None]] = defaultdict(list)
     for promise, group, history in counted.tallies:
@@ -174,7 +176,7 @@ def verdicts_of(counted: Counted, rules: Sequence[Rule], histories: Mapping[int,
 
 
 def _of_rule(
-    rule: Rule, group: str, counted: Counted, keys: Sequence[int | None], histories: Mapping[int, str]
+    rule: PromiseRule, group: str, counted: Counted, keys: Sequence[int | None], histories: Mapping[int, str]
 ) -> Iterable[Verdict]:
     if not counted.profiles[group] & rule.profiles:
         reason = f"the profile {', '.join(sorted(counted.profiles[group]))} does not promise it"

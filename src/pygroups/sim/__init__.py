@@ -12,8 +12,8 @@ from .batches.runner import Outcome, Totals
 from .batches.simulations import Simulated, play, read_schedule, schedule_of, shrunk, simulate, write_schedule
 from .promises.broken import Broken, Witness
 from .promises.facts import Check, Delivery, Rest, UnicastDelivery, Viewed
-from .scenarios.apps import Acting, Actor, Message, messages_of
-from .scenarios.frames import Hit, Rule
+from .scenarios.apps import Acting, Actor, ReceivedMessage, messages_of
+from .scenarios.frames import FrameRule, Hit
 from .scenarios.group import ScenarioGroup, scenario
 from .scenarios.player import Player
 from .schedules.catalog import FAULTS
@@ -28,13 +28,13 @@ __all__ = [
     "Broken",
     "Check",
     "Delivery",
+    "FrameRule",
     "Habits",
     "Hit",
-    "Message",
     "Outcome",
     "Player",
+    "ReceivedMessage",
     "Rest",
-    "Rule",
     "ScenarioGroup",
     "Schedule",
     "Simulated",

@@ -177,7 +177,9 @@ class Director:
         view_ms = max(member.view_at_us - at_us for member in others) / 1_000
         gap_ms = None
         if going_on:  # otherwise no message is delivered before the killed member is back
-            firsts = [await self._reported(member, messages.Delivered, "no message was delivered") for member in others]
+            firsts = [
+                await self._reported(member, messages.FirstDelivered, "no message was delivered") for member in others
+            ]
             gap_ms = max(first.at_us - at_us for first in firsts) / 1_000
         self.kill = Kill(address, busy.runs, sum(busy.sent.values()), all_had_lines, view_ms, gap_ms)
         self.narrator.killed(victim, self.kill, others)
@@ -241,7 +243,7 @@ class Director:
 
     async def _leave(self) -> None:
         for member in self.members.values():
-            member.order(messages.Leave())
+            member.order(messages.LeaveGroup())
             try:
                 await asyncio.wait_for(member.ended.wait(), LEAVE_SECONDS)
             except TimeoutError:

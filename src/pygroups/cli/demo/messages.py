@@ -36,11 +36,11 @@ class TellBusy(msgspec.Struct, frozen=True, tag=True):
     """To a worker: answer Busy as soon as it has unacknowledged runs."""
 
 
-class Leave(msgspec.Struct, frozen=True, tag=True):
+class LeaveGroup(msgspec.Struct, frozen=True, tag=True):
     """To a worker: leave the group, and end."""
 
 
-Order = Go | Mark | TellBusy | Leave
+Order = Go | Mark | TellBusy | LeaveGroup
 
 
 class Joined(msgspec.Struct, frozen=True, tag=True):
@@ -58,7 +58,7 @@ class Views(msgspec.Struct, frozen=True, tag=True):
     members: list[str]
 
 
-class Delivered(msgspec.Struct, frozen=True, tag=True):
+class FirstDelivered(msgspec.Struct, frozen=True, tag=True):
     """From a worker: it has delivered the first message after a view that a member left."""
 
     at_us: int
@@ -94,4 +94,4 @@ class End(msgspec.Struct, frozen=True, tag=True):
     digest: str
 
 
-Report = Joined | Views | Delivered | Marked | Busy | WorkerReport | End
+Report = Joined | Views | FirstDelivered | Marked | Busy | WorkerReport | End

@@ -17,7 +17,21 @@ from pygroups import Channel, Left, Message, View
 from pygroups.cli.streams import lines_of
 
 from .feeds import Feed, payload_of, record_in
-from .messages import Busy, Delivered, End, Go, Joined, Leave, Mark, Marked, Order, Task, TellBusy, Views, WorkerReport
+from .messages import (
+    Busy,
+    End,
+    FirstDelivered,
+    Go,
+    Joined,
+    LeaveGroup,
+    Mark,
+    Marked,
+    Order,
+    Task,
+    TellBusy,
+    Views,
+    WorkerReport,
+)
 from .replica import Replica, digest_of
 
 TICK_SECONDS: Final = 0.005  # the shortest pause between two calls of send_many
@@ -63,7 +77,7 @@ class Worker:
                 self.replica.apply(records)
                 if self.watching:
                     self.watching = False
-                    say(Delivered(now_us()))
+                    say(FirstDelivered(now_us()))
             for event in events:
                 if isinstance(event, View):
                     self._on_view(event)
@@ -110,7 +124,7 @@ class Worker:
                 say(Marked(order.kind))
             elif isinstance(order, TellBusy):
                 await self._tell_when_busy()
-            elif isinstance(order, Leave):
+            elif isinstance(order, LeaveGroup):
                 return
 
     async def _tell_when_busy(self) -> None:

@@ -71,33 +71,33 @@ class Deed(Enum):
     NOTHING = "nothing"
 
 
-class Step(NamedTuple):
+class AttemptStep(NamedTuple):
     """A row of the table."""
 
     stage: Stage  # the next
     deed: Deed
 
 
-STEPS: Final[dict[tuple[Stage, Input], Step]] = {
-    (Stage.READY, Input.WANTED): Step(Stage.COLLECT, Deed.COLLECT),
-    (Stage.READY, Input.CALM): Step(Stage.UNNEEDED, Deed.NOTHING),
-    (Stage.READY, Input.FEW): Step(Stage.FAILED, Deed.AGAIN_MUCH_LATER),
-    (Stage.READY, Input.OUTRANKED): Step(Stage.GIVEN_UP, Deed.NOTHING),
-    (Stage.COLLECT, Input.HELD): Step(Stage.COLLECT, Deed.WAIT_ON),
-    (Stage.COLLECT, Input.ALL_HELD): Step(Stage.PROPOSE, Deed.PROPOSE),
-    (Stage.COLLECT, Input.LOW): Step(Stage.FAILED, Deed.AGAIN_LATER),
-    (Stage.COLLECT, Input.LATE): Step(Stage.FAILED, Deed.AGAIN_LATER),
-    (Stage.COLLECT, Input.SUSPECTED): Step(Stage.FAILED, Deed.AGAIN_NOW),
-    (Stage.COLLECT, Input.OUTRANKED): Step(Stage.GIVEN_UP, Deed.HAND_ON),
-    (Stage.COLLECT, Input.OVERTAKEN): Step(Stage.OVERTAKEN, Deed.NOTHING),
-    (Stage.PROPOSE, Input.ACCEPT): Step(Stage.PROPOSE, Deed.WAIT_ON),
-    (Stage.PROPOSE, Input.FETCHES): Step(Stage.PROPOSE, Deed.WAIT_ON),
-    (Stage.PROPOSE, Input.AGREED): Step(Stage.DECIDED, Deed.INSTALL),
-    (Stage.PROPOSE, Input.LOW): Step(Stage.FAILED, Deed.AGAIN_LATER),
-    (Stage.PROPOSE, Input.LATE): Step(Stage.FAILED, Deed.AGAIN_LATER),
-    (Stage.PROPOSE, Input.SUSPECTED): Step(Stage.FAILED, Deed.AGAIN_NOW),
-    (Stage.PROPOSE, Input.OUTRANKED): Step(Stage.GIVEN_UP, Deed.HAND_ON),
-    (Stage.PROPOSE, Input.OVERTAKEN): Step(Stage.OVERTAKEN, Deed.NOTHING),
+STEPS: Final[dict[tuple[Stage, Input], AttemptStep]] = {
+    (Stage.READY, Input.WANTED): AttemptStep(Stage.COLLECT, Deed.COLLECT),
+    (Stage.READY, Input.CALM): AttemptStep(Stage.UNNEEDED, Deed.NOTHING),
+    (Stage.READY, Input.FEW): AttemptStep(Stage.FAILED, Deed.AGAIN_MUCH_LATER),
+    (Stage.READY, Input.OUTRANKED): AttemptStep(Stage.GIVEN_UP, Deed.NOTHING),
+    (Stage.COLLECT, Input.HELD): AttemptStep(Stage.COLLECT, Deed.WAIT_ON),
+    (Stage.COLLECT, Input.ALL_HELD): AttemptStep(Stage.PROPOSE, Deed.PROPOSE),
+    (Stage.COLLECT, Input.LOW): AttemptStep(Stage.FAILED, Deed.AGAIN_LATER),
+    (Stage.COLLECT, Input.LATE): AttemptStep(Stage.FAILED, Deed.AGAIN_LATER),
+    (Stage.COLLECT, Input.SUSPECTED): AttemptStep(Stage.FAILED, Deed.AGAIN_NOW),
+    (Stage.COLLECT, Input.OUTRANKED): AttemptStep(Stage.GIVEN_UP, Deed.HAND_ON),
+    (Stage.COLLECT, Input.OVERTAKEN): AttemptStep(Stage.OVERTAKEN, Deed.NOTHING),
+    (Stage.PROPOSE, Input.ACCEPT): AttemptStep(Stage.PROPOSE, Deed.WAIT_ON),
+    (Stage.PROPOSE, Input.FETCHES): AttemptStep(Stage.PROPOSE, Deed.WAIT_ON),
+    (Stage.PROPOSE, Input.AGREED): AttemptStep(Stage.DECIDED, Deed.INSTALL),
+    (Stage.PROPOSE, Input.LOW): AttemptStep(Stage.FAILED, Deed.AGAIN_LATER),
+    (Stage.PROPOSE, Input.LATE): AttemptStep(Stage.FAILED, Deed.AGAIN_LATER),
+    (Stage.PROPOSE, Input.SUSPECTED): AttemptStep(Stage.FAILED, Deed.AGAIN_NOW),
+    (Stage.PROPOSE, Input.OUTRANKED): AttemptStep(Stage.GIVEN_UP, Deed.HAND_ON),
+    (Stage.PROPOSE, Input.OVERTAKEN): AttemptStep(Stage.OVERTAKEN, Deed.NOTHING),
 }
 
 

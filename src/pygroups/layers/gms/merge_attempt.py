@@ -14,7 +14,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.merge_events import MergeWanted
 from pygroups.core.merge_side import Chooses
-from pygroups.core.standing import Waits
+from pygroups.core.standing import WaitsForState
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from . import decide
@@ -102,7 +102,7 @@ def merged(ballot: Ballot, sides: Sides, answers: Mapping[Address, CollectAck], 
     members = sorted(member for _, going in sides for member in going)
     contacts = {member: view.contact(member) for view, going in sides for member in going}
     marks = [_marks(going, answers) for _, going in sides]
-    takes = wins is not None or any(isinstance(answers[member].standing, Waits) for member in members)
+    takes = wins is not None or any(isinstance(answers[member].standing, WaitsForState) for member in members)
     told = marks if takes else [{} for _ in sides]
     ends = [_side(view, going, answers, ballot.leader, has) for (view, going), has in zip(sides, told, strict=True)]
     digest: dict[Address, tuple[int, int]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pygroups.core.address import Address
 from pygroups.core.merge_side import Chooses, MergeSide
-from pygroups.core.standing import Waits
+from pygroups.core.standing import WaitsForState
 from pygroups.core.view import AgreedView
 
 from .heads import CollectAck
@@ -23,7 +23,7 @@ def winner(sides: Sides, answers: Mapping[Address, CollectAck], chooses: Chooses
         return None
     standings = [[answers[member].standing for member in going] for _, going in sides]
     able = [index for index, side in enumerate(standings) if True in side]
-    if not able and not any(isinstance(standing, Waits) for side in standings for standing in side):
+    if not able and not any(isinstance(standing, WaitsForState) for side in standings for standing in side):
         able = list(range(len(sides)))
     if len(able) < 2:
         return able[0] if able else None

@@ -23,7 +23,7 @@ from pygroups.pipeline.ingest.known import CARRIED, known_to
 from pygroups.pipeline.ingest.layout import AUDITED, FORMAT, LOCK_FILE, MANIFEST, TABLE_FILE, is_table
 from pygroups.pipeline.ingest.plan import LifeParts, Plan, plan
 from pygroups.pipeline.ingest.table import NotATable, Table, write_rows
-from pygroups.pipeline.ingest.work import Done, work_on
+from pygroups.pipeline.ingest.work import IngestedRows, work_on
 from pygroups.pipeline.verdict import Quarantined
 
 SMALL_BYTES: Final = 64 << 20
@@ -126,7 +126,9 @@ def _next_commit(table: Table) -> str:
     return f"{max(time.time_ns() // 1000, last + 1):016d}"
 
 
-def _work(out: Path, commit: str, what: Plan, jobs: int | None, progress: Callable[[int, int], None]) -> list[Done]:
+def _work(
+    out: Path, commit: str, what: Plan, jobs: int | None, progress: Callable[[int, int], None]
+) -> list[IngestedRows]:
     """Carry out the plan, in this process or in a pool."""
     of = sum(life.size for life in what.lives)
     jobs = jobs or os.cpu_count() or 1
@@ -157,7 +159,7 @@ def _batches(lives: Sequence[LifeParts], size: int) -> list[list[LifeParts]]:
     return batches
 
 
-def _commit(out: Path, commit: str, done: Sequence[Done], result: IngestResult) -> None:
+def _commit(out: Path, commit: str, done: Sequence[IngestedRows], result: IngestResult) -> None:
     """Commit the work: write the carried state first, and the manifest last."""
     manifest = [row for one in done for row in one.manifest]
     carried = [row for one in done for row in one.carried]

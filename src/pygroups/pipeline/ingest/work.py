@@ -26,7 +26,7 @@ from pygroups.pipeline.ingest.table import write_rows
 
 
 @dataclass
-class Done:
+class IngestedRows:
     """Rows for the manifest, rows with the carried state, and CPU seconds."""
 
     manifest: list[dict[str, Any]] = field(default_factory=list)
@@ -62,13 +62,13 @@ def work_on(
     number: int,
     lives: Sequence[LifeParts],
     progress: Callable[[int], None] = lambda done: None,
-) -> Done:
+) -> IngestedRows:
     """Write the data files `<commit>-<number>.parquet` for these lives, which stand in the order of their groups.
 
     `progress` is called with the number of bytes done.
     """
     used = time.process_time()
-    done = Done()
+    done = IngestedRows()
     sink = Sink(out, commit, number)
     names: list[pa.Table] = []
     keys: Keys | None = None
@@ -112,7 +112,7 @@ class _Life:
         self.sink = sink
         keys.life((life.member, life.incarnation))
 
-    def read(self, done: Done) -> None:
+    def read(self, done: IngestedRows) -> None:
         for part in self.life.parts:
             done.manifest += self._part(part)
         touched = [part.number for part in self.life.parts if part.number in self.state.segments]

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
-from pygroups.pipeline.findings import ORDERED, UNIFORM, Rule
+from pygroups.pipeline.findings import ORDERED, UNIFORM, PromiseRule
 from pygroups.pipeline.promises import (
     agreement,
     buffers_drain,
@@ -34,7 +34,7 @@ from pygroups.pipeline.promises import (
     virtual_synchrony,
 )
 
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[PromiseRule, ...]] = (
     self_inclusion.RULE,
     view_monotonic.RULE,
     view_agreement.RULE,

@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule
 from pygroups.pipeline.sets import EXTRA, LACKING, SETTLED, cohorts, told, uneven_cohorts
 from pygroups.pipeline.tables import Tables
 
@@ -15,7 +15,7 @@ def exact(tables: Tables) -> DataFrame:
     return told(found, LACKING, EXTRA)
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "agreement",
     VIRTUAL_SYNCHRONY,
     "messages",

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, words
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule, findings, words
 from pygroups.pipeline.tables import Tables
 
 _TOLD = "kind = 'stats' and index > quiet_index"
@@ -20,7 +20,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "buffers-drain",
     VIRTUAL_SYNCHRONY,
     "views",

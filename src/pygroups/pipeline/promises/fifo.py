@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, words
+from pygroups.pipeline.findings import GROUPS, Count, PromiseRule, findings, words
 from pygroups.pipeline.gaps import gaps_of
 from pygroups.pipeline.tables import Tables
 
@@ -34,7 +34,7 @@ def exact(tables: Tables) -> DataFrame:
     return wrong.unionAll(misplaced)
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "fifo",
     GROUPS,
     "messages",

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ORDERED, Count, Rule, findings
+from pygroups.pipeline.findings import ORDERED, Count, PromiseRule, findings
 from pygroups.pipeline.order import compared
 from pygroups.pipeline.tables import Tables
 
@@ -25,7 +25,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "gap-free-prefix",
     ORDERED,
     "messages",

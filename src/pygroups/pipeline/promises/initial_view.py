@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame
 
-from pygroups.pipeline.findings import GROUPS, Count, Rule, findings
+from pygroups.pipeline.findings import GROUPS, Count, PromiseRule, findings
 from pygroups.pipeline.tables import Tables
 
 
@@ -20,7 +20,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "initial-view",
     GROUPS,
     "messages",

@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ALL, Count, Rule, findings
+from pygroups.pipeline.findings import ALL, Count, PromiseRule, findings
 from pygroups.pipeline.runs import LABEL, RUN, said_of
 from pygroups.pipeline.tables import Tables
 
@@ -31,7 +31,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "integrity",
     ALL,
     "messages",

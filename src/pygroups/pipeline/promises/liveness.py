@@ -7,7 +7,7 @@ quiet in another one.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ALL, Count, Rule, findings, words
+from pygroups.pipeline.findings import ALL, Count, PromiseRule, findings, words
 from pygroups.pipeline.marks import heard
 from pygroups.pipeline.tables import Tables
 
@@ -87,7 +87,7 @@ def _unheard(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "liveness",
     ALL,
     "views",

@@ -8,7 +8,7 @@ mark of a fault stands before its next view, or a `heal` stands behind the last 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import MERGED, Count, Rule, findings, names_in, parts_of
+from pygroups.pipeline.findings import MERGED, Count, PromiseRule, findings, names_in, parts_of
 from pygroups.pipeline.keys import VIEW_ID
 from pygroups.pipeline.tables import Tables
 
@@ -96,7 +96,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "merge-agreement",
     MERGED,
     "views",

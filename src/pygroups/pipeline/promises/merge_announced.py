@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import MERGED, Count, Rule, findings, parts_of
+from pygroups.pipeline.findings import MERGED, Count, PromiseRule, findings, parts_of
 from pygroups.pipeline.keys import life_sql
 from pygroups.pipeline.marks import heard
 from pygroups.pipeline.tables import Tables
@@ -160,7 +160,7 @@ def exact(tables: Tables) -> DataFrame:
     return origins.unionAll(unlike)
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "merge-announced",
     MERGED,
     "views",

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule, findings
 from pygroups.pipeline.own import own_gaps, own_messages
 from pygroups.pipeline.tables import Tables
 
@@ -28,7 +28,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "multicast-reported",
     VIRTUAL_SYNCHRONY,
     "messages",

@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Count, Rule, findings
+from pygroups.pipeline.findings import GROUPS, Count, PromiseRule, findings
 from pygroups.pipeline.runs import given_marks
 from pygroups.pipeline.tables import Tables
 
@@ -42,7 +42,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "no-duplication",
     GROUPS,
     "messages",

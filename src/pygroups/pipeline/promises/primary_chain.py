@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import UNIFORM, Count, Rule, findings, parts_of
+from pygroups.pipeline.findings import UNIFORM, Count, PromiseRule, findings, parts_of
 from pygroups.pipeline.tables import Tables
 
 _PROFILES: Final = ", ".join(f"'{profile}'" for profile in sorted(UNIFORM))
@@ -130,7 +130,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "primary-chain",
     UNIFORM,
     "views",

@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ALL, Count, Rule, findings, words
+from pygroups.pipeline.findings import ALL, Count, PromiseRule, findings, words
 from pygroups.pipeline.order import LAST, RANK
 from pygroups.pipeline.runs import LABEL, RUN, said_of
 from pygroups.pipeline.tables import Tables
@@ -48,7 +48,7 @@ def _between(name: str) -> Column:
     return F.when(here != there, words(f"{name} ", here, " here and ", there, " at {other}"))
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "run-identity",
     ALL,
     "messages",

@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import UNIFORM, VIRTUAL_SYNCHRONY, Count, Rule, findings
+from pygroups.pipeline.findings import UNIFORM, VIRTUAL_SYNCHRONY, Count, PromiseRule, findings
 from pygroups.pipeline.order import LAST, RANK
 from pygroups.pipeline.tables import Tables
 
@@ -55,7 +55,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "same-view-delivery",
     VIRTUAL_SYNCHRONY,
     "messages",

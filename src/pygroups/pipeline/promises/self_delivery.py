@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, words
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule, findings, words
 from pygroups.pipeline.gaps import gaps_of
 from pygroups.pipeline.own import own_messages
 from pygroups.pipeline.tables import Tables
@@ -33,7 +33,7 @@ def exact(tables: Tables) -> DataFrame:
     return undelivered.unionAll(misplaced)
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "self-delivery",
     VIRTUAL_SYNCHRONY,
     "messages",

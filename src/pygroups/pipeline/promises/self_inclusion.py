@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, names_in, words
+from pygroups.pipeline.findings import GROUPS, Count, PromiseRule, findings, names_in, words
 from pygroups.pipeline.tables import Tables
 
 _ABSENT = "not coalesce(array_contains(members, address), false)"
@@ -19,7 +19,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "self-inclusion",
     GROUPS,
     "views",

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule
 from pygroups.pipeline.keys import life_key_of
 from pygroups.pipeline.scan import DIGEST, merged
 from pygroups.pipeline.sets import COHORT, EXTRA, told, uneven, unlike
@@ -66,7 +66,7 @@ def exact(tables: Tables) -> DataFrame:
     return told(found, "purged, but never delivered here in this view: {other} did", EXTRA)
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "stability-safety",
     VIRTUAL_SYNCHRONY,
     "messages",

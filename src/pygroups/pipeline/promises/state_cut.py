@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, words
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule, findings, words
 from pygroups.pipeline.keys import life_sql
 from pygroups.pipeline.marks import heard
 from pygroups.pipeline.tables import Tables
@@ -134,7 +134,7 @@ def exact(tables: Tables) -> DataFrame:
     return gave.unionAll(took)
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "state-cut",
     VIRTUAL_SYNCHRONY,
     "views",

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ORDERED, Count, Rule, findings, words
+from pygroups.pipeline.findings import ORDERED, Count, PromiseRule, findings, words
 from pygroups.pipeline.order import compared
 from pygroups.pipeline.tables import Tables
 
@@ -31,7 +31,7 @@ def exact(tables: Tables) -> DataFrame:
     return crossed.unionAll(unplaced)
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "total-order",
     ORDERED,
     "messages",

@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, Rule, findings, names_in, parts_of
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule, findings, names_in, parts_of
 from pygroups.pipeline.tables import Tables
 
 # Names that did not install the view are not judged.
@@ -27,7 +27,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "transitional-set",
     VIRTUAL_SYNCHRONY,
     "views",

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ALL, Count, Rule, findings
+from pygroups.pipeline.findings import ALL, Count, PromiseRule, findings
 from pygroups.pipeline.tables import Tables
 
 # The faults of a delivery, and the words for each, as SQL text.
@@ -45,7 +45,7 @@ def exact(tables: Tables) -> DataFrame:
     return findings(delivered(tables).where(_BROKEN), F.expr(sentence), member="life", origin="sender", first="first")
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "unicast-fifo",
     ALL,
     "unicasts",

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ALL, Count, Rule, findings, words
+from pygroups.pipeline.findings import ALL, Count, PromiseRule, findings, words
 from pygroups.pipeline.tables import Tables
 
 
@@ -24,7 +24,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "unicast-once",
     ALL,
     "unicasts",

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ALL, Count, Rule, findings
+from pygroups.pipeline.findings import ALL, Count, PromiseRule, findings
 from pygroups.pipeline.keys import life_sql
 from pygroups.pipeline.tables import Tables
 
@@ -41,7 +41,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "unicast-reported",
     ALL,
     "unicasts",

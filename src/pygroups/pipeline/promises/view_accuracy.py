@@ -11,7 +11,7 @@ those of all views that a linked member installed after a mark. No clock is comp
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, names_in, parts_of
+from pygroups.pipeline.findings import GROUPS, Count, PromiseRule, findings, names_in, parts_of
 from pygroups.pipeline.keys import life_sql
 from pygroups.pipeline.tables import Tables
 
@@ -93,7 +93,7 @@ def _merged(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "view-accuracy",
     GROUPS,
     "views",

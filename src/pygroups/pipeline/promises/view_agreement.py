@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, names_in, parts_of
+from pygroups.pipeline.findings import GROUPS, Count, PromiseRule, findings, names_in, parts_of
 from pygroups.pipeline.tables import Tables
 
 _HERE, _THERE = "array_except(low, high)", "array_except(high, low)"
@@ -42,7 +42,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "view-agreement",
     GROUPS,
     "views",

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import GROUPS, Count, Rule, findings, words
+from pygroups.pipeline.findings import GROUPS, Count, PromiseRule, findings, words
 from pygroups.pipeline.keys import VIEW_ID
 from pygroups.pipeline.tables import Tables
 
@@ -21,7 +21,7 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
-RULE = Rule(
+RULE = PromiseRule(
     "view-monotonic",
     GROUPS,
     "views",

@@ -48,7 +48,7 @@ class ViewSpan:
 
 
 @dataclass(frozen=True)
-class Mark:
+class FaultMark:
     """Something that was done to the group: a fault, its healing, or the moment when all should have settled."""
 
     mark_us: int
@@ -104,7 +104,7 @@ class SizeClass:
 
 
 @dataclass(frozen=True)
-class ViewChange:
+class ViewChangeTime:
     """The time of one view change, over all members that installed the view."""
 
     view_number: int
@@ -204,14 +204,14 @@ class GroupFindings:
     lives: Sequence[Life]
     latency_of_all: Latency | None = None
     views: Sequence[ViewSpan] = ()
-    marks: Sequence[Mark] = ()
+    marks: Sequence[FaultMark] = ()
     latency: Sequence[Latency] = ()
     senders: Sequence[Latency] = ()
     traffic: Sequence[Traffic] = ()
     sent: Sequence[Traffic] = ()
     run_sizes: Sequence[RunSizes] = ()
     size_classes: Sequence[SizeClass] = ()
-    changes: Sequence[ViewChange] = ()
+    changes: Sequence[ViewChangeTime] = ()
     gaps: Sequence[FailoverGap] = ()
     blocked: Sequence[BlockedTime] = ()
     drops: Sequence[Drop] = ()
@@ -241,7 +241,7 @@ class GroupFindings:
 
 
 @dataclass(frozen=True)
-class Event:
+class NearbyRecord:
     """One record near a violation: a run that was sent or delivered."""
 
     kind: str
@@ -262,7 +262,7 @@ class Diagram:
     """The records around one violation, enough for a space-time diagram."""
 
     violation: Violation
-    events: Sequence[Event]
+    events: Sequence[NearbyRecord]
 
 
 @dataclass(frozen=True)

@@ -36,17 +36,17 @@ from pygroups.pipeline.report.findings import (
     ClockDifference,
     Drop,
     FailoverGap,
+    FaultMark,
     Findings,
     GroupFindings,
     Latency,
     Life,
-    Mark,
     Overview,
     Retransmission,
     RunSizes,
     SizeClass,
     Traffic,
-    ViewChange,
+    ViewChangeTime,
     ViewSpan,
 )
 from pygroups.pipeline.report.overview import of_few_names, overviews
@@ -206,8 +206,8 @@ def _is_shown(shown: Mapping[str, Sequence[Life]]) -> Column:
 def _changes(history: History, is_shown: Column) -> dict[str, Wanted]:
     return {
         "views": (view_spans(history).where(is_shown), ViewSpan, VIEWS_SHOWN, "from_us, address"),
-        "marks": (marks(history), Mark, MARKS_SHOWN, "mark_us, kind, reason"),
-        "changes": (view_changes_of_group(history), ViewChange, CHANGES_SHOWN, "to_us, view_number, view_creator"),
+        "marks": (marks(history), FaultMark, MARKS_SHOWN, "mark_us, kind, reason"),
+        "changes": (view_changes_of_group(history), ViewChangeTime, CHANGES_SHOWN, "to_us, view_number, view_creator"),
         "gaps": (failover_gaps(history), FailoverGap, GAPS_SHOWN, "mark_us, gap_us desc, member"),
     }
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pygroups.pipeline.history import History
 from pygroups.pipeline.ingest.keys import life_key, view_key
 from pygroups.pipeline.ingest.layout import DELIVER, RUN_KINDS, SEND, UNICAST_DELIVER, UNICAST_SEND
-from pygroups.pipeline.report.findings import Diagram, Event
+from pygroups.pipeline.report.findings import Diagram, NearbyRecord
 from pygroups.pipeline.verdict import Verdict, Violation
 
 DIAGRAMS: Final = 12
@@ -136,4 +136,4 @@ def _with_events(placed: Sequence[Violation], rows: Sequence[Row]) -> Iterable[D
             {name: value for name, value in row.items() if name != "number"} for row in rows if row["number"] == number
         ]
         if own:
-            yield Diagram(violation, [Event(**event) for event in own])
+            yield Diagram(violation, [NearbyRecord(**event) for event in own])

@@ -20,7 +20,7 @@ from pygroups.core.limits import SECOND
 
 from ..promises.broken import Witness
 from ..schedules.schedule import Schedule
-from ..schedules.steps import Action, Send, Start
+from ..schedules.steps import Action, Send, StartProcess
 from . import simpler
 from .runner import Outcome
 from .simpler import is_fault, size_of
@@ -134,7 +134,7 @@ class Shrinker:
         self._drop(lambda action: isinstance(action, Send))
         self._each(simpler.without_one)
         self._each(simpler.one_for_another)
-        self._drop(lambda action: isinstance(action, Start))
+        self._drop(lambda action: isinstance(action, StartProcess))
         self._each(simpler.without_bystanders)
         self._cut_short()
 
@@ -220,7 +220,7 @@ class Shrinker:
     def _drop_kinds(self) -> None:
         """Remove all steps of one kind, for each kind except starts."""
         for kind in dict.fromkeys(type(action) for action in self.best.actions):
-            if kind is not Start:
+            if kind is not StartProcess:
                 self._try(simpler.without(self.best, [one for one in self.best.actions if type(one) is kind]))
 
     def _drop(self, chosen: Callable[[Action], bool]) -> None:

@@ -13,7 +13,7 @@ from pygroups.core.limits import MILLISECOND, SECOND, Config
 
 from ..schedules.draw import bound_of
 from ..schedules.schedule import Habits, Schedule
-from ..schedules.steps import ROLES, Action, Cut, Ring, Send, Start
+from ..schedules.steps import ROLES, Action, Cut, Ring, Send, StartProcess
 from ..world.network import CALM
 
 SHARES: Final = ("loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt")  # the shares of frames in a weather
@@ -38,7 +38,7 @@ def size_of(schedule: Schedule) -> Size:
 
 def is_fault(action: Action) -> bool:
     """Whether `action` is a fault or a leave."""
-    return not isinstance(action, Start | Send)
+    return not isinstance(action, StartProcess | Send)
 
 
 def changed(schedule: Schedule, **changes: object) -> Schedule:
@@ -61,7 +61,7 @@ def without_any(schedule: Schedule) -> Iterator[Schedule]:
     if schedule.duties:
         yield changed(schedule, duties=False)
     yield from without_one(schedule)
-    steps = [action for action in schedule.actions if not isinstance(action, Start)]
+    steps = [action for action in schedule.actions if not isinstance(action, StartProcess)]
     steps.sort(key=is_fault, reverse=True)
     size = len(steps) // 2
     while size > 1:
@@ -154,7 +154,7 @@ def _instead(schedule: Schedule, name: str, heir: str) -> Schedule:
     for action in schedule.actions:
         others = {*_names(action)[1:]}
         passes_on = getattr(action, "who", "") == name and not others & {name, heir}
-        if passes_on and not isinstance(action, Start):
+        if passes_on and not isinstance(action, StartProcess):
             actions.append(msgspec.structs.replace(action, who=heir))
         else:
             actions += _left_without(action, name, heir)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .facts import Check, Rest
 
 
-class Alone(Check):
+class SettledAlone(Check):
     """When everything has settled, each process has sent its payloads, holds nothing, and has left if it wanted to."""
 
     promises = ("liveness", "buffers-drain")

@@ -16,7 +16,7 @@ from pygroups.core.events import Marks
 from pygroups.core.limits import SECOND
 from pygroups.core.view import ViewId
 
-from .facts import Around, Check, Delivery, Rest, Viewed
+from .facts import Check, Delivery, Rest, Viewed, WorldFacts
 from .messages import Messages
 
 LEAVE: Final = 1 * SECOND  # time for a leave, and twice as much if a view came in the second before it
@@ -24,13 +24,13 @@ WINDOW: Final = 1 * SECOND  # time for a window to open after the last reader
 PERIODS: Final = 4  # number of periods to retransmit one lost frame
 
 
-def repair_time(around: Around) -> int:
+def repair_time(around: WorldFacts) -> int:
     """The longest time for a lone message that loses one frame, in microseconds: four periods and its transit."""
     config = around.config
     return PERIODS * max(config.nakack_period, config.unicast_period) + 6 * around.trip
 
 
-def stable_time(around: Around, then: int) -> int:
+def stable_time(around: WorldFacts, then: int) -> int:
     """The longest time from the last delivery, at `then`, until the sender learns of it, in microseconds.  Every
     member votes within a period, and the votes are combined after a pause.  A lost vote is repeated a period later."""
     config = around.config

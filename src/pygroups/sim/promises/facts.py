@@ -119,7 +119,7 @@ class Situation(msgspec.Struct, frozen=True):
     distant: bool = False  # whether some links are much slower than usual
 
 
-class Around(msgspec.Struct):
+class WorldFacts(msgspec.Struct):
     """The parts of the world that checks may read."""
 
     clock: Callable[[], int] = lambda: 0  # microseconds
@@ -143,7 +143,7 @@ class Check:
     calls `broken`."""
 
     promises: tuple[str, ...] = ()
-    around: Around = Around()  # the object of the judge, which the world fills in
+    around: WorldFacts = WorldFacts()  # the object of the judge, which the world fills in
     found: list[Witness] | None = None  # list for the violations, if they are not raised
 
     def broken(

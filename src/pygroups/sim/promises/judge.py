@@ -14,29 +14,29 @@ from pygroups.core.limits import SECOND, Config
 from pygroups.core.top import Delivered
 from pygroups.core.view import ViewId
 
-from .alone import Alone
+from .alone import SettledAlone
 from .broken import Witness
 from .causal import FOLLOWS_FROM, Causal
 from .chain import Chain
 from .changes import Changes
 from .duties import Leaves, Repairs, Windows
 from .exclusions import SlowExclusion
-from .facts import MEMBERS, Around, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed, Written
+from .facts import MEMBERS, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed, WorldFacts, Written
 from .few_views import FewViews
 from .joins import Joins
 from .journals import JournalFirst
 from .layers import ViewsInOrder
 from .membership import ChecksMembership
-from .merging import Merging
+from .merging import MergedViews
 from .messages import Messages
-from .order import Order
+from .order import OneOrder
 from .progress import Progress
 from .quiet import Quiet
-from .stability import Stability
-from .states import States
+from .stability import StableMessages
+from .states import StatesOfViews
 from .synchrony import Synchrony
-from .unicasts import Connections, Unicasts
-from .views import TransitionalSet, ViewAccuracy, Views
+from .unicasts import ConnectionsInOrder, Unicasts
+from .views import OwnViews, TransitionalSet, ViewAccuracy
 from .window import WindowBound
 
 PROFILES: Final = ("fifo", "total", "unicast")
@@ -50,27 +50,27 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool = Fals
     if profile not in PROFILES:
         raise UsageError(f"the simulator has no checks for profile {profile!r}; there are: {', '.join(PROFILES)}")
     if profile == "unicast":
-        return [Unicasts(), Connections(), Alone(), JournalFirst()]
+        return [Unicasts(), ConnectionsInOrder(), SettledAlone(), JournalFirst()]
     messages = Messages()
-    order: list[Check] = [Order(), Causal(messages)] if profile == "total" else []
+    order: list[Check] = [OneOrder(), Causal(messages)] if profile == "total" else []
     merges = profile in MERGING if merges is None else merges
-    merging: list[Check] = [Merging(messages)] if merges else []
+    merging: list[Check] = [MergedViews(messages)] if merges else []
     chain: list[Check] = [Chain()] if majority else []
     return [
-        Views(),
+        OwnViews(),
         TransitionalSet(),
         ViewAccuracy(),
         Changes(),
-        States(messages),  # before messages, which takes over the digest of a view
+        StatesOfViews(messages),  # before messages, which takes over the digest of a view
         messages,
         *merging,
         *chain,
         *order,
-        Stability(messages),
+        StableMessages(messages),
         Quiet(messages),
         Synchrony(),
         Unicasts(),
-        Connections(),
+        ConnectionsInOrder(),
         Progress(messages),
         FewViews(),
         ChecksMembership(),
@@ -96,7 +96,7 @@ class Judge:
         self.checks = checks
         self.promises = list(dict.fromkeys(promise for check in checks for promise in check.promises))
         self.found: list[Witness] = []
-        self.around = Around()
+        self.around = WorldFacts()
         for check in checks:
             check.found = self.found if goes_on else None
             check.around = self.around
@@ -134,7 +134,9 @@ class Judge:
         self._vouched = _hearers(checks, "vouched")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
         self.senders: dict[Address, None] = {}
-        self.alone = any(isinstance(check, Alone) for check in checks)  # without a group unicasts are the messages
+        self.alone = any(
+            isinstance(check, SettledAlone) for check in checks
+        )  # without a group unicasts are the messages
         self.heard: dict[Address, int] = {}  # per origin, the first number that no member has delivered
 
     @property

@@ -18,7 +18,7 @@ from .chain import is_majority
 from .facts import Check, Delivery, Rest, Situation, Viewed
 
 
-class Early(NamedTuple):
+class EarlyOrder(NamedTuple):
     """A delivery that is right only if the member's view ends in the same turn."""
 
     at: int
@@ -36,7 +36,7 @@ class ChecksMembership(Check):
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.left: dict[ViewId, dict[Address, int]] = {}  # when each member left a view that it had installed
         self.woke: dict[Address, int] = {}  # members that were paused in their present view, and when they ran again
-        self.early: dict[Address, Early] = {}
+        self.early: dict[Address, EarlyOrder] = {}
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
@@ -54,7 +54,7 @@ class ChecksMembership(Check):
         self.judged += 1
         missing = self._missing(member, view)
         if missing is not None and member not in self.early:
-            self.early[member] = Early(self.around.clock(), delivery, missing)
+            self.early[member] = EarlyOrder(self.around.clock(), delivery, missing)
 
     def _missing(self, member: Address, view: ViewId) -> Address | None:
         """A member of the view that cannot have confirmed it, if too few can have done so."""

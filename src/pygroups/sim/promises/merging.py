@@ -12,7 +12,7 @@ from .messages import Messages
 Move = tuple[Address, ViewId]
 
 
-class Merging(Check):
+class MergedViews(Check):
     """The subgroups of a merged view are the groups of its members by their earlier views.  Every member announces
     exactly the messages that it lacks and that members of another subgroup may have, so all begin with equal marks.
 

@@ -14,7 +14,7 @@ from .facts import Check, Delivery, Rest, Viewed
 Key = tuple[Address, int]  # origin and first number: which run
 
 
-class Order(Check):
+class OneOrder(Check):
     """No two members deliver two messages of a view in opposite orders, and no member skips a message before one
     that it delivers."""
 

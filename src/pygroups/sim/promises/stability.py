@@ -13,7 +13,7 @@ from .facts import Check, Delivery, Viewed
 from .messages import Messages
 
 
-class Heard:
+class DeliveredUpTo:
     """The position up to which one member delivered the streams of one view."""
 
     __slots__ = ("next", "skipped")
@@ -29,7 +29,7 @@ class Heard:
         return number < self.next.get(stream, 0) and (stream, number) not in self.skipped
 
 
-class Stability(Check):
+class StableMessages(Check):
     """Checks the purged messages, and the reports to applications that all members have a message."""
 
     promises = ("stability-safety",)
@@ -38,8 +38,8 @@ class Stability(Check):
         self.messages = messages
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.last: dict[Address, ViewId] = {}
-        self.here: dict[Address, Heard] = {}  # deliveries of each member in its present view
-        self.heard: dict[ViewId, dict[Address, Heard]] = {}  # per view, also of crashed members
+        self.here: dict[Address, DeliveredUpTo] = {}  # deliveries of each member in its present view
+        self.heard: dict[ViewId, dict[Address, DeliveredUpTo]] = {}  # per view, also of crashed members
         self.told: dict[Address, int] = {}
         self.known: dict[ViewId, Positions] = {}  # per view and stream, the position below which all members have it
         self.judged = 0
@@ -50,7 +50,7 @@ class Stability(Check):
     def viewed(self, view: Viewed) -> None:
         self.members.setdefault(view.id, view.members)
         self.last[view.member] = view.id
-        self.here[view.member] = self.heard.setdefault(view.id, {})[view.member] = Heard()
+        self.here[view.member] = self.heard.setdefault(view.id, {})[view.member] = DeliveredUpTo()
 
     def delivered(self, delivery: Delivery) -> None:
         here, stream, seq = self.here.get(delivery.member), delivery.stream, delivery.seq
@@ -81,7 +81,7 @@ class Stability(Check):
         delivered = [number for number in numbers if any(one.has(stream, number) for one in heard.values())]
         self.judged += len(members) * len(delivered)
         for member in members:
-            one = heard.get(member) or Heard()
+            one = heard.get(member) or DeliveredUpTo()
             lacking = [number for number in delivered if not one.has(stream, number)]
             if lacking:
                 run = f"run {lacking[0]}, counted from 0, of the stream of {stream}"

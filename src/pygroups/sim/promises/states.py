@@ -10,7 +10,7 @@ from .facts import Check, Rest, Viewed
 from .messages import Messages
 
 
-class States(Check):
+class StatesOfViews(Check):
     """The provider's state contains all messages that it delivered before the view; the joiner continues right after
     them."""
 

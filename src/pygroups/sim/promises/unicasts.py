@@ -91,7 +91,7 @@ class Unicasts(Check):
         self.broken(promise, detail, member=pair[1], other=pair[0], message=(pair[0], number))
 
 
-class Connections(Check):
+class ConnectionsInOrder(Check):
     """One receiver delivers a prefix of the messages sent on a connection, in order; later connections have higher
     ids."""
 

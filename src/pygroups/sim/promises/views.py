@@ -9,7 +9,7 @@ from pygroups.core.view import ViewId
 from .facts import Check, Delivery, Rest, Viewed
 
 
-class Views(Check):
+class OwnViews(Check):
     """Each member is in its views, view ids increase, and an id has the same list of members everywhere."""
 
     promises = ("self-inclusion", "view-monotonic", "view-agreement", "initial-view")

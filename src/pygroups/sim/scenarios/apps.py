@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .script import ScenarioWorld
 
 
-class Message(NamedTuple):
+class ReceivedMessage(NamedTuple):
     """A message as an application receives it."""
 
     origin: str  # the name of the sender
@@ -30,12 +30,12 @@ class Message(NamedTuple):
         return self.payload.decode()
 
 
-def messages(origin: Address, first: int, body: bytes) -> list[Message]:
+def messages(origin: Address, first: int, body: bytes) -> list[ReceivedMessage]:
     """The messages in the body of a run whose first message has the number `first`."""
-    return [Message(origin.name, number, payload) for number, payload in enumerate(unpack(body), first)]
+    return [ReceivedMessage(origin.name, number, payload) for number, payload in enumerate(unpack(body), first)]
 
 
-def messages_of(event: Event) -> list[Message]:
+def messages_of(event: Event) -> list[ReceivedMessage]:
     """The messages that an event delivers; none for an event of another type."""
     if not isinstance(event, Delivered):
         return []

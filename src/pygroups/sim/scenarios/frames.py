@@ -33,7 +33,7 @@ class Hit(NamedTuple):
         return f"{self.src.name}>{self.dest.name} {heads}{payloads[:100]}"
 
 
-class Rule:
+class FrameRule:
     """A rule for runs on the wire.  `hits` are the runs that it has matched so far, the oldest first."""
 
     def __init__(

@@ -20,10 +20,10 @@ from ..promises.judge import PROFILES, Judge, checks_of
 from ..schedules.schedule import Habits, OnMerge, Schedule, Weather
 from ..world.ending import settle
 from ..world.member import SimulatedMember
-from ..world.spacetime import Heard, SpaceTime
+from ..world.spacetime import MemberEvent, SpaceTime
 from .apps import Acting, Actor, ActorFactory
 from .frames import Heads
-from .player import Player, Recorder
+from .player import ObservationRecorder, Player
 from .script import ScenarioWorld, Script
 from .verbs import CALM, Names, Verbs, listed
 
@@ -100,7 +100,7 @@ class ScenarioGroup(Verbs):
         application: ActorFactory | None,
         journal: bool,
     ) -> None:
-        self._recorder = Recorder()
+        self._recorder = ObservationRecorder()
         majority = any("PRIMARY" in layer.gives for layer in profile.layers)
         merges = Merge2 in profile.layers
         promised = checks_of(profile.name, merges=merges, majority=majority) if profile.name in PROFILES else []
@@ -249,10 +249,10 @@ class _Listener:
     """Records the events, and passes the events of stacks to their applications."""
 
     def __init__(self, group: ScenarioGroup) -> None:
-        self.heard: list[Heard] = []
+        self.heard: list[MemberEvent] = []
         self._group = group
 
     def hear(self, now: int, who: str, what: str | Event) -> None:
-        self.heard.append(Heard(now, who, what))
+        self.heard.append(MemberEvent(now, who, what))
         if isinstance(what, Event):
             self._group.heard(who, what)

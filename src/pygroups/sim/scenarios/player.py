@@ -15,7 +15,7 @@ from pygroups.core.limits import SECOND
 
 from ..promises.facts import Check, Delivery, UnicastDelivery, Viewed
 from ..world.member import SimulatedMember
-from .apps import Message, messages
+from .apps import ReceivedMessage, messages
 from .script import ScenarioWorld, Script
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class Seen(msgspec.Struct):
 
     views: list[tuple[str, ...]] = []
     ids: list[ViewId] = []
-    delivered: list[Message] = []
-    received: list[Message] = []
+    delivered: list[ReceivedMessage] = []
+    received: list[ReceivedMessage] = []
     history: list[str] = []
     undelivered: dict[str, list[int]] = {}
     unknown: list[int] | None = None
@@ -39,7 +39,7 @@ class Seen(msgspec.Struct):
     stable: int = 0  # own multicasts up to this number were delivered everywhere
 
 
-class Recorder(Check):
+class ObservationRecorder(Check):
     """Records the observations of every incarnation."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Recorder(Check):
 class Player:
     """A member by its name.  All methods concern the incarnation that runs, or the last one."""
 
-    def __init__(self, world: ScenarioWorld, recorder: Recorder, name: str) -> None:
+    def __init__(self, world: ScenarioWorld, recorder: ObservationRecorder, name: str) -> None:
         self.name = name
         self._world = world
         self._recorder = recorder
@@ -164,7 +164,7 @@ class Player:
         return ids[-1] if ids else None
 
     @property
-    def delivered(self) -> list[Message]:
+    def delivered(self) -> list[ReceivedMessage]:
         """The multicasts that the member delivered, in their order."""
         return self._seen.delivered
 
@@ -178,7 +178,7 @@ class Player:
         return [message.number for message in self.delivered if message.origin == name]
 
     @property
-    def received(self) -> list[Message]:
+    def received(self) -> list[ReceivedMessage]:
         """The messages that were sent to this member alone, in the order of their delivery."""
         return self._seen.received
 

@@ -19,18 +19,18 @@ from ..world import faults
 from ..world.member import SimulatedMember
 from ..world.stacks import GROUP, builder_of
 from ..world.story import Story
-from ..world.workload import Application, Order
+from ..world.workload import PayloadsToSend, SimulatedApplication
 from ..world.world import World
-from .frames import Hit, Rule
+from .frames import FrameRule, Hit
 
 
-class Parcel(Order):
+class Parcel(PayloadsToSend):
     """One payload that the test gave to the application."""
 
     payload: bytes
 
 
-class Script(Application):
+class Script(SimulatedApplication):
     """The application of a scenario: it sends the test's payloads, and reads unless the test forbids it."""
 
     def __init__(self, me: Address, top: Top, reads_after: int, rng: Random) -> None:
@@ -60,7 +60,7 @@ class ScenarioWorld(World):
             journals=journals,
             story=story,
         )
-        self.rules: list[Rule] = []
+        self.rules: list[FrameRule] = []
         self.on_start: Callable[[SimulatedMember, Script], None] | None = None
         self.planned = 0  # number of payloads whose sending time has not come
 

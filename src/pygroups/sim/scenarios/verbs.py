@@ -14,7 +14,7 @@ from ..promises.judge import Judge
 from ..schedules.schedule import Weather
 from ..schedules.steps import MOMENTS, Crash, Leave, Leaving, Moment, Way
 from ..world import faults
-from .frames import Fate, Heads, Hit, Rule, Where
+from .frames import Fate, FrameRule, Heads, Hit, Where
 from .script import ScenarioWorld
 
 CALM: Final = Weather(jitter=0)  # all frames of a link take equally long: no frame overtakes another
@@ -120,7 +120,7 @@ class Verbs:
         count: int | None = None,
         first: bool = False,
         where: Where | None = None,
-    ) -> Rule:
+    ) -> FrameRule:
         """Lose the next `count` runs (default: all) that carry one of these heads on the link from `src` to `dest`.
 
         A head has a name such as `Data`, or `nakack.Data` where several layers have a head of that name.  With `first`
@@ -136,7 +136,7 @@ class Verbs:
         count: int | None = None,
         first: bool = False,
         where: Where | None = None,
-    ) -> Rule:
+    ) -> FrameRule:
         """Record matching runs, in `hits` of the rule, and let them pass."""
         return self._rule("watch", heads, src, dest, count, first, where)
 
@@ -149,7 +149,7 @@ class Verbs:
         count: int | None = None,
         first: bool = False,
         where: Where | None = None,
-    ) -> Rule:
+    ) -> FrameRule:
         """Send `copies` further copies of matching runs."""
         return self._rule("repeat", heads, src, dest, count, first, where, copies)
 
@@ -162,7 +162,7 @@ class Verbs:
         count: int | None = None,
         first: bool = False,
         where: Where | None = None,
-    ) -> Rule:
+    ) -> FrameRule:
         """Send matching runs `by` seconds later."""
         return self._rule("delay", heads, src, dest, count, first, where, int(by * SECOND))
 
@@ -176,8 +176,8 @@ class Verbs:
         first: bool,
         where: Where | None,
         amount: int = 0,
-    ) -> Rule:
-        rule = Rule(
+    ) -> FrameRule:
+        rule = FrameRule(
             fate,
             self._heads.of(heads),
             src=listed(src),

@@ -17,7 +17,7 @@ from .catalog import DISTURBING, FAULTS, GRAVE, STEPS, is_swarm, possible
 from .fault_plan import FORMATION, FaultPlan
 from .schedule import Habits, OnMerge, Schedule, Weather, stream
 from .stages import labels_of
-from .steps import Action, Send, Start
+from .steps import Action, Send, StartProcess
 from .surroundings import full_disks
 from .tearing import last_change
 
@@ -70,7 +70,7 @@ def draw(seed: int, wish: Wish) -> Schedule:
     last = "leave" in faults and stream(seed, "last change").random() < LAST_CHANGE
     if last:
         last_change(plan, heal_at)
-    plan.actions = [step for step in plan.actions if step.at < heal_at or isinstance(step, Start)]
+    plan.actions = [step for step in plan.actions if step.at < heal_at or isinstance(step, StartProcess)]
     plan.actions += _disks_and_calls(seed, wish, plan, heal_at)
     stay = NOTHING_STAYS if last else _stay(stream(seed, "stays"), plan, wish, heal_at, config)
     steps = [*_starts(stream(seed, "starts"), names, FORMATION + lasts, faults), *plan.actions]
@@ -304,7 +304,7 @@ def _starts(rng: Random, names: Sequence[str], heal_at: int, faults: Sequence[st
             at = storm + rng.randrange(0, 5 * MILLISECOND)
         elif latecomer:
             at = rng.randrange(FORMATION, heal_at)
-        starts.append(Start(at=at, who=name))
+        starts.append(StartProcess(at=at, who=name))
     return starts
 
 

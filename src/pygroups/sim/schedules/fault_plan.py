@@ -22,7 +22,7 @@ from .steps import (
     Pause,
     Ring,
     Send,
-    Start,
+    StartProcess,
     Way,
 )
 
@@ -33,7 +33,7 @@ ANYBODY: Final = "anybody"
 JOINER: Final = "joiner"
 
 
-class Stage(NamedTuple):
+class FaultStage(NamedTuple):
     """A labeled point: the role of the member that sends a head of this kind, and the event that leads to it."""
 
     label: str
@@ -43,28 +43,28 @@ class Stage(NamedTuple):
 
 
 STAGES: Final = (
-    Stage("Ready", COORDINATOR, "change"),
-    Stage("ReadyRsp", FOLLOWER, "change"),
-    Stage("Collect", COORDINATOR, "change", 4),
-    Stage("CollectAck", FOLLOWER, "change", 3),
-    Stage("Propose", COORDINATOR, "change", 4),
-    Stage("Accept", FOLLOWER, "change", 4),
-    Stage("Install", COORDINATOR, "change", 3),
-    Stage("InstallAck", FOLLOWER, "change"),
-    Stage("Done", COORDINATOR, "change"),
-    Stage("Digest", COORDINATOR, "join", 3),
-    Stage("StateData", COORDINATOR, "join", 3),
-    Stage("Join", JOINER, "join"),
-    Stage("StateBegin", JOINER, "join"),
-    Stage("StateAck", JOINER, "join"),
-    Stage("StateDone", JOINER, "join"),
-    Stage("Forward", FOLLOWER, "", 3),
-    Stage("Sequencer.Data", COORDINATOR, "", 3),
-    Stage("Nakack.Data", ANYBODY, "", 3),
-    Stage("Vote", ANYBODY, ""),
-    Stage("StabilityMsg", COORDINATOR, ""),
-    Stage("Ack", ANYBODY, ""),
-    Stage("XmitReq", ANYBODY, ""),
+    FaultStage("Ready", COORDINATOR, "change"),
+    FaultStage("ReadyRsp", FOLLOWER, "change"),
+    FaultStage("Collect", COORDINATOR, "change", 4),
+    FaultStage("CollectAck", FOLLOWER, "change", 3),
+    FaultStage("Propose", COORDINATOR, "change", 4),
+    FaultStage("Accept", FOLLOWER, "change", 4),
+    FaultStage("Install", COORDINATOR, "change", 3),
+    FaultStage("InstallAck", FOLLOWER, "change"),
+    FaultStage("Done", COORDINATOR, "change"),
+    FaultStage("Digest", COORDINATOR, "join", 3),
+    FaultStage("StateData", COORDINATOR, "join", 3),
+    FaultStage("Join", JOINER, "join"),
+    FaultStage("StateBegin", JOINER, "join"),
+    FaultStage("StateAck", JOINER, "join"),
+    FaultStage("StateDone", JOINER, "join"),
+    FaultStage("Forward", FOLLOWER, "", 3),
+    FaultStage("Sequencer.Data", COORDINATOR, "", 3),
+    FaultStage("Nakack.Data", ANYBODY, "", 3),
+    FaultStage("Vote", ANYBODY, ""),
+    FaultStage("StabilityMsg", COORDINATOR, ""),
+    FaultStage("Ack", ANYBODY, ""),
+    FaultStage("XmitReq", ANYBODY, ""),
 )
 
 
@@ -193,10 +193,10 @@ class FaultPlan:
         if "crash" in self.may:
             changes.append(Crash(at=at, who=self.who()))
         if "restart" in self.may or "join" in self.may:
-            changes.append(Start(at=at, who=self.rng.choice(self.names)))
+            changes.append(StartProcess(at=at, who=self.rng.choice(self.names)))
         if changes:
             change = self.rng.choice(changes)
-            if isinstance(change, Start):
+            if isinstance(change, StartProcess):
                 self.joins(at)
                 return
             self.actions.append(change)
@@ -212,7 +212,7 @@ class FaultPlan:
             self.actions.append(Leave(at=before, who=joiner))
         else:
             return None
-        self.actions.append(Start(at=at, who=joiner))
+        self.actions.append(StartProcess(at=at, who=joiner))
         return joiner
 
     def comes_back(self, at: int) -> None:
@@ -222,7 +222,7 @@ class FaultPlan:
             return
         soon = self.rng.random() < 0.5
         back = at + int(self.rng.uniform(0.01, 0.3 if soon else 1.0) * self.lasts / 2)
-        self.actions += [Start(at=back, who=name) for name in self.names]
+        self.actions += [StartProcess(at=back, who=name) for name in self.names]
 
     def traffic(self, at: int) -> None:
         for _ in range(self.rng.randint(1, 4)):

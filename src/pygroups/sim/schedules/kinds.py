@@ -22,8 +22,8 @@ from .steps import (
     Pause,
     Replay,
     Ring,
-    Slow,
-    Start,
+    SlowReader,
+    StartProcess,
     Unread,
     Way,
 )
@@ -57,7 +57,7 @@ def _crash(plan: FaultPlan, at: int) -> None:
 
 def _restart(plan: FaultPlan, at: int) -> None:
     who = plan.rng.choice(plan.names)
-    plan.actions += [Crash(at=at, who=who), Start(at=at + 1 + plan.soon(plan.rng.choice((10, 20_000))), who=who)]
+    plan.actions += [Crash(at=at, who=who), StartProcess(at=at + 1 + plan.soon(plan.rng.choice((10, 20_000))), who=who)]
 
 
 def _pause(plan: FaultPlan, at: int) -> None:
@@ -67,7 +67,7 @@ def _pause(plan: FaultPlan, at: int) -> None:
 
 def _slow(plan: FaultPlan, at: int) -> None:
     delay = plan.rng.choice((5 * MILLISECOND, 20 * MILLISECOND, plan.patience // 4, plan.patience))
-    plan.actions.append(Slow(at=at, who=plan.who(), lasts=2 * plan.span(), loop_delay=delay))
+    plan.actions.append(SlowReader(at=at, who=plan.who(), lasts=2 * plan.span(), loop_delay=delay))
 
 
 def _full(plan: FaultPlan, at: int) -> None:
@@ -90,7 +90,7 @@ def _leave(plan: FaultPlan, at: int) -> None:
 
 def _join(plan: FaultPlan, at: int) -> None:
     """Start a process under a drawn name; nothing happens if one runs under this name."""
-    plan.actions.append(Start(at=at, who=plan.rng.choice(plan.names)))
+    plan.actions.append(StartProcess(at=at, who=plan.rng.choice(plan.names)))
 
 
 def _join_storm(plan: FaultPlan, at: int) -> None:
@@ -98,13 +98,13 @@ def _join_storm(plan: FaultPlan, at: int) -> None:
     back = at + plan.rng.randrange(50, 1_500) * MILLISECOND
     for who in plan.some(2)[: len(plan.names) - 1]:
         plan.actions.append(Crash(at=at, who=who) if "crash" in plan.may else Leave(at=at, who=who))
-    plan.actions += [Start(at=back + plan.soon(5 * MILLISECOND), who=name) for name in plan.names]
+    plan.actions += [StartProcess(at=back + plan.soon(5 * MILLISECOND), who=name) for name in plan.names]
 
 
 def _leave_storm(plan: FaultPlan, at: int) -> None:
     plan.actions += [Leave(at=at + plan.soon(), who=who) for who in plan.some(2)]
     back = at + plan.rng.randrange(100, 1_500) * MILLISECOND
-    plan.actions += [Start(at=back, who=name) for name in plan.names]
+    plan.actions += [StartProcess(at=back, who=name) for name in plan.names]
 
 
 def _handover(plan: FaultPlan, at: int) -> None:

@@ -14,7 +14,7 @@ from pygroups.core.limits import MILLISECOND, SECOND, Config
 
 from ..promises.progress import bound_of, bound_with_merges
 from .fault_plan import FaultPlan
-from .steps import COORDINATOR, FOLLOWER, Crash, Cut, Far, Gather, Leave, Send, Start, Way
+from .steps import COORDINATOR, FOLLOWER, Crash, Cut, Far, Gather, Leave, Send, StartProcess, Way
 
 TOGETHER: Final = 2 * SECOND  # time until all separated processes are in one view
 BUSY: Final = 1_500 * MILLISECOND  # time in which members send, crash, leave and join during the lasting fault
@@ -34,7 +34,7 @@ def add(plan: FaultPlan, faults: tuple[str, ...], heal_at: int, config: Config, 
     rng = plan.rng
     begins = heal_at + TOGETHER + rng.randrange(0, 200 * MILLISECOND)
     plan.actions.append(Gather(at=heal_at + 1 + plan.soon()))
-    plan.actions += [Start(at=heal_at + 300 * MILLISECOND, who=name) for name in plan.names]
+    plan.actions += [StartProcess(at=heal_at + 300 * MILLISECOND, who=name) for name in plan.names]
     farthest = 0
     for fault in rng.sample(faults, min(len(faults), rng.choice((1, 1, 2)))):
         at = begins if rng.random() < 0.8 else rng.randrange(1, heal_at)
@@ -61,7 +61,7 @@ def _happenings(plan: FaultPlan, begins: int) -> None:
         plan.actions.append(Leave(at=change, who=rng.choice((gone, COORDINATOR, FOLLOWER))))
     elif kind < 0.9:
         plan.actions.append(Crash(at=begins - SECOND, who=gone))
-        plan.actions.append(Start(at=change, who=gone))
+        plan.actions.append(StartProcess(at=change, who=gone))
 
 
 def _oneway(plan: FaultPlan, at: int, config: Config) -> int:
@@ -104,9 +104,9 @@ def _unreached(plan: FaultPlan, at: int, config: Config) -> int:
     plan.actions += [
         Crash(at=max(1, at - SECOND), who=joiner),
         Cut(at=at, side=(joiner,), lasts=0, way="in", stays=True),
-        Start(at=at + 1, who=joiner),
+        StartProcess(at=at + 1, who=joiner),
         Crash(at=at + 2, who=later),
-        Start(at=at + 3 * SECOND + 2 * patience + plan.soon(SECOND), who=later),
+        StartProcess(at=at + 3 * SECOND + 2 * patience + plan.soon(SECOND), who=later),
     ]
     return 0
 

@@ -11,7 +11,7 @@ from typing import Final
 from pygroups.core.limits import MILLISECOND, SECOND
 
 from .fault_plan import FORMATION, FaultPlan
-from .steps import WHOEVER, Action, Crash, Cut, Leave, Leaving, Pause, Send, Start
+from .steps import WHOEVER, Action, Crash, Cut, Leave, Leaving, Pause, Send, StartProcess
 
 LEADS: Final = ("MergeReq", "MergeCollect", "MergePropose", "MergeInstall")  # sent by the leader of a merge only
 TAKES_PART: Final = ("FindRsp", "MergeRsp", "CollectAck", "Accept")
@@ -27,7 +27,7 @@ def merge(plan: FaultPlan, at: int) -> None:
         return
     change = ends + plan.soon(4 * plan.interval)
     who = rng.choice(plan.names)
-    changes: list[Action] = [Start(at=change, who=who)]
+    changes: list[Action] = [StartProcess(at=change, who=who)]
     changes += [Crash(at=change, who=who)] if "crash" in plan.may else []
     changes += [Leave(at=change, who=who)] if "leave" in plan.may else []
     plan.actions.append(rng.choice(changes))

@@ -32,7 +32,7 @@ from .steps import (
     Ring,
     Send,
     Share,
-    Start,
+    StartProcess,
     Time,
 )
 
@@ -170,7 +170,7 @@ def _check_names(schedule: Schedule) -> None:
         if name not in names:
             raise UsageError(f"the schedule has habits of {name!r}, which is none of its names")
     for number, step in enumerate(schedule.actions, 1):
-        roles = () if isinstance(step, Start | Send | Replay) else ROLES
+        roles = () if isinstance(step, StartProcess | Send | Replay) else ROLES
         first, rest = _meant(step)
         successor = isinstance(step, Clog) and step.other == SUCCESSOR
         for name in [*[one for one in first if one not in roles], *rest]:
@@ -192,7 +192,7 @@ def _check_steps(schedule: Schedule) -> None:
     for number, step in enumerate(schedule.actions, 1):
         if isinstance(step, Send) and step.size > largest:
             raise UsageError(f"step {number} of the schedule sends {step.size:,} bytes; the limit is {largest:,}")
-        if step.at > schedule.heal_at + schedule.stays and not isinstance(step, Start | Send):
+        if step.at > schedule.heal_at + schedule.stays and not isinstance(step, StartProcess | Send):
             raise UsageError(f"step {number} of the schedule comes after heal_at, the time at which all faults end")
 
 

@@ -49,7 +49,7 @@ class Aimed(Step, frozen=True):
     nth: Nth = 1
 
 
-class Start(Step, frozen=True, tag="start"):
+class StartProcess(Step, frozen=True, tag="start"):
     """A process starts under this name and joins; nothing happens if a process runs under this name already."""
 
     who: str
@@ -161,7 +161,7 @@ class Break(Step, frozen=True, tag="break"):
     other: str
 
 
-class Slow(Step, frozen=True, tag="slow"):
+class SlowReader(Step, frozen=True, tag="slow"):
     """For a time the process handles arrivals and its own timers late, by up to `loop_delay`."""
 
     who: str
@@ -191,7 +191,7 @@ class Jump(Step, frozen=True, tag="jump"):
     by: Shift
 
 
-class Forget(Step, frozen=True, tag="forget"):
+class CloseConnection(Step, frozen=True, tag="forget"):
     """The application at `who` closes its connection with `other`; its next message opens a new connection."""
 
     who: str
@@ -231,7 +231,7 @@ class Vouch(Step, frozen=True, tag="vouch"):
 
 
 Action = (
-    Start
+    StartProcess
     | Send
     | Crash
     | Pause
@@ -243,11 +243,11 @@ Action = (
     | Clog
     | Replay
     | Break
-    | Slow
+    | SlowReader
     | Unread
     | DiskFull
     | Jump
-    | Forget
+    | CloseConnection
     | Beside
     | Mislead
     | Gather

@@ -13,7 +13,7 @@ from typing import Final
 from pygroups.core.limits import MILLISECOND, SECOND
 
 from .fault_plan import FaultPlan
-from .steps import COORDINATOR, Action, Beside, Cut, DiskFull, Forget, How, Leave, Mislead, Send, Start
+from .steps import COORDINATOR, Action, Beside, CloseConnection, Cut, DiskFull, How, Leave, Mislead, Send, StartProcess
 
 WRONG: Final[tuple[How, ...]] = ("late", "former", "some")
 
@@ -31,7 +31,7 @@ def twin(plan: FaultPlan, at: int) -> None:
 def stranger(plan: FaultPlan, at: int) -> None:
     """A process with another profile asks to join, often while other processes join."""
     if plan.rng.random() < 0.5:
-        plan.actions.append(Start(at=at + plan.soon(), who=plan.rng.choice(plan.names)))
+        plan.actions.append(StartProcess(at=at + plan.soon(), who=plan.rng.choice(plan.names)))
     plan.actions.append(Beside(at=at, who=plan.rng.choice(plan.names), lasts=SECOND, stranger=True))
 
 
@@ -49,7 +49,7 @@ def forget(plan: FaultPlan, at: int) -> None:
     one, other = rng.sample(plan.names, 2)
     plan.actions += [
         Send(at=max(1, at - plan.soon()), who=one, count=rng.choice((1, 3, 40)), size=20, to=other),
-        Forget(at=at, who=one, other=other),
+        CloseConnection(at=at, who=one, other=other),
         Send(at=at + plan.soon(), who=one, count=rng.choice((1, 3, 40)), size=20, to=other),
     ]
 
@@ -68,7 +68,7 @@ def full_disks(rng: Random, names: Sequence[str], begin: int, end: int, *, rare:
         steps.append(DiskFull(at=at, who=rng.choice((*names, COORDINATOR)), lasts=lasts, leaves=leaves))
         if leaves:
             back = at + rng.choice((500, 2_000)) * MILLISECOND
-            steps += [Start(at=min(back, max(begin, end - 1)), who=name) for name in names]
+            steps += [StartProcess(at=min(back, max(begin, end - 1)), who=name) for name in names]
     return steps
 
 

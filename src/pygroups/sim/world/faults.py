@@ -12,12 +12,12 @@ from ..schedules.steps import (
     Beside,
     Break,
     Clog,
+    CloseConnection,
     Crash,
     Cut,
     DiskFull,
     Far,
     Flap,
-    Forget,
     Gather,
     Jump,
     Leave,
@@ -26,13 +26,13 @@ from ..schedules.steps import (
     Replay,
     Ring,
     Send,
-    Slow,
-    Start,
+    SlowReader,
+    StartProcess,
     Unread,
     Vouch,
 )
 from .link_faults import (
-    Release,
+    ReleaseOfFaults,
     aim_cut,
     begin_clog,
     begin_cut,
@@ -78,7 +78,7 @@ def at_moments(world: World, member: SimulatedMember, output: Output) -> Output:
         elif isinstance(fault, Clog):
             world.count(f"clog at {fault.moment}")
             begin_clog(world, fault, member)
-        elif isinstance(fault, Release) and world.agenda.now < fault.at:
+        elif isinstance(fault, ReleaseOfFaults) and world.agenda.now < fault.at:
             world.count(f"clog released at {fault.moment}")
             world.tell("-", "a clog ends")
             world.release(fault.links)
@@ -102,7 +102,7 @@ def _aim(world: World, fault: Crash | Pause | Clog) -> None:
 
 
 _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
-    Start: start,
+    StartProcess: start,
     Send: send,
     Crash: _aim,
     Pause: _aim,
@@ -114,12 +114,12 @@ _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
     Clog: _aim,
     Replay: replay,
     Break: break_connection,
-    Slow: begin_slow,
+    SlowReader: begin_slow,
     Unread: begin_unread,
     DiskFull: fill_disk,
     Jump: jump_clock,
     Gather: gather,
-    Forget: forget_peer,
+    CloseConnection: forget_peer,
     Beside: begin_beside,
     Mislead: begin_misleading,
     Vouch: vouch,

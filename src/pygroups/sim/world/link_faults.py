@@ -86,7 +86,7 @@ def begin_flap(world: World, flap: Flap) -> None:
         after(world, turn * (flap.down + flap.up), _separate, world, links, flap.down)
 
 
-class Release(Aimed, frozen=True, kw_only=True):
+class ReleaseOfFaults(Aimed, frozen=True, kw_only=True):
     """The end of a clog at its moment `until`, if that moment comes before `at`, when the clog ends anyway."""
 
     links: list[tuple[str, str]]
@@ -102,7 +102,7 @@ def begin_clog(world: World, clog: Clog, member: SimulatedMember) -> None:
     world.judge.unsettled(over)
     world.network.clog(links, over)
     if clog.until != "now":
-        arm(world.running.values(), Release(at=over, moment=clog.until, links=links))
+        arm(world.running.values(), ReleaseOfFaults(at=over, moment=clog.until, links=links))
 
 
 def _successor(member: SimulatedMember) -> str | None:

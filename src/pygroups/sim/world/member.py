@@ -48,7 +48,7 @@ from .state import StateKeeper
 from .story import Sent, Story
 from .traps import Armed
 from .virtual import Waiting
-from .workload import Application, Order
+from .workload import PayloadsToSend, SimulatedApplication
 
 MILLE: Final = 1_000  # a clock can run faster by one in so many
 ANSWERS: Final = 0.1  # chance that an application without a group answers a run
@@ -58,7 +58,7 @@ class Died(Exception):
     """The process crashes between two steps of its turn: the remaining steps do not happen."""
 
 
-class Around(Protocol):
+class ProcessWorld(Protocol):
     """The parts of the world that a process uses."""
 
     agenda: Agenda
@@ -85,7 +85,9 @@ class SimulatedMember(ProcessLoop):
     network: Network  # the network as this process sees it
     discovery: Discovery
 
-    def __init__(self, world: Around, address: Address, env: Env, stack: Stack, habits: Habits, rng: Random) -> None:
+    def __init__(
+        self, world: ProcessWorld, address: Address, env: Env, stack: Stack, habits: Habits, rng: Random
+    ) -> None:
         super().__init__(world.agenda, stack, habits, rng)
         top = stack.layers[0]
         assert isinstance(top, Top)
@@ -109,7 +111,7 @@ class SimulatedMember(ProcessLoop):
         self.watched = stack.codec if isinstance(stack.codec, Watched) else None
         self.places: dict[str, Address] = {}  # without a group: the processes that answered, by their names
         self.routes: dict[Address, None] = {}  # reachable peers: those that the process learned of, or received from
-        self.app = Application(address, top, habits.reads_after, self.rng)
+        self.app = SimulatedApplication(address, top, habits.reads_after, self.rng)
         self.reading = Reading(address, self.app, self.agenda, self.judge, self._tells_read)
         if habits.state == "keeps none":
             env.keeps_state = False
@@ -340,7 +342,7 @@ class SimulatedMember(ProcessLoop):
 
     def order(self, count: int, size: int, to: Address | None) -> None:
         """Queue `count` payloads of `size` bytes that the application sends when there is room."""
-        self.app.orders.append(Order(count, size, to))
+        self.app.orders.append(PayloadsToSend(count, size, to))
         self.soon()
 
     def order_at(self, count: int, size: int, place: str) -> None:

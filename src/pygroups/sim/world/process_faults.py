@@ -15,8 +15,8 @@ from ..schedules.steps import (
     Leave,
     Pause,
     Send,
-    Slow,
-    Start,
+    SlowReader,
+    StartProcess,
     Unread,
 )
 from .member import SimulatedMember
@@ -28,7 +28,7 @@ LONG_PAUSE: Final = 20 * SECOND
 RESTART: Final = 100 * MILLISECOND  # time until an ended process starts again
 
 
-def start(world: World, start: Start) -> None:
+def start(world: World, start: StartProcess) -> None:
     """Start a process under this name, unless one runs under it."""
     name = start.who
     if name in world.running:
@@ -50,7 +50,7 @@ def begin_pause(world: World, member: SimulatedMember, pause: Pause) -> None:
     after(world, pause.lasts, member.resume)
 
 
-def begin_slow(world: World, slow: Slow) -> None:
+def begin_slow(world: World, slow: SlowReader) -> None:
     """Make the process late for a while."""
     member = named(world, slow.who)
     if member is not None:

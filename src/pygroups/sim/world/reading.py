@@ -12,7 +12,7 @@ from pygroups.core.limits import MILLISECOND
 
 from ..promises.judge import Judge
 from .agenda import Agenda
-from .workload import Application
+from .workload import SimulatedApplication
 
 READ_TOLD: Final = 20 * MILLISECOND  # time until the stack learns what was consumed, if no other turn comes
 
@@ -25,7 +25,9 @@ class Reading:
 
     __slots__ = ("_agenda", "_judge", "_me", "_told_at", "_turn", "app", "at", "since", "stopped")
 
-    def __init__(self, me: Address, app: Application, agenda: Agenda, judge: Judge, turn: Callable[[], None]) -> None:
+    def __init__(
+        self, me: Address, app: SimulatedApplication, agenda: Agenda, judge: Judge, turn: Callable[[], None]
+    ) -> None:
         self._me = me
         self.app = app
         self._agenda = agenda

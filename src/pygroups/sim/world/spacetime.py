@@ -50,7 +50,7 @@ class Line(msgspec.Struct):
         return "".join(text for text, _ in self.parts).rstrip()
 
 
-class Heard(NamedTuple):
+class MemberEvent(NamedTuple):
     """An event of one member, or of several."""
 
     now: int
@@ -65,7 +65,7 @@ class Cell(msgspec.Struct):
     style: str = ""
 
 
-class Row(msgspec.Struct):
+class Instant(msgspec.Struct):
     """An instant, or the period before it in which messages were sent and delivered."""
 
     at: int
@@ -84,11 +84,11 @@ class SpaceTime:
         usual = max(USUAL_WIDTH, MARGIN + TIME + COLUMN * len(names))
         self.width = min(max(usual if width is None else width, WIDTH_MIN), WIDTH_MAX)
         self.column = max((self.width - MARGIN - TIME) // max(len(names), 1) - 1, 8)
-        self.heard: list[Heard] = []
+        self.heard: list[MemberEvent] = []
 
     def hear(self, now: int, who: str, what: str | Event) -> None:
         """See Story."""
-        self.heard.append(Heard(now, who, what))
+        self.heard.append(MemberEvent(now, who, what))
 
     def lines(self, witness: Witness | None) -> Iterator[Line]:
         """The lines of the table; rows that show parts of `witness` are marked with >."""
@@ -107,7 +107,7 @@ class SpaceTime:
         yield Line([("", "")])
         yield Line([(" " * MARGIN + f"{'time':>{TIME}} ", STYLES["head"]), (names, STYLES["head"])])
 
-    def _row(self, row: Row) -> Iterator[Line]:
+    def _row(self, row: Instant) -> Iterator[Line]:
         """The row in as many lines as its fullest cell needs."""
         mark = "> " if row.marked else "  "
         first = (f"{mark}{row.at / 1_000_000:>{TIME}.6f} ", STYLES["mark"] if row.marked else "")
@@ -191,8 +191,8 @@ class _Tale:
         self.messages = [(origin, int(number)) for origin, number in MESSAGE.findall(named)]
         self.now: dict[str, str] = {}  # the incarnation that runs under each name
 
-    def rows(self, heard: Sequence[Heard]) -> Iterator[Row]:
-        row: Row | None = None
+    def rows(self, heard: Sequence[MemberEvent]) -> Iterator[Instant]:
+        row: Instant | None = None
         for item in heard:
             data = self._data(item)
             if data is not None and not self._is_named(item):
@@ -205,7 +205,7 @@ class _Tale:
             if text is None:
                 continue
             if self.stretch.runs:
-                yield Row(self.stretch.until, self.stretch.cells(), "", dict(self.signs))
+                yield Instant(self.stretch.until, self.stretch.cells(), "", dict(self.signs))
                 self.stretch = _Stretch()
             if row is not None and not self._joins(row, item):
                 yield row
@@ -214,19 +214,19 @@ class _Tale:
         if row is not None:
             yield row
         if self.stretch.runs:
-            yield Row(self.stretch.until, self.stretch.cells(), "", dict(self.signs))
+            yield Instant(self.stretch.until, self.stretch.cells(), "", dict(self.signs))
 
-    def _joins(self, row: Row, item: Heard) -> bool:
+    def _joins(self, row: Instant, item: MemberEvent) -> bool:
         return row.at == item.now and not row.across and item.who in self.signs
 
-    def _put(self, row: Row | None, item: Heard, text: str) -> Row:
+    def _put(self, row: Instant | None, item: MemberEvent, text: str) -> Instant:
         """Write the event into its cell, or across the row when it concerns several processes."""
         marked = self._is_named(item)
         if item.who not in self.signs:
             across = text if item.who == ALL else f"{text}: {item.who}"
-            return Row(item.now, {}, across, dict(self.signs), marked)
+            return Instant(item.now, {}, across, dict(self.signs), marked)
         self._stand(item)
-        row = row if row is not None else Row(item.now)
+        row = row if row is not None else Instant(item.now)
         row.signs = dict(self.signs)
         cell = row.cells.setdefault(item.who, Cell([], _style(item.what)))
         cell.texts = [*cell.texts, text]
@@ -235,7 +235,7 @@ class _Tale:
 
     # -- the state of each process
 
-    def _stand(self, item: Heard) -> None:
+    def _stand(self, item: MemberEvent) -> None:
         who, what = item.who, item.what
         if isinstance(what, NewView) or what == "runs again":
             self.signs[who] = "|"
@@ -250,7 +250,7 @@ class _Tale:
 
     # -- texts
 
-    def _data(self, item: Heard) -> tuple[str, range] | None:
+    def _data(self, item: MemberEvent) -> tuple[str, range] | None:
         """The sign and the numbers of the messages that were sent or delivered; None for other events."""
         what = item.what
         if isinstance(what, Sent):
@@ -262,7 +262,7 @@ class _Tale:
             return origin + ("#" if what.position >= 0 else ">"), range(what.run.first, what.run.next)
         return None
 
-    def _text(self, item: Heard) -> str | None:
+    def _text(self, item: MemberEvent) -> str | None:
         if isinstance(item.what, Event):
             return _event_text(item.what, self.lives)
         if item.what.startswith("starts as "):
@@ -274,7 +274,7 @@ class _Tale:
 
     # -- parts of the witness
 
-    def _is_named(self, item: Heard) -> bool:
+    def _is_named(self, item: MemberEvent) -> bool:
         what, life = item.what, self.now.get(item.who, "")
         if isinstance(what, Delivered):
             run = what.run

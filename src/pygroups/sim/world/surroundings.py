@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pygroups.core.events import Forget as ForgetPeer
 
-from ..schedules.steps import Beside, Forget, Mislead
+from ..schedules.steps import Beside, CloseConnection, Mislead
 from .world import World
 
 
@@ -23,7 +23,7 @@ def begin_beside(world: World, beside: Beside) -> None:
     world.agenda.after(beside.lasts, ends)
 
 
-def forget_peer(world: World, forget: Forget) -> None:
+def forget_peer(world: World, forget: CloseConnection) -> None:
     """The application at one member closes its connection with another."""
     one, other = world.running.get(forget.who), world.running.get(forget.other)
     if one is not None and other is not None and one is not other:

@@ -38,7 +38,7 @@ class Process(Protocol):
 P = TypeVar("P", bound=Process)
 
 
-class Held:
+class HeldCall:
     """A call that waits behind a clog; it runs once."""
 
     __slots__ = ("args", "do")
@@ -65,7 +65,7 @@ class VirtualWorld(Generic[P]):
         self.beside: dict[Address, P] = {}  # processes under a name in use, or with another profile
         self.lives: dict[Address, P] = {}  # all processes so far, by address
         self.counters: dict[str, int] = {}
-        self.held: dict[tuple[str, str], list[Held]] = {}  # by hosts, the calls that a clog holds or held
+        self.held: dict[tuple[str, str], list[HeldCall]] = {}  # by hosts, the calls that a clog holds or held
         self.pipes: Pipes | None = None  # in place of datagrams
         self._mourned: dict[tuple[Address, Address], None] = {}  # each process and the ended peer that it learned of
 
@@ -158,7 +158,7 @@ class VirtualWorld(Generic[P]):
         """Whether the link is clogged; if so, `do` is called when the clog ends."""
         wait = self.network.held(src, dest, self.agenda.now) if self.network.clogs else None
         if wait is not None:
-            held = Held(do, args)
+            held = HeldCall(do, args)
             self.held.setdefault((src, dest), []).append(held)
             self.agenda.after(wait, held.let_go)
         return wait is not None

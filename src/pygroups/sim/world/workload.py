@@ -14,7 +14,7 @@ from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.top import Delivered, Top
 
 
-class Order(msgspec.Struct):
+class PayloadsToSend(msgspec.Struct):
     """Payloads that the schedule has requested and the application could not send yet."""
 
     count: int
@@ -22,7 +22,7 @@ class Order(msgspec.Struct):
     to: Address | None
 
 
-class Application:
+class SimulatedApplication:
     """Sends and reads for one incarnation."""
 
     __slots__ = ("_rng", "made", "me", "orders", "reads_after", "top", "unread", "unread_unicasts")
@@ -31,7 +31,7 @@ class Application:
         self.me = me
         self.top = top
         self.reads_after = reads_after
-        self.orders: deque[Order] = deque()
+        self.orders: deque[PayloadsToSend] = deque()
         self.made = 0  # number of payloads made
         self.unread: Marks = {}  # per origin, the number after the last multicast that is not consumed yet
         self.unread_unicasts: Marks = {}  # the same for unicasts of each origin to this member
@@ -47,7 +47,7 @@ class Application:
         """Whether a multicast waits for room in the window."""
         return bool(self.orders) and self.orders[0].to is None and not self._fits(self.orders[0])
 
-    def _fits(self, order: Order) -> bool:
+    def _fits(self, order: PayloadsToSend) -> bool:
         size = min(order.size + ENTRY_BYTES, self.top.env.config.window)  # a payload as large as the window goes alone
         return self.top.room(order.to) >= size
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from markupsafe import Markup
 
 from pygroups.pipeline.report.figures import svg
-from pygroups.pipeline.report.findings import Diagram, Event
+from pygroups.pipeline.report.findings import Diagram, NearbyRecord
 from pygroups.pipeline.verdict import Violation
 
 TOP = 4
@@ -36,18 +36,18 @@ def spacetime(diagram: Diagram) -> Markup:
     return svg.picture(shapes, bottom + 6, _description(violation, events, lanes), "spacetime")
 
 
-def _lanes(violation: Violation, events: Sequence[Event]) -> list[str]:
+def _lanes(violation: Violation, events: Sequence[NearbyRecord]) -> list[str]:
     concerned = [violation.origin, violation.member, violation.other]
     present = {_address(event) for event in events}
     first = [lane for lane in dict.fromkeys(concerned) if lane in present and lane is not None]
     return first + sorted(present - set(first))
 
 
-def _address(event: Event) -> str:
+def _address(event: NearbyRecord) -> str:
     return f"{event.member}@{event.incarnation}"
 
 
-def _places(events: Sequence[Event], lanes: Sequence[str]) -> list[Place]:
+def _places(events: Sequence[NearbyRecord], lanes: Sequence[str]) -> list[Place]:
     rows = {lane: row for row, lane in enumerate(lanes)}
     step = (1 - LEFT - RIGHT) / max(1, len(events) - 1)
     return [
@@ -65,11 +65,11 @@ def _lane(lane: str, row: int) -> Markup:
     )
 
 
-def _run(event: Event) -> tuple[object, ...]:
+def _run(event: NearbyRecord) -> tuple[object, ...]:
     return event.origin, event.origin_incarnation, event.first, event.peer
 
 
-def _arrows(events: Sequence[Event], places: Sequence[Place], violation: Violation) -> Iterable[Markup]:
+def _arrows(events: Sequence[NearbyRecord], places: Sequence[Place], violation: Violation) -> Iterable[Markup]:
     sent = {_run(event): place for event, place in zip(events, places, strict=True) if event.kind.endswith("send")}
     for event, place in zip(events, places, strict=True):
         start = sent.get(_run(event))
@@ -79,7 +79,7 @@ def _arrows(events: Sequence[Event], places: Sequence[Place], violation: Violati
         yield svg.line(*start, *place, class_=f"arrow {strength}", marker_end=f"url(#arrow-{strength})")
 
 
-def _concerned(event: Event, violation: Violation) -> bool:
+def _concerned(event: NearbyRecord, violation: Violation) -> bool:
     if violation.first is None:
         at = violation.position
         return at is not None and event.position is not None and event.position <= at < event.position + _size(event)
@@ -87,11 +87,11 @@ def _concerned(event: Event, violation: Violation) -> bool:
     return same_origin and event.first is not None and event.first <= violation.first < event.first + _size(event)
 
 
-def _size(event: Event) -> int:
+def _size(event: NearbyRecord) -> int:
     return max(1, event.count or 1)
 
 
-def _points(events: Sequence[Event], places: Sequence[Place], violation: Violation) -> Iterable[Markup]:
+def _points(events: Sequence[NearbyRecord], places: Sequence[Place], violation: Violation) -> Iterable[Markup]:
     """A dot for each record; a name that would touch the one before it on its lane goes above the lane."""
     last_below: dict[float, float] = {}
     for event, (x, y) in zip(events, places, strict=True):
@@ -107,18 +107,18 @@ def _points(events: Sequence[Event], places: Sequence[Place], violation: Violati
         yield svg.group(*shapes, title=_in_words(event))
 
 
-def _name(event: Event) -> str:
+def _name(event: NearbyRecord) -> str:
     last = (event.first or 0) + _size(event) - 1
     return f"{event.origin}:{event.first}" + (f"–{last}" if last != event.first else "")
 
 
-def _in_words(event: Event) -> str:
+def _in_words(event: NearbyRecord) -> str:
     verb = "sends" if event.kind.endswith("send") else "delivers"
     where = "" if event.position is None else f" at position {event.position}"
     return f"{_address(event)} {verb} {_name(event)}{where}"
 
 
-def _description(violation: Violation, events: Sequence[Event], lanes: Sequence[str]) -> str:
+def _description(violation: Violation, events: Sequence[NearbyRecord], lanes: Sequence[str]) -> str:
     kinds: Mapping[str, int] = {
         kind: sum(event.kind.endswith(kind) for event in events) for kind in ("send", "deliver")
     }

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from pygroups.pipeline.report.figures import svg
 from pygroups.pipeline.report.figures.scale import Axis, counted, since, time_axis
-from pygroups.pipeline.report.findings import GroupFindings, Life, Mark, ViewSpan
+from pygroups.pipeline.report.findings import FaultMark, GroupFindings, Life, ViewSpan
 
 TOP = 26
 LANE = 46
@@ -54,7 +54,7 @@ def time_grid(axis: Axis, words: Words, top: float, bottom: float) -> Iterable[M
         yield svg.text(share, bottom + 18, words(tick), class_=css_class, text_anchor=anchor)
 
 
-def mark_lines(marks: Sequence[Mark], axis: Axis, words: Words, top: float, bottom: float) -> Iterable[Markup]:
+def mark_lines(marks: Sequence[FaultMark], axis: Axis, words: Words, top: float, bottom: float) -> Iterable[Markup]:
     """A line for each mark, with the number under which the list below the timeline explains it.
 
     Marks whose numbers would cover each other share one: `4–6`.
@@ -74,9 +74,9 @@ def mark_lines(marks: Sequence[Mark], axis: Axis, words: Words, top: float, bott
         )
 
 
-def _close(marks: Sequence[Mark], axis: Axis) -> list[list[tuple[int, Mark]]]:
+def _close(marks: Sequence[FaultMark], axis: Axis) -> list[list[tuple[int, FaultMark]]]:
     """Marks with their numbers, those of one kind that stand close to each other together."""
-    groups: list[list[tuple[int, Mark]]] = []
+    groups: list[list[tuple[int, FaultMark]]] = []
     for number, mark in enumerate(marks, start=1):
         before = groups[-1][0][1] if groups else None
         if before and before.kind == mark.kind and axis.share(mark.mark_us) - axis.share(before.mark_us) < MARKS_APART:
@@ -86,7 +86,7 @@ def _close(marks: Sequence[Mark], axis: Axis) -> list[list[tuple[int, Mark]]]:
     return groups
 
 
-def mark_in_words(mark: Mark) -> str:
+def mark_in_words(mark: FaultMark) -> str:
     """The text of a mark: its kind, its reason and the members that it names."""
     kinds = {"fault": "fault", "heal": "the last fault is over", "quiet": "all should have settled"}
     reason = f": {mark.reason}" if mark.reason else ""
