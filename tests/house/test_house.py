@@ -20,6 +20,7 @@ RULES = (
     rules.unsafe,
     rules.for_tests,
     rules.sizes,
+    rules.class_names,
     rules.layer_places,
     rules.machine_traces,
     language.plain_language,
@@ -218,6 +219,32 @@ def test_an_id_that_is_cut_short_is_named(tree: Path) -> None:
     assert scenarios.scenarios_have_tests(tree) == [
         "docs/layers/nakack.md: 'NAK-01, 02 and 03' is cut short: write each id whole"
     ]
+
+
+def test_two_classes_of_one_name_are_named(tree: Path) -> None:
+    plant(tree, DRIVER, "class Home: ...\nclass Config: ...")
+    plant(tree, CLI, "class Cli: ...\ndef f():\n    class Home: ...")
+    plant(tree, "src/pytest_pygroups/__init__.py", "class Home: ...")
+    assert rules.class_names(tree) == []
+    plant(tree, LAYER, "class Home: ...\nclass Config: ...")
+    assert rules.class_names(tree) == [
+        "the class name Config stands in drivers.pump, layers.nakack: name each class by its own concept",
+        "the class name Home stands in drivers.pump, layers.nakack: name each class by its own concept",
+    ]
+
+
+def test_a_pair_of_one_concept_is_allowed_and_a_third_class_is_not(tree: Path) -> None:
+    plant(tree, "src/pygroups/core/limits.py", "class Config: ...")
+    plant(tree, "src/pygroups/channel/config.py", "class Config: ...")
+    assert rules.class_names(tree) == []
+    plant(tree, LAYER, "class Config: ...")
+    assert len(rules.class_names(tree)) == 1
+
+
+def test_each_allowed_pair_is_there() -> None:
+    found = [(node.name, name) for name, _, tree in rules.modules(ROOT) for node in tree.body if hasattr(node, "name")]
+    for name, files in rules.ONE_CONCEPT.items():
+        assert [(name, f"pygroups.{file}") for file in files if (name, f"pygroups.{file}") not in found] == []
 
 
 @pytest.mark.parametrize(

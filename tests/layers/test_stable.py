@@ -72,7 +72,7 @@ def test_what_is_purged_is_the_minimum_and_what_is_looked_for_the_maximum() -> N
 def test_without_everybody_there_is_no_stability() -> None:
     votes = Votes((A, B, C))
     votes.add(A, vote(1, [1, 1, 1]), 0)
-    with pytest.raises(AssertionError, match="without everybody"):
+    with pytest.raises(AssertionError, match="without each member's vote"):
         votes.combined(VIEW.id, 1)
 
 
