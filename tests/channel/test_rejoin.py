@@ -143,6 +143,8 @@ def test_the_events_go_on_with_the_new_incarnation() -> None:
         assert c.views[0].members == (a.channel.address, b.channel.address, c.channel.address)
         assert c.views[0].transitional == (c.channel.address,)
         assert c.sets == 2, "at each join"
+        memory = c.channel.stats()["memory"]
+        assert c.channel.stats()["memory_bound"] == 2 * memory["of an excluded incarnation"]
         assert await c.channel.send(b"4", until="stable") == 1, "the numbers begin again"
         await end(c, b, a)
         assert a.all == b.all == c.all == [b"1", b"2", b"3", b"4"]

@@ -99,8 +99,8 @@ def test_messages_to_a_killed_process_are_told() -> None:
     [
         (("orders",), "has no group"),
         (("--leave-at-eof",), "--leave-at-eof needs --to HOST:PORT"),
-        (("--discovery", "dir:/tmp/x"), "has no group, so"),
-        (("--to", "nowhere", "--bind", "127.0.0.1:0"), "to 'nowhere' is no process"),
+        (("--discovery", "dir:/tmp/x"), "--discovery needs a group, and profile 'unicast' has none"),
+        (("--to", "nowhere", "--bind", "127.0.0.1:0"), "to 'nowhere' does not name a process"),
     ],
 )
 def test_wrong_calls_are_one_line(arguments: tuple[str, ...], sentence: str) -> None:
