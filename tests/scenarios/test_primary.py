@@ -199,6 +199,34 @@ def test_prim_06_a_decided_view_is_taken_over(profile: str) -> None:
         group.settles()
 
 
+@BOTH
+def test_a_collect_that_comes_late_is_refused(profile: str) -> None:
+    """The Collect of A to C and E is late.  Meanwhile B leads with a higher ballot: C and E are bound to it, and D
+    alone accepts its proposal.  Then the Collect of A arrives.  If C and E answered it, a majority would decide the
+    view of A under the lower ballot, and the leader after B would repeat the proposal of B, which has the higher
+    ballot."""
+    every, patient = tuple("ABCDE"), QUICK | {"flush_timeout": 3 * SECOND}
+    with scenario("A B C D E", profile=majority(profile), application=Told, **patient) as group:
+        asked, accepted = group.watch("Collect", src="A", dest="C"), group.watch("Accept", src="D", dest="B")
+        group.drop("Collect", src="A")
+        group.drop("Propose", src="B", dest="C E")
+        group.cut("A", "B D", way="in")
+        group.until(lambda: bool(asked.hits), SOON, step=0.0001)
+        group.cut("A", "B D")
+        group.until(lambda: bool(accepted.hits), SOON, step=0.0001)
+        group.world.rules.clear()
+        group.drop("Propose", src="B", dest="C E")
+        group.drop("Install", src="A")
+        group.until(lambda: group["A"].view != every, SOON, step=0.0001)
+        assert group["C"].view == group["E"].view == every
+        decided = group["A"].view_id
+        group.isolate("A")
+        group.crash("B")
+        group.world.rules.clear()
+        group.until(lambda: group["C"].view != every, 30, step=0.0001)
+        assert group["C"].view_id == decided
+
+
 @pytest.mark.parametrize("moment", ["Collect", "Propose", "CollectAck", "Accept", "InstallAck"])
 def test_a_member_dies_at_each_step(moment: str) -> None:
     """The others go on, with the view that was accepted or with one after it."""
