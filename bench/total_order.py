@@ -68,18 +68,22 @@ class Group:
         return self
 
     async def _join(self, index: int) -> None:
+        member = await self.start(index)
+        self.members.append(member)
+        await member.answer()
+
+    async def start(self, index: int, **more: Any) -> Member:
+        """The process of a member that is in no list yet, and has answered nothing yet."""
         options = {"group": "bench", "name": f"m{index}", "discovery": f"dir:{self.place.name}", "how": self.how}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             str(WORKER),
-            json.dumps(options | {"index": index} | self.options),
+            json.dumps(options | {"index": index} | self.options | more),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=1 << 24,
         )
-        member = Member(process)
-        self.members.append(member)
-        await member.answer()
+        return Member(process)
 
     async def __aexit__(self, *_: object) -> None:
         await self._end()

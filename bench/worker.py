@@ -185,11 +185,15 @@ async def obey(worker: Worker, order: dict[str, Any]) -> dict[str, Any]:
 
 
 async def main(options: dict[str, Any]) -> None:
-    how, index = options.pop("how"), options.pop("index")
+    how, index, waits = options.pop("how"), options.pop("index"), options.pop("waits", False)
     options["config"] = Config(**options.pop("config", {}))
     loop = asyncio.get_running_loop()
     orders = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    if waits:  # all is imported, so that the join itself is measured
+        say({"ready": options["name"]})
+        if not await orders.readline():
+            return
     async with Channel(**options) as channel:
         worker = Worker(channel, index, how)
         say({"joined": str(channel.address), "pid": os.getpid()})
