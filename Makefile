@@ -70,6 +70,7 @@ stopped: venv ## SIGSTOP under full load for SECONDS=60, over TCP and UDP: memor
 splits: SECONDS = 30
 splits: venv java firewall ## five processes on hosts of their own: cuts of SECONDS=30 under load, a heal, an audit
 	@$(BIN)/python -m tests.e2e.splits --seconds $(SECONDS)
+	@$(BIN)/python -m tests.e2e.majority_splits --seconds $(SECONDS)
 
 answering: venv ## four members that answer each message, and one that only sends, for SECONDS=60 each
 	@$(BIN)/python -m tests.channel.answering --seconds $(SECONDS)
@@ -80,6 +81,7 @@ bench: venv ## short benchmarks, about two minutes; what they mean stands in ben
 	@$(BIN)/python bench/stable.py --seconds 1
 	@$(BIN)/python bench/total_order.py --seconds 3 --repeat 1
 	@$(BIN)/python bench/failover.py --kills 2
+	@$(BIN)/python bench/blocked.py --rounds 2
 	@$(BIN)/python bench/simulator.py --seconds 20 --repeat 1
 
 venv: $(READY) ## the virtual environment .venv, with pinned packages

@@ -158,6 +158,15 @@ def _of_life(rows: Sequence[dict[str, Any]], played: Played) -> Iterator[Block]:
         before, since = now, None
 
 
+def session_nice() -> int:
+    """The nice value of this process's session.  Linux shares the processors among sessions first, and nice values of
+    processes count inside of a session only."""
+    try:
+        return int(Path("/proc/self/autogroup").read_text().split()[-1])
+    except FileNotFoundError:
+        return os.nice(0)
+
+
 def figures(blocks: Sequence[Block]) -> dict[str, Any]:
     values = sorted(block.ms for block in blocks)
     if not values:
@@ -198,7 +207,7 @@ def main() -> int:
         **found,
         budget_ms_p99=BUDGET_P99_MS,
         cpu_share_of_others=played.cpu_share_of_others,
-        nice=os.nice(0),
+        nice=session_nice(),
         by_cause={
             cause: figures([one for one in blocks if one.cause == cause]) for cause in sorted({b.cause for b in blocks})
         },

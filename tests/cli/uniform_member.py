@@ -15,9 +15,7 @@ import sys
 from typing import Any
 
 from pygroups import Blocked, Channel, Config, Left, Message, Unblocked, View
-from pygroups.layers.gms.primary import PrimaryGms
-from pygroups.layers.profiles import PROFILES
-from tests.majority import with_gms
+from tests.majority import add_uniform
 
 QUICK = Config(heartbeat=0.2, heartbeat_timeout=1.0, verify_timeout=0.5)
 
@@ -41,7 +39,7 @@ async def sends(channel: Channel) -> None:
 
 
 async def main(*, busy: bool = False, **options: Any) -> None:
-    PROFILES["uniform"] = with_gms("total", PrimaryGms)._replace(name="uniform")
+    add_uniform()
     logging.getLogger("pygroups").addHandler(Said())
     logging.getLogger("pygroups").setLevel(logging.INFO)
     async with Channel(profile="uniform", config=QUICK, **options) as channel:

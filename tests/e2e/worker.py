@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from pygroups import (
+    Blocked,
     Channel,
     ChannelClosed,
     Config,
@@ -26,6 +27,7 @@ from pygroups import (
     NotSent,
     Slow,
     Suspected,
+    Unblocked,
     View,
 )
 from pygroups.cli.streams import lines_of
@@ -111,6 +113,12 @@ class Worker:
                 elif isinstance(event, Gap):
                     lines.append(f"G {event.sender} {event.first} {event.count}")
                     self.last[str(event.sender)] = event.first + event.count - 1  # the others have these
+                elif isinstance(event, Blocked):
+                    lines.append(f"B {event.reason}")
+                    say("blocked", reason=event.reason)
+                elif isinstance(event, Unblocked):
+                    lines.append("U")
+                    say("unblocked")
                 elif isinstance(event, Suspected):
                     say("suspected", member=str(event.member))
                 else:
@@ -237,6 +245,10 @@ async def main() -> None:
         wishes = await anext(orders)
     except StopAsyncIteration:
         return  # not needed
+    if wishes.get("profile") == "uniform":
+        from tests.majority import add_uniform
+
+        add_uniform()
     steps = NetworkFirst() if wishes.pop("planted", False) else Steps()
     steps.faults_before = wishes.pop("faults_before", False)
     if death := wishes.pop("die", None):

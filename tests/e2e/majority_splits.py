@@ -1,0 +1,206 @@
+"""Five real processes on hosts of their own, where a majority decides each view: firewall rules cut the network.
+
+The majority goes on.  Each member of a minority is told `Blocked` and delivers nothing after that event, until it is
+told `Unblocked` or `Excluded`.  An excluded process starts again and gets the state.  The members that were never
+excluded lose no message, and deliver all messages in one order.  At last the audit judges the journals: the views are
+one chain.
+
+The stack has no UNIFORM layer: a coordinator that was cut off delivers messages before the cut is noticed, and the
+others deliver the same messages in their next view.  The audit finds that in the journals of excluded members, because
+the profile `uniform` promises same-view-delivery to them too.
+
+`python -m tests.e2e.majority_splits --seconds 30` plays each case, and appends each result to
+bench/results/splits.jsonl; `make splits` calls it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.e2e.group import Worker, audit, until
+from tests.e2e.hosts import Host
+from tests.e2e.splits import LOAD, NAMES, PORT, Case, Split, both
+
+Pairs = tuple[tuple[str, str], ...]
+AGO: Final = 30.0  # seconds until a member is told that it is blocked, or that it goes on
+
+
+class MajorityCase(NamedTuple):
+    """A cut, as in `Case`: the members of `side` go on, and those of `blocked` do not."""
+
+    drops: Pairs
+    side: str
+    blocked: str
+
+
+CASES: Final = {
+    "two and three": MajorityCase(both("AB", "CDE"), "CDE", "AB"),
+    "the coordinator alone": MajorityCase(both("A", "BCDE"), "BCDE", "A"),
+    "no side has a majority": MajorityCase((*both("AB", "CDE"), *both("CD", "E")), "", NAMES),
+    "one and four": MajorityCase(both("E", "ABCD"), "ABCD", "E"),
+    "nobody hears the coordinator": MajorityCase((("A", "BCDE"),), "BCDE", "A"),
+}
+
+
+class Result(NamedTuple):
+    """What happened in one case."""
+
+    cut_seconds: float
+    blocked_after: float  # seconds from the cut until all members of a minority were told
+    one_view_after: float  # seconds from the heal until all five were in one view, those that started again included
+    accepted: int  # messages of the members in that view
+    excluded: int  # members
+    unblocked: int
+
+
+class MajoritySplit(Split):
+    """One group, on five hosts, through one cut."""
+
+    def __init__(self, folder: Path, case: MajorityCase) -> None:
+        super().__init__(folder, Case(case.drops, (case.side,) if case.side else ()), profile="uniform", state=False)
+        self.counts = True
+        self.group.wishes |= {"counts": True}
+        self.minority = case.blocked
+        self.excluded: dict[str, Worker] = {}
+
+    def play_majority(self, seconds: float) -> Result:
+        """Cut the network for so many seconds after the minority was told, heal it, and judge."""
+        with self.hosts, self.group:
+            self._start()
+            spares = {name: self.group.prepare(self._host(name).prefix) for name in self.minority}
+            self.group.everywhere("fault", "cut", [worker.address for worker in self.on.values()])
+            began = time.monotonic()
+            with self._cut():
+                self._sides_form()
+                self._minority_is_blocked()
+                blocked = time.monotonic() - began
+                had = {name: self._deliveries(name) for name in self.minority}
+                self._go_on(seconds)
+                assert had == {name: self._deliveries(name) for name in self.minority}
+                cut = time.monotonic() - began
+            healed = time.monotonic()
+            self.group.everywhere("heal")
+            self._minority_is_told()
+            self._excluded_start_again(spares)
+            one_view = time.monotonic() - healed
+            time.sleep(1)
+            accepted = self._come_to_rest()
+        self._blocked_delivered_nothing()
+        self._survivors_lose_nothing(accepted)
+        times = [round(value, 2) for value in (cut, blocked, one_view)]
+        unblocked = len(self.minority) - len(self.excluded)
+        return Result(*times, sum(accepted.values()), len(self.excluded), unblocked)
+
+    def _minority_is_blocked(self) -> None:
+        members = [self.on[name] for name in self.minority]
+        until(f"{self.minority} are blocked", lambda: all(one.heard_of["blocked"] for one in members), AGO)
+
+    def _deliveries(self, name: str) -> int:
+        return sum(line.startswith("M ") for line in self.lines(self.on[name]))
+
+    @staticmethod
+    def lines(worker: Worker) -> list[str]:
+        """What its application was given."""
+        return worker.log.read_text().splitlines()
+
+    def _minority_is_told(self) -> None:
+        members = [self.on[name] for name in self.minority]
+        until(
+            f"{self.minority} are unblocked or excluded",
+            lambda: all(one.heard_of["unblocked"] or one.heard_of["left"] for one in members),
+            AGO,
+        )
+        self.excluded = {name: self.on[name] for name in self.minority if self.on[name].heard_of["left"]}
+        for worker in self.excluded.values():
+            assert worker.reports["left"]["reason"] == "excluded"
+            assert worker.ended() == 0, worker.errors
+
+    def _host(self, name: str) -> Host:
+        return self.hosts.hosts[NAMES.index(name)]
+
+    def _excluded_start_again(self, spares: dict[str, Worker]) -> None:
+        """Under the old names, and from the state of the others.  Their processes have imported everything."""
+        for name in self.excluded:
+            self.on[name] = self.group.go(spares[name], name, bind=f"{self._host(name).address}:{PORT}", insecure=True)
+        again = [self.on[name] for name in self.excluded]
+        self.group.until("the excluded have joined again", lambda: all(worker.address for worker in again))
+        for worker in again:
+            worker.order("send", **LOAD)
+        self.group.settle()
+        assert all(len(worker.members) == len(NAMES) for worker in self.on.values())
+
+    def _blocked_delivered_nothing(self) -> None:
+        for name in self.minority:
+            lines = self.lines(self.excluded.get(name, self.on[name]))
+            kinds = [line.partition(" ")[0] for line in lines]
+            assert "X" not in kinds, lines[kinds.index("X")]
+            behind = kinds[kinds.index("B") + 1]
+            assert behind == ("L" if name in self.excluded else "U"), f"{name}: {behind} follows its Blocked"
+
+    def _survivors_lose_nothing(self, accepted: dict[str, int]) -> None:
+        """All of them deliver the same messages in one order, and of each sender in the last view all that it sent."""
+        orders: dict[str, list[tuple[str, int]]] = {}
+        for name in set(NAMES) - set(self.excluded):
+            words = [line.split() for line in self.lines(self.on[name]) if line.startswith(("M ", "G "))]
+            assert all(kind == "M" for kind, *_ in words), f"{name} has gaps"
+            orders[name] = [(sender, int(number)) for _, sender, number, _ in words]
+        assert len({tuple(order) for order in orders.values()}) == 1, {name: len(o) for name, o in orders.items()}
+        heard: dict[str, int] = {}
+        for sender, number in next(iter(orders.values())):
+            assert number == heard.get(sender, 0) + 1, f"{number} of {sender} follows {heard.get(sender, 0)}"
+            heard[sender] = number
+        assert {sender: heard.get(sender, 0) for sender in accepted} == accepted
+
+
+def check_journals(*splits: MajoritySplit) -> None:
+    """AssertionError if the audit judges no chain, or finds a promise broken that this stack makes."""
+    _, found = audit(*(split.group.journal for split in splits))
+    excluded = {worker.address for split in splits for worker in split.excluded.values()}
+    broken = {promise["name"]: promise["violations"] for promise in found["promises"] if promise["verdict"] == "broken"}
+    ahead = broken.pop("same-view-delivery", [])
+    assert not broken, broken
+    assert {violation["member"] for violation in ahead} <= excluded, ahead
+    assert {promise["name"]: promise["verdict"] for promise in found["promises"]}["primary-chain"] == "held"
+
+
+def told(case: str, result: Result) -> str:
+    """One line for a reader."""
+    return (
+        f"majority, {case}: cut for {result.cut_seconds:.0f} s, the minority blocked after {result.blocked_after:.1f} "
+        f"s, one view {result.one_view_after:.1f} s after the heal; {result.accepted:,} messages, "
+        f"{result.excluded} excluded, {result.unblocked} unblocked"
+    )
+
+
+def main() -> None:
+    from bench.common import Result as Line
+    from bench.common import passed
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    seconds = parser.parse_args().seconds
+    for case, cut in CASES.items():
+        part = {"case": case, "profile": "total, majority", "state": True, "seconds_cut": seconds}
+        if passed("splits", **part):
+            print(f"{case}: passed before on this commit", flush=True)
+            continue
+        line = Line("splits")
+        with tempfile.TemporaryDirectory() as folder:
+            split = MajoritySplit(Path(folder), cut)
+            result = split.play_majority(seconds)
+            try:
+                check_journals(split)
+                fault = ""
+            except AssertionError as error:
+                fault = str(error)
+        line.write(**part | result._asdict(), faults=[fault] if fault else [], told=False)
+        print(told(case, result), *(["FAILED"] if fault else []), flush=True)
+        assert not fault, fault
+
+
+if __name__ == "__main__":
+    main()
