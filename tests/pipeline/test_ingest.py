@@ -409,7 +409,7 @@ def test_a_table_that_has_lost_rows_is_not_judged(tmp_path: Path) -> None:
     Table(tmp_path / "t").check()
     (file,) = map(Path, Table(tmp_path / "t").runs_files)
     file.unlink()
-    with pytest.raises(NotATable, match=r"is not whole: runs/group=orders/day=\S+\.parquet is missing; ingest"):
+    with pytest.raises(NotATable, match=r"is incomplete: runs/group=orders/day=\S+\.parquet is missing; ingest"):
         Table(tmp_path / "t").check()
 
 
@@ -420,7 +420,9 @@ def test_a_table_without_a_file_that_a_commit_wrote_is_refused(tmp_path: Path, f
     ingest([tmp_path / "j"], tmp_path / "t")
     (file,) = (tmp_path / "t" / folder).glob("*.parquet")
     file.unlink()
-    with pytest.raises(NotATable, match=rf"is not whole: {folder}/\S+\.parquet is missing; ingest the journals into a"):
+    with pytest.raises(
+        NotATable, match=rf"is incomplete: {folder}/\S+\.parquet is missing; ingest the journals into a"
+    ):
         Table(tmp_path / "t").check()
         ingest([tmp_path / "j"], tmp_path / "t")
 
@@ -463,7 +465,7 @@ def test_a_file_that_lost_rows_is_seen(tmp_path: Path) -> None:
     ingest([tmp_path / "j"], tmp_path / "t")
     (file,) = Table(tmp_path / "t").runs_files
     pq.write_table(pq.read_table(file, partitioning=None).slice(0, 5), file)
-    with pytest.raises(NotATable, match=r"is not whole: commit \d+ has 5 records, not 9; ingest the journals into a"):
+    with pytest.raises(NotATable, match=r"is incomplete: commit \d+ has 5 records, not 9; ingest the journals into a"):
         Table(tmp_path / "t").check()
 
 

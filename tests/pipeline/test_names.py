@@ -22,7 +22,7 @@ def test_two_names_under_one_key_are_refused_by_both_names(tmp_path: Path, kind:
     rows = pq.read_table(file)
     forged = [row | {"name": "Z@999"} for row in rows.to_pylist() if (row["kind"], row["name"]) == (kind, one)]
     pq.write_table(type(rows).from_pylist(rows.to_pylist() + forged, rows.schema), file)
-    with pytest.raises(NamesCollide, match=f"the names {one} and Z@999 of group g have one key"):
+    with pytest.raises(NamesCollide, match=f"the names {one} and Z@999 of group g have the same 64-bit key"):
         distinct_names(Table(tmp_path / "table"))
 
 

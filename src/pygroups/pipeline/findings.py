@@ -140,5 +140,7 @@ def columns_of(rules: Sequence[PromiseRule], table: SharedTable) -> dict[str, st
     for rule in rules:
         for name, text in rule.columns.get(table, {}).items():
             if wanted.setdefault(name, text) != text:
-                raise ValueError(f"{rule.promise} means another column {name} of {table} than a rule before it")
+                raise ValueError(
+                    f"the rule of {rule.promise} defines column {name} of {table} differently from an earlier rule"
+                )
     return wanted

@@ -37,7 +37,7 @@ Life = dict[str, Any]
 
 
 class NamesCollide(ValueError):
-    """Two names have one key; the text is one sentence that names both."""
+    """Two names have the same 64-bit key; the text is one sentence that names both."""
 
 
 def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
@@ -132,8 +132,8 @@ def distinct_names(table: Table) -> pa.Table:
     found = names.group_by(key).aggregate(told)
     for row in found.filter(pc.not_equal(found["name_min"], found["name_max"])).slice(0, 1).to_pylist():
         raise NamesCollide(
-            f"the names {row['name_min']} and {row['name_max']} of group {row['group']} have one key: rename one of "
-            "them, or audit their journals apart"
+            f"the names {row['name_min']} and {row['name_max']} of group {row['group']} have the same 64-bit key: "
+            "rename one of them, or audit their journals apart"
         )
     return found.select([*key, "name_min", "number_min", "creator_min"]).rename_columns(layout.NAMES.names)
 

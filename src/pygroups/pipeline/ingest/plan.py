@@ -127,9 +127,14 @@ def _new_of(life: LifeParts, part: Part, state: LifeState) -> Part | None:
             )
         return part
     if size < before.size:
-        raise NotTheSame(f"{path} has {size} bytes, and had {before.size}: a journal only grows")
+        raise NotTheSame(
+            f"{path} has {size} bytes, and had {before.size}, but a journal only grows: "
+            "ingest this member into a new table"
+        )
     if fingerprint(path, before.end) != before.print:
-        raise NotTheSame(f"{path} was replaced: its first {before.end} bytes differ from those in the table")
+        raise NotTheSame(
+            f"{path} was replaced: its first {before.end} bytes differ: ingest this member into a new table"
+        )
     if size > before.size and later and not before.unreadable:
         raise NotTheSame(
             f"{path} has grown after a later segment of its member was ingested: ingest this member into a new table"

@@ -95,7 +95,7 @@ class Table:
         for commit, count in zip(told["commit"].to_pylist(), told["rows_sum"].to_pylist(), strict=True):
             if rows[commit] != count:
                 raise NotATable(
-                    f"{self.path} is not whole: commit {commit} has {rows[commit]} records, not {count}; "
+                    f"{self.path} is incomplete: commit {commit} has {rows[commit]} records, not {count}; "
                     "ingest the journals into a new table"
                 )
 
@@ -107,7 +107,7 @@ class Table:
 
 def _not_whole(table: Path, missing: Sequence[str]) -> str:
     more = f", and {len(missing) - 1} more are missing" if len(missing) > 1 else ""
-    return f"{table} is not whole: {missing[0]} is missing{more}; ingest the journals into a new table"
+    return f"{table} is incomplete: {missing[0]} is missing{more}; ingest the journals into a new table"
 
 
 def _commits_in(folder: Path) -> list[str]:

@@ -24,7 +24,7 @@ RULE = PromiseRule(
     "buffers-drain",
     VIRTUAL_SYNCHRONY,
     "views",
-    "no member told its gauges after quiet",
+    "no member recorded its gauges after quiet",
     counts=(
         Count("events", judged=f"if({_TOLD}, 1, 0)", suspect=f"{_TOLD} and {_FULL}"),
         Count(

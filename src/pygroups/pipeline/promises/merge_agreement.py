@@ -20,7 +20,7 @@ _STRANGE = f"array_except({_SIDE}, coalesce(before, array()))"
 # The faults of a merged view at a member, and the words for each, as SQL text.
 _WRONG = {
     "size(subgroups) < 2": "concat('has ', size(subgroups), ' subgroup')",
-    "exists(subgroups, one -> size(one) = 0)": "'has a subgroup of nobody'",
+    "exists(subgroups, one -> size(one) = 0)": "'has an empty subgroup'",
     "array_sort(flatten(subgroups)) <> array_sort(members)": "'has subgroups that are no partition of its members'",
     f"{_RANKED} <> array_sort({_RANKED})": "'has members that are not in the order of their addresses'",
     f"{_SIDE} is not null and {_THERE} <> together": (

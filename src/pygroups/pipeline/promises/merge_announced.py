@@ -21,10 +21,10 @@ _SAID = "concat(first, ' to ', last)"
 
 # What is wrong with the gaps of one origin in a merged view at a member, and the words for each, as SQL text.
 _WRONG = {
-    "own > mark": "concat('had heard it up to ', own, ', and the merge has it up to ', mark)",
+    "own > mark": "concat('had delivered up to ', own, ', and the merge has it up to ', mark)",
     "own < mark and gaps = 0": f"concat('announces nothing, and lacks ', {_LACKED})",
     "gaps > 0 and mark is null": f"concat('announces ', {_SAID}, ' of an origin that the merge does not name')",
-    "gaps > 0 and own >= mark": f"concat('announces ', {_SAID}, ', and lacks nothing')",
+    "gaps > 0 and own >= mark": f"concat('announces ', {_SAID}, ', and misses no message')",
     "own < mark and gaps > 0 and not (first = own + 1 and last = mark and messages = mark - own)": (
         f"concat('announces ', {_SAID}, ' with ', messages, ' messages, and lacks ', {_LACKED})"
     ),
@@ -170,7 +170,7 @@ RULE = PromiseRule(
             announced,
             judged=f"if({_JUDGED}, 1, 0)",
             skipped={
-                "the journal does not tell the marks of the merge": "if(known, 0, 1)",
+                "the journal does not contain the marks of the merge": "if(known, 0, 1)",
                 "a journal that may show who delivered is missing or ends early": f"if(known and not {_JUDGED}, 1, 0)",
             },
             suspect=_FAULT,
