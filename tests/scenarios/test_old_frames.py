@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pygroups.sim import ScenarioGroup, scenario
-from pygroups.sim.scenarios.frames import Rule
+from pygroups.sim.scenarios.frames import FrameRule
 from tests.scenarios.common import BOTH, QUICK
 
 DETECTION = 0.4 + 0.2  # seconds: `heartbeat_timeout` and `verify_timeout` of QUICK
 VIEW = 0.2  # for a view change
 
 
-def repeats(group: ScenarioGroup, seen: Rule, every: float = 0.05, times: int = 100) -> None:
+def repeats(group: ScenarioGroup, seen: FrameRule, every: float = 0.05, times: int = 100) -> None:
     """All runs that this rule has seen so far arrive again, and again."""
     hits = list(seen.hits)
     for number in range(times):
