@@ -1,4 +1,4 @@
-"""All tests of the running checks with planted histories, one after the other, for whoever has changed the checks."""
+"""All tests of the running checks with planted histories, one after the other, for changed checks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.sim import (
     test_promises,
     test_promises_causal,
     test_promises_journals,
+    test_promises_layers,
     test_promises_membership,
     test_promises_planted,
     test_promises_progress,
@@ -55,6 +56,9 @@ def _tests() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"checks-membership: {name}", partial(test_promises_membership.test_what_is_good_holds, name)
     for name in test_promises_membership.PLANTED:
         yield f"checks-membership: {name}", partial(test_promises_membership.test_a_planted_fault_is_found, name)
+    yield "views-in-order", test_promises_layers.test_each_layer_gets_each_view_once_and_in_order
+    for name, seen in test_promises_layers.PLANTED.items():
+        yield f"views-in-order: {name}", partial(test_promises_layers.test_a_layer_that_gets_other_views_is_found, seen)
     for few in test_promises_progress.FEW:
         yield f"few-views: {few}", partial(test_promises_progress.test_few_views_are_right, *few)
     for many in test_promises_progress.MANY:

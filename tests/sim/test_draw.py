@@ -34,7 +34,7 @@ def some(faults: tuple[str, ...], seeds: int = 60, profile: str = "total") -> li
 
 def kinds(schedule: Schedule) -> set[str]:
     weather = {name for name in WEATHERS if getattr(schedule.weather, name)}
-    return {type(action).__name__ for action in schedule.actions} - {"Start", "Send"} | weather
+    return {type(action).__name__ for action in schedule.actions} - {"StartProcess", "Send"} | weather
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -62,11 +62,11 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
         "join-storm": {"Leave"},
         "leave-storm": {"Leave"},
         "handover": {"Leave"},
-        "slow": {"Slow"},
+        "slow": {"SlowReader"},
         "full": {"Unread"},
         "expel": {"Unread", "Pause", "Gather"},
         "clock": {"Jump"},
-        "forget": {"Forget"},
+        "forget": {"CloseConnection"},
         "alone": {"Cut", "Leave", "Gather"},
         "twin": {"Beside"},
         "stranger": {"Beside"},
@@ -101,7 +101,7 @@ def test_a_seed_has_a_part_of_all_faults() -> None:
     assert all(100 < counted[weather] < 260 for weather in WEATHERS)
     assert sum(len(kinds(schedule)) <= 3 for schedule in schedules) > 40
     assert sum(len(kinds(schedule)) >= 8 for schedule in schedules) > 20
-    for kind in ("Ring", "Flap", "Clog", "Slow", "Unread", "Jump", "Break", "DiskFull"):
+    for kind in ("Ring", "Flap", "Clog", "SlowReader", "Unread", "Jump", "Break", "DiskFull"):
         assert counted[kind] >= 4, kind
     assert any(schedule.weather.late_max > 15_000_000 for schedule in schedules)
     long = [
@@ -166,7 +166,7 @@ def test_some_seeds_have_nothing_that_makes_the_living_look_dead() -> None:
         schedule
         for schedule in some(FAULTS, 300)
         if not any(isinstance(action, Cut | Pause) for action in schedule.actions)
-        and not kinds(schedule) & {"loss", "bursts", "tail", "corrupt", "Ring", "Flap", "Clog", "Slow"}
+        and not kinds(schedule) & {"loss", "bursts", "tail", "corrupt", "Ring", "Flap", "Clog", "SlowReader"}
     ]
     assert len(calm) > 30
 

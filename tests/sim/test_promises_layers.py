@@ -41,14 +41,20 @@ def test_each_layer_gets_each_view_once_and_in_order() -> None:
     assert check.facts() == {"views-in-order": 6}
 
 
-@pytest.mark.parametrize(
-    "seen",
-    [[ONE], [TWO, ONE], [ONE, ONE, TWO], [ONE, TWO, ONE], [ONE, TWO, TWO], [ONE, TWO, THREE]],
-    ids=["a view is missing", "another order", "twice", "an old one again", "the last one twice", "one too many"],
-)
+PLANTED = {
+    "a view is missing": [ONE],
+    "another order": [TWO, ONE],
+    "twice": [ONE, ONE, TWO],
+    "an old one again": [ONE, TWO, ONE],
+    "the last one twice": [ONE, TWO, TWO],
+    "one too many": [ONE, TWO, THREE],
+}
+
+
+@pytest.mark.parametrize("seen", PLANTED.values(), ids=PLANTED)
 def test_a_layer_that_gets_other_views_is_found(seen: list[ViewId]) -> None:
     with pytest.raises(Broken) as caught:
-        passed(ViewsInOrder(), {"Failure": [ONE, TWO], "Flush": seen}, ONE, TWO)
+        passed(ViewsInOrder(), {"Failure": [ONE, TWO], "Flush": [*seen]}, ONE, TWO)
     assert caught.value.witness.promise == "views-in-order"
     assert "Flush" in caught.value.witness.detail
 
