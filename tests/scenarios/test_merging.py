@@ -5,10 +5,17 @@ The ids are those of the scenarios in docs/layers/merge2.md.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 import pytest
 
+from pygroups.core.address import Address
+from pygroups.core.driver_events import Found
+from pygroups.core.events import NewView
 from pygroups.core.limits import SECOND, Config
-from pygroups.core.view import MergeId
+from pygroups.core.view import AgreedView, MergeId, ViewId
+from pygroups.layers import _merge_rules as rules
 from pygroups.layers.merge2 import Merge2
 from pygroups.sim import scenario
 from pygroups.sim.promises.progress import bound_with_merges
@@ -22,6 +29,16 @@ BOUND = 40 * INTERVAL
 
 def merged(group: ScenarioGroup, within: float = BOUND) -> None:
     group.until(lambda: whole(group), within, step=0.01)
+
+
+def subgroups(group: ScenarioGroup, name: str) -> list[str]:
+    """The subgroups of the first merged view of `name`, each by the names of its members, in the order of the names."""
+    return sorted(" ".join(sorted(one.name for one in side.members)) for side in merged_views(group, name)[0].subgroups)
+
+
+def merged_views(group: ScenarioGroup, name: str) -> list[NewView]:
+    seen = [heard.what for heard in group._listener.heard if heard.who == name]
+    return [event for event in seen if isinstance(event, NewView) and event.subgroups]
 
 
 def singles(names: str) -> Map:
@@ -50,19 +67,80 @@ MAPS: dict[str, Map] = {
 }
 
 
+# Each member is in exactly one of the views that are merged, and each view keeps only the members that are in it.
+SUBGROUPS = {
+    "mrg_02": ["A B", "C D"],
+    "mrg_09": ["A", "B C D"],
+    "mrg_11": ["A", "B"],
+    "mrg_15": ["S", "T", "U V"],
+    "mrg_21": ["A", "B C"],
+    "mrg_22": ["A B", "C"],
+    "mrg_23": ["A B C", "D"],
+    "mrg_25_b": ["A", "B C"],
+    "mrg_25_chain": ["A", "B", "C", "D E"],
+}
+
+
 @BOTH
 @pytest.mark.parametrize("name", MAPS)
 def test_mrg_01_mrg_02_mrg_05_mrg_09_mrg_11_mrg_15_mrg_17_mrg_21_mrg_22_mrg_23_mrg_25_seq_07(
     name: str, profile: str
 ) -> None:
-    """Maps of views, each of which ends in one view."""
+    """Maps of views, each of which ends in one view.  MRG-21: each member then sends 15 messages."""
     with mapped(MAPS[name], profile) as group:
         for member in group.members:
             member.sends(3, every=0.05)
         merged(group)
+        if name in SUBGROUPS:
+            for member in group.members:
+                assert len(merged_views(group, member.name)[0].view.members) == len(MAPS[name])
+                assert subgroups(group, member.name) == SUBGROUPS[name]
+        before = {member.name: len(member.delivered) for member in group.members}
         for member in group.members:
-            member.sends(3)
+            member.sends(15)
         group.settles()
+        for member in group.members:
+            origins = Counter(message.origin for message in member.delivered[before[member.name] :])
+            assert all(origins[other] >= 15 for other in MAPS[name])
+
+
+def test_mrg_25_each_view_keeps_the_members_that_are_in_it() -> None:
+    """The maps of MRG-25 as the merge leader cleans them."""
+    for name in ("mrg_23", "mrg_25_b", "mrg_25_chain"):
+        addresses = {letter: Address(letter, "0") for letter in "ABCDE"}
+        views: dict[Address, AgreedView] = {}
+        for letter, (number, listed) in MAPS[name].items():
+            members = tuple(addresses[one] for one in listed.split())
+            views[addresses[letter]] = AgreedView(ViewId(number, members[0]), members, tuple(listed.split()))
+        found = sorted(" ".join(sorted(one.name for one in here)) for _, here in rules.parties(views))
+        assert found == SUBGROUPS[name]
+
+
+@BOTH
+def test_mrg_15_a_member_that_does_not_coordinate_reports(profile: str) -> None:
+    """V alone finds the processes of the other views: S hears of T from V only, and the merge is the same."""
+    with mapped(MAPS["mrg_15"], profile) as group:
+        finds(group, {"S": "", "T": "", "U": "V", "V": "S T U"})
+        reports = group.watch("Sighted", src="V", dest="S")
+        asked = group.watch("FindReq", src="S T", dest="S T")
+        merged(group)
+        assert reports.hits
+        assert reports.hits[0].at < asked.hits[0].at
+        for name in "STUV":
+            assert subgroups(group, name) == ["S", "T", "U V"]
+
+
+def finds(group: ScenarioGroup, wanted: Mapping[str, str]) -> None:
+    """From now on a process finds only these processes in the directory."""
+    directory = group.world.directory
+    find = directory.find
+
+    def found(who: Address, founding: bool = True) -> Found:
+        given = find(who, founding)
+        members = {one: contact for one, contact in given.members.items() if one.name in wanted[who.name]}
+        return Found(members, given.may_found, given.seekers)
+
+    directory.find = found  # type: ignore[method-assign]
 
 
 @pytest.mark.slow
@@ -83,6 +161,8 @@ def test_mrg_08_a_split_heals(profile: str) -> None:
         group.mend("A B", "C D")
         merged(group)
         for name in "ABCD":
+            assert merged_views(group, name)[0].view.members == tuple(group.address(one) for one in "ABCD")
+            assert subgroups(group, name) == ["A B", "C D"]
             group[name].sends(2)
         group.settles()
 
@@ -103,15 +183,16 @@ def test_mrg_06_mrg_32_a_deaf_one_stays_out() -> None:
 
 
 def test_mrg_13_found_by_a_member_that_does_not_coordinate() -> None:
-    """C hears only B for a while: B reports C to its coordinator."""
+    """C and B find each other, and C and A do not, to the end of the merge: B reports C to its coordinator."""
     views = {"A": (5, "A B"), "B": (5, "A B"), "C": (3, "C")}
     with mapped(views) as group:
-        group.drop("FindReq", src="A", dest="C")
-        group.drop("FindReq", src="C", dest="A")
-        found = group.watch("Sighted", src="B", dest="A")
-        group.until(lambda: bool(found.hits), BOUND)
-        group.world.rules.clear()
+        finds(group, {"A": "B", "B": "A C", "C": "B"})
+        reports = group.watch("Sighted", src="B", dest="A")
+        between = group.watch("FindReq", src="A C", dest="A C")
         merged(group)
+        assert reports.hits
+        assert reports.hits[0].at < between.hits[0].at
+        assert all(subgroups(group, name) == ["A B", "C"] for name in "ABC")
 
 
 @pytest.mark.parametrize("moment", ["FindReq", "MergeReq", "MergeCollect", "MergePropose", "MergeInstall"])

@@ -44,6 +44,29 @@ def test_VIEW_06() -> None:
             assert not any(member.holds)
 
 
+def test_VIEW_06_a_false_accusation() -> None:
+    """Of five, E accuses B to all others, without a reason: the accusation reaches them, and within ten seconds nobody
+    holds a suspicion, also E itself, and B stays a member."""
+    with scenario("A B C D E") as group:
+        b, e = group["B"], group["E"]
+        accuses = group.watch("Accuse", src="E")
+        e.hears(Suspect(b.address, proven=False))
+        group.after(0.5)
+        assert sorted(hit.dest.name for hit in accuses.hits if b.address in hit.run.heads[-2].suspects) == list("ABCD")
+        group.after(9.5)
+        for member in group.members:
+            assert member.view == ("A", "B", "C", "D", "E")
+            suspicions = gms_of(member).suspicions
+            assert b.address not in suspicions
+            assert not suspicions.known
+            assert not any(suspicions.accusations.values())
+            assert not member.holds
+
+
+def gms_of(member: Player) -> Gms:
+    return next(layer for layer in member.member.stack.layers if isinstance(layer, Gms))
+
+
 @BOTH
 @pytest.mark.parametrize("leaves", ["all", "first", "nothing"])
 @pytest.mark.parametrize("moment", ["Ready", "Collect", "Propose", "Install", "Done"])
