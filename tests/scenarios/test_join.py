@@ -4,11 +4,34 @@ from __future__ import annotations
 
 import pytest
 
+from pygroups.core.address import Address
 from pygroups.core.events import Event, NewView
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.view import ViewId
+from pygroups.layers._votes import Vote, Votes
 from pygroups.sim.scenarios.apps import Acting, messages_of
 from pygroups.sim.scenarios.group import scenario
 from pygroups.sim.schedules.schedule import Habits
+
+
+def test_JOIN_02() -> None:
+    """A vote that reports two of three members, and an older vote, lower nothing, and the third member is kept."""
+    a, b, c = members = tuple(Address(name, "0") for name in "ABC")
+    votes, view = Votes(members), ViewId(1, a)
+
+    def vote(number: int, delivered: list[int], seen: list[int]) -> Vote:
+        return Vote(view, number, delivered, seen, delivered, delivered)
+
+    votes.add(a, vote(1, [10, 30, 50], [10, 30, 50]), 0)
+    votes.add(a, vote(2, [11, 30, 0], [11, 35, 0]), 0)
+    assert (votes.last[a].delivered, votes.last[a].seen) == ([11, 30, 50], [11, 35, 50])
+    votes.add(a, vote(2, [11, 30, 0], [11, 35, 0]), 0)
+    votes.add(a, vote(1, [9, 29, 49], [9, 29, 49]), 0)
+    assert (votes.last[a].delivered, votes.last[a].seen) == ([11, 30, 50], [11, 35, 50])
+    for one in (b, c):
+        votes.add(one, vote(1, [12, 31, 51], [12, 31, 51]), 0)
+    msg = votes.combined(view, 1)
+    assert (msg.purge, msg.seen) == ([11, 30, 50], [12, 35, 51])
 
 
 def test_JOIN_03() -> None:
