@@ -16,10 +16,14 @@ from pygroups.core.events import NewView
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import AgreedView, MergeId, ViewId
 from pygroups.layers import _merge_rules as rules
+from pygroups.layers._merge_heads import FindRsp
+from pygroups.layers.gms.heads import Collect
 from pygroups.layers.merge2 import Merge2
 from pygroups.sim import scenario
 from pygroups.sim.promises.progress import bound_with_merges
+from pygroups.sim.scenarios.frames import Hit
 from pygroups.sim.scenarios.group import ScenarioGroup
+from pygroups.sim.scenarios.player import Player
 from pygroups.sim.world.watch import Watch
 from tests.merging import INTERVAL, QUICK, Map, mapped, whole
 from tests.scenarios.common import BOTH
@@ -379,6 +383,47 @@ def test_mrg_31_a_message_that_both_sides_delivered() -> None:
         assert group["A"].delivered_from("D") == group["D"].delivered_from("D") == [1, 2, 3]
 
 
+def test_mrg_31_an_excluded_origin_and_its_late_forwards() -> None:
+    """D is excluded, with E, after A has ordered three of its messages, and further Forwards of D arrive at A after
+    that.  In the view of E and D nothing of D is ordered.  D misses its own first messages with a Gap, its other ones
+    are delivered once by all, and its forward table ends empty."""
+    with scenario("A B C E D", profile="total", **QUICK) as group:
+        a, d = group["A"], group["D"]
+        lost = group.drop("nakack.Data", "HighestSeq", dest="E D")
+        d.sends(3)
+        group.until(lambda: a.delivered_from("D") == [1, 2, 3], 5, step=0.0001)
+        late = group.drop("Forward", src="D", dest="A")
+        d.sends(2)
+        group.until(lambda: bool(late.hits), 5, step=0.0001)
+        group.cut("A B C", "E D")
+        group.drop("Forward", src="D", dest="E")
+        group.until(lambda: a.view == ("A", "B", "C") and d.view == ("E", "D"), 5)
+        lost.stop()
+        late.stop()
+        group.again(late.hits[-1])
+        group.after(0.01)
+        assert a.drops["forward of an old view"] == 1
+        assert not d.delivered
+        assert d.gauges["sequencer.forward_table"] == 2  # runs
+        group.world.rules.clear()
+        group.drop("Forward", src="D", dest="E")
+        group.mend("A B C", "E D")
+        merged(group)
+        group.world.rules.clear()
+        d.sends(1)
+        group.settles()
+        gaps = {name: gaps_of(group, name) for name in "ABCED"}
+        assert gaps == {"A": [], "B": [], "C": [], "E": [("D", 1, 3)], "D": [("D", 1, 3)]}
+        assert all(group[name].delivered_from("D") == [1, 2, 3, 4, 5, 6] for name in "ABC")
+        assert all(group[name].delivered_from("D") == [4, 5, 6] for name in "ED")
+        assert d.gauges["sequencer.forward_table"] == 0
+
+
+def gaps_of(group: ScenarioGroup, name: str) -> list[tuple[str, int, int]]:
+    gaps = [gap for event in merged_views(group, name) for gap in event.gaps]
+    return [(gap.origin.name, gap.first, gap.count) for gap in gaps]
+
+
 def test_mrg_10_no_merge_of_views_that_follow_each_other() -> None:
     """Joins and leaves in quick succession are no reason to merge."""
     with scenario("A B C D", profile="total", **QUICK) as group:
@@ -391,17 +436,110 @@ def test_mrg_10_no_merge_of_views_that_follow_each_other() -> None:
         assert all(not member.counters["merges begun"] for member in group.members)
 
 
-def test_mrg_26_a_view_that_changes_while_the_merge_is_prepared() -> None:
-    """The first view admits members after it was asked: it is left out, and merged with its later id."""
-    views = {**dict.fromkeys("ABC", (4, "A B C")), **dict.fromkeys("DE", (6, "D E"))}
-    with mapped(views) as group:
-        asked = group.watch("MergeRsp", src="D")
-        group.until(lambda: bool(asked.hits), BOUND, step=0.0001)
-        group.start("F G H")
-        group.until(lambda: len(group.world.running) == 8, 5)
+def test_mrg_10_late_answers_name_four_views_of_one_group() -> None:
+    """A group installs four views quickly.  Late heartbeats let its members ask each other, and then late answers
+    arrive that name all four views: no merge, and nobody is excluded."""
+    with scenario("A B C", profile="total", **QUICK) as group:
+        heartbeats, held = group.delay("Heartbeat", by=0.15), group.drop("FindRsp")
+        for name in "DEF":
+            group.start(name)
+            group.until(lambda name=name: all(name in member.view for member in group.members), 5)  # type: ignore[misc]
+        group.after(0.8 * INTERVAL)
+        seen = [heard for heard in group._listener.heard if heard.who == "A" and isinstance(heard.what, NewView)]
+        views = [(heard.now, heard.what.view) for heard in seen[-4:] if isinstance(heard.what, NewView)]
+        assert len({view.id for _, view in views}) == 4
+        waits = [(one.name, other.name) for one in group.members for other in asked_by(one)]
+        assert len(waits) >= 3
+        for to, by in waits:
+            for asked_at, view in views:
+                if group.address(by) in view.members:
+                    group.inject(by, to, FindRsp(asked_at, None, view))
+        group.after(0.01)
+        assert sum(member.drops["answer to no question"] for member in group.members) >= len(waits)
+        heartbeats.stop()
+        held.stop()
+        group.after(20 * INTERVAL)
+        assert all(not member.counters["merges begun"] for member in group.members)
+        assert {member.view_id for member in group.members} == {views[-1][1].id}
+        assert group["F"].view == tuple("ABCDEF")
+
+
+def asked_by(member: Player) -> list[Address]:
+    """The members of its view that `member` has asked for their view."""
+    merge2 = next(layer for layer in member.member.stack.layers if isinstance(layer, Merge2))
+    return [peer for peer in merge2.finding.asked if peer in merge2.finding.current.members]
+
+
+@BOTH
+def test_mrg_11_two_groups_that_run_through_views_come_to_rest(profile: str) -> None:
+    """A goes from view 6 to view 9, and B from 7 to 9, while all answers are held back.  When both rest, the late
+    answers arrive, which name these views: the merged view has only the two last views as subgroups."""
+    views = {**dict.fromkeys("AEFG", (6, "A E F G")), **dict.fromkeys("BHI", (7, "B H I"))}
+    with mapped(views, profile) as group:
+        held, requests = group.drop("FindRsp"), group.drop("MergeReq")
+        group.after(0.5)
+        for leaver in "EHFIG":
+            group.leave(leaver)
+            group.after(0.5)
+        assert [id.number for id in group["A"]._seen.ids] == [6, 7, 8, 9]
+        assert [id.number for id in group["B"]._seen.ids] == [7, 8, 9]
+        rest = [group["A"].view_id, group["B"].view_id]
+        between = [hit for hit in held.hits if hit.src.name + hit.dest.name in ("AB", "BA")]
+        named = {(hit.src.name, view_named(hit)) for hit in between}
+        assert named >= {("A", 6), ("A", 7), ("A", 8), ("B", 7), ("B", 8)}
+        held.stop()
+        for hit in between:
+            group.again(hit)
+        group.after(0.01)
+        assert group["A"].drops["answer to no question"] > 0
+        requests.stop()
         merged(group)
-        ids = [member.view_id for member in group.members]
-        assert len(set(ids)) == 1
+        for name in "AB":
+            (view,) = merged_views(group, name)
+            assert [side.view for side in view.subgroups] == rest
+            assert subgroups(group, name) == ["A", "B"]
+        group.settles()
+
+
+def view_named(hit: Hit) -> int:
+    """The number of the view in a late answer."""
+    answer = next(head for head in hit.run.heads if isinstance(head, FindRsp))
+    id = answer.id if answer.view is None else answer.view.id
+    assert id is not None
+    return id.number
+
+
+def test_mrg_26_a_view_that_changes_while_the_merge_is_prepared() -> None:
+    """D has computed the id 7 for the merged view, and its Collect is late.  Five joins raise the first view from 4 to
+    9 or more before an Install.  Then the Collects for the view 4 arrive: no id stands for two views."""
+    views = {**dict.fromkeys("PQR", (4, "P Q R")), **dict.fromkeys("DE", (6, "D E"))}
+    with mapped(views) as group:
+        finds(group, {**dict.fromkeys("PQRDE", "P Q R D E"), **dict.fromkeys("STUVW", "P Q R")})
+        late = group.drop("Collect", src="D", dest="P Q R")
+        group.until(lambda: bool(late.hits), BOUND, step=0.0001)
+        collects = [collect_of(hit) for hit in late.hits]
+        assert all((collect.ballot.number, collect.view.number) == (7, 4) for collect in collects)
+        for name in "STUVW":
+            group.start(name)
+            group.until(lambda name=name: name in group["P"].view, 5)  # type: ignore[misc]
+        assert group["P"].view == tuple("PQRSTUVW")
+        assert group["P"].view_id.number >= 9  # type: ignore[union-attr]
+        assert not any(merged_views(group, member.name) for member in group.members)
+        late.stop()
+        for hit in late.hits:
+            group.again(hit)
+        merged(group)
+        group.settles()
+        members_of: dict[ViewId, tuple[str, ...]] = {}
+        for member in group.members:
+            for id, view in zip(member._seen.ids, member.views, strict=True):
+                assert members_of.setdefault(id, view) == view
+        assert len({member.view_id for member in group.members}) == 1
+        assert all(merged_views(group, name) for name in "PQRDE")
+
+
+def collect_of(hit: Hit) -> Collect:
+    return next(head for head in hit.run.heads if isinstance(head, Collect))
 
 
 def test_seq_06_the_merged_view_reaches_its_coordinator_late() -> None:
