@@ -10,7 +10,8 @@ from pygroups.layers.gms.primary import PrimaryGms
 from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.sim.batches.runner import Outcome, play
-from pygroups.sim.promises.judge import Judge, checks_of
+from pygroups.sim.promises.checks import checks_of
+from pygroups.sim.promises.judge import Judge
 from pygroups.sim.schedules.draw import Wish, draw
 from pygroups.sim.schedules.schedule import Schedule
 from pygroups.sim.world.stacks import builder_of

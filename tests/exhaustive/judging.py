@@ -9,8 +9,9 @@ from pygroups.core.limits import SECOND
 from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES
 from pygroups.sim.promises.broken import Broken
+from pygroups.sim.promises.checks import checks_of
 from pygroups.sim.promises.facts import Rest
-from pygroups.sim.promises.judge import Judge, checks_of
+from pygroups.sim.promises.judge import Judge
 
 from .lives import Told
 from .process import CONFIG

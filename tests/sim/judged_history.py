@@ -15,8 +15,9 @@ from pygroups.core.top import Delivered
 from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.promises.changes import Changes
+from pygroups.sim.promises.checks import checks_of
 from pygroups.sim.promises.facts import Check, Rest
-from pygroups.sim.promises.judge import Judge, checks_of
+from pygroups.sim.promises.judge import Judge
 from pygroups.sim.promises.unicasts import ConnectionsInOrder, Unicasts
 from tests.pipeline.histories import MICROSECONDS, History, Life, Record
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pygroups.sim.batches.runner import Outcome, play
-from pygroups.sim.promises.judge import Judge, checks_of
+from pygroups.sim.promises.checks import checks_of
+from pygroups.sim.promises.judge import Judge
 from pygroups.sim.schedules.schedule import Habits, Schedule
 from pygroups.sim.schedules.steps import Action, Beside, CloseConnection, Crash, Mislead, Send, StartProcess
 

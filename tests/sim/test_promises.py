@@ -24,8 +24,9 @@ from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES as BUILT
 from pygroups.sim.promises.broken import Broken
+from pygroups.sim.promises.checks import MERGING, checks_of
 from pygroups.sim.promises.facts import Rest
-from pygroups.sim.promises.judge import MERGING, Judge, checks_of
+from pygroups.sim.promises.judge import Judge
 
 ALL = {name: Address(name, f"{number:016x}") for number, name in enumerate("ABCDE", 1)}
 

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from pygroups.sim.promises.judge import Judge, checks_of
+from pygroups.sim.promises.checks import checks_of
+from pygroups.sim.promises.judge import Judge
 from tests.pipeline.catalog import all_planted
 from tests.pipeline.planted import Planted
 from tests.sim.judged_history import judged, lines

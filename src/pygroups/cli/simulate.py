@@ -338,7 +338,8 @@ def _verdict(summary: Summary, failed: Outcome | None) -> int:
 
 def _print_counts(summary: Summary, failed: Outcome | None, repeat: str, json: bool, **more: Any) -> None:
     from pygroups.sim.batches.summary import as_json, closing, failure
-    from pygroups.sim.promises.judge import Judge, checks_of
+    from pygroups.sim.promises.checks import checks_of
+    from pygroups.sim.promises.judge import Judge
 
     if json:
         promises = Judge(checks_of(summary.wish.profile)).promises

@@ -20,7 +20,8 @@ from pygroups.drivers.former_life import Former
 from pygroups.drivers.member import Journal, Loop
 from pygroups.journal.writer import JournalWriter, MemoryJournal
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.promises.judge import Judge, checks_of
+from pygroups.sim.promises.checks import checks_of
+from pygroups.sim.promises.judge import Judge
 from pygroups.sim.schedules.schedule import stream
 from pygroups.sim.world.network import CALM, SimulatedNetwork
 

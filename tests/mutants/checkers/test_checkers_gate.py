@@ -25,7 +25,8 @@ def test_a_patch_that_does_not_fit_is_told() -> None:
 
 def test_every_promise_has_a_blind_check_in_both_rooms() -> None:
     from pygroups.pipeline import promises
-    from pygroups.sim.promises.judge import Judge, checks_of
+    from pygroups.sim.promises.checks import checks_of
+    from pygroups.sim.promises.judge import Judge
 
     running = set(Judge(checks_of("total", majority=True)).promises)
     audited = {rule.promise for rule in promises.RULES}

@@ -19,7 +19,8 @@ from pygroups.core.stack import Stack
 from pygroups.core.trace import Crossing
 
 from ..promises.broken import Broken, Witness
-from ..promises.judge import Judge, checks_of
+from ..promises.checks import checks_of
+from ..promises.judge import Judge
 from ..schedules.draw import Wish, draw
 from ..schedules.schedule import Schedule
 from ..world import faults

@@ -12,8 +12,9 @@ from pygroups.core.layer import Env
 from pygroups.core.stack import Stack
 from pygroups.layers.profiles import Profile, profile_named
 
+from ..promises.checks import PROFILES, checks_of
 from ..promises.facts import Check
-from ..promises.judge import PROFILES, Judge, checks_of
+from ..promises.judge import Judge
 from ..schedules.catalog import FAULTS
 from ..schedules.draw import Wish, draw
 from ..schedules.schedule import Schedule, from_json, to_json

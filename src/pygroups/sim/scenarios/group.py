@@ -15,8 +15,9 @@ from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import Profile, profile_named
 
 from ..promises.broken import Broken, Witness
+from ..promises.checks import PROFILES, checks_of
 from ..promises.facts import Check
-from ..promises.judge import PROFILES, Judge, checks_of
+from ..promises.judge import Judge
 from ..schedules.schedule import Habits, OnMerge, Schedule, Weather
 from ..world.ending import settle
 from ..world.member import SimulatedMember

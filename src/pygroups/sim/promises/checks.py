@@ -1,0 +1,75 @@
+"""The checks that judge the promises of each profile."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pygroups.core.errors import UsageError
+
+from .alone import SettledAlone
+from .causal import Causal
+from .chain import Chain
+from .changes import Changes
+from .duties import Leaves, Repairs, Windows
+from .exclusions import SlowExclusion
+from .facts import Check
+from .few_views import FewViews
+from .joins import Joins
+from .journals import JournalFirst
+from .layers import ViewsInOrder
+from .membership import ChecksMembership
+from .merging import MergedViews
+from .messages import Messages
+from .order import OneOrder
+from .progress import Progress
+from .quiet import Quiet
+from .stability import StableMessages
+from .states import StatesOfViews
+from .synchrony import Synchrony
+from .unicasts import ConnectionsInOrder, Unicasts
+from .views import OwnViews, TransitionalSet, ViewAccuracy
+from .window import WindowBound
+
+PROFILES: Final = ("fifo", "total", "unicast")
+MERGING: Final = ("fifo", "total")  # those of them whose stacks have MERGE2
+
+
+def checks_of(profile: str, *, merges: bool | None = None, majority: bool = False) -> list[Check]:
+    """The checks of the promises of `profile`.  `merges`: whether views are merged; None: as the profile has it.
+    `majority`: whether a majority of each view decides the next one."""
+    if profile not in PROFILES:
+        raise UsageError(f"the simulator has no checks for profile {profile!r}; there are: {', '.join(PROFILES)}")
+    if profile == "unicast":
+        return [Unicasts(), ConnectionsInOrder(), SettledAlone(), JournalFirst()]
+    messages = Messages()
+    order: list[Check] = [OneOrder(), Causal(messages)] if profile == "total" else []
+    merges = profile in MERGING if merges is None else merges
+    merging: list[Check] = [MergedViews(messages)] if merges else []
+    chain: list[Check] = [Chain()] if majority else []
+    return [
+        OwnViews(),
+        TransitionalSet(),
+        ViewAccuracy(),
+        Changes(),
+        StatesOfViews(messages),  # before messages, which takes over the digest of a view
+        messages,
+        *merging,
+        *chain,
+        *order,
+        StableMessages(messages),
+        Quiet(messages),
+        Synchrony(),
+        Unicasts(),
+        ConnectionsInOrder(),
+        Progress(messages),
+        FewViews(),
+        ChecksMembership(),
+        ViewsInOrder(),
+        Joins(),
+        WindowBound(messages),
+        Leaves(),
+        Repairs(messages, one_order=profile == "total"),
+        Windows(),
+        SlowExclusion(),
+        JournalFirst(),
+    ]
