@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
+from pygroups.core.columns import checksum
 from pygroups.core.errors import UsageError
 from pygroups.core.events import (
     Blocked,
@@ -27,7 +28,7 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, RUN_MESSAGES_MAX, Config
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.suspicion_events import Suspect
-from pygroups.core.top import Delivered, Reached, Top, checksum
+from pygroups.core.top import Delivered, Reached, Top
 from pygroups.core.view import AgreedView, ViewId
 
 A, B, C = (Address(name, "0" * 16) for name in "ABC")

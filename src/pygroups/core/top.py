@@ -7,10 +7,8 @@ finds no run in flight and leaves at once.
 
 from __future__ import annotations
 
-import msgspec
-from xxhash import xxh3_64_intdigest
-
 from .address import Address
+from .columns import columns_of, columns_of_view
 from .errors import UsageError
 from .events import (
     Blocked,
@@ -30,6 +28,7 @@ from .events import (
 )
 from .layer import NEVER, Env, Layer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
+from .open_run import OpenRun, ToOne
 from .run import Run, pack, payloads_of
 from .view import ViewId
 
@@ -47,27 +46,6 @@ class Reached(Event):
 
     delivered: int
     stable: int
-
-
-class OpenRun(msgspec.Struct):
-    """The accepted payloads for one destination that are not in a sent run yet."""
-
-    first: int  # the number of the first payload
-    payloads: list[bytes]
-    size: int
-
-
-class ToOne(OpenRun):
-    """The open run for one member, with the state of this member's window."""
-
-    cut_bytes: int = 0  # of all runs to the member so far
-    freed_bytes: int = 0  # of the runs that have left the window
-
-
-def checksum(body: bytes) -> int:
-    """xxh3_64 of a body, as a signed long."""
-    digest = xxh3_64_intdigest(body)
-    return digest - (1 << 64) if digest >> 63 else digest
 
 
 class Top(Layer):
@@ -202,7 +180,7 @@ class Top(Layer):
             self.flight.append(run)
             self.cut_bytes += max(len(body), self.run_min)
             if self.env.run_records:
-                self.env.record("send", **_what(run))
+                self.env.record("send", **columns_of(run))
         else:
             self.unicasts[dest].cut_bytes += max(len(body), self.run_min)
         self.below.append(run)
@@ -224,7 +202,7 @@ class Top(Layer):
             return
         if env.run_records:
             payload = {"payload": self._archived(run)} if env.archiving else {}
-            env.record("deliver", **_what(run), stream=run.stream, seq=run.seq, position=self.position, **payload)
+            env.record("deliver", **columns_of(run), stream=run.stream, seq=run.seq, position=self.position, **payload)
         self.above.append(Delivered(run, env.view, self.position))
         self.position += run.count
         if run.origin == env.me:
@@ -344,20 +322,7 @@ class Top(Layer):
         self.slowest = ()
         if not event.is_new:  # all members that came along have delivered all messages of the old view
             self.stable = max(self.stable, self.delivered)
-        previous = event.previous
-        subgroups = [list(side.members) for side in event.subgroups] if event.subgroups else None
-        self.env.record(
-            "view",
-            members=event.view.members,
-            transitional=event.transitional,
-            subgroups=subgroups,
-            primary=event.primary,
-            previous_number=previous.number if previous else None,
-            previous_creator=previous.leader if previous else None,
-            history=event.view.history or None,
-            digest=None if event.starts is None else {origin: n - 1 for origin, n in event.starts.items() if n > 1},
-        )
-
+        self.env.record("view", **columns_of_view(event))
         for gap in event.gaps:
             self._announce(gap)
         self._forget_outsiders(event.view.members)
@@ -386,8 +351,3 @@ class Top(Layer):
     def gauges(self) -> dict[str, int]:
         unsent = len(self.open.payloads) + sum(len(opened.payloads) for opened in self.unicasts.values())
         return {"unsent": unsent, "in_flight": len(self.flight)}
-
-
-def _what(run: Run) -> dict[str, object]:
-    """The journal's columns that identify a run, and the checksum of its body."""
-    return {**run.columns(), "checksum": checksum(run.body)}

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Final
 
 from pygroups.core.address import Address
+from pygroups.core.columns import checksum
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
-from pygroups.core.top import checksum
 
 TO_SELF: Final = 0  # the connection id, in the journal, of messages that a member sends to itself
 

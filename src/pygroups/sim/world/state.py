@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import msgspec
 
 from pygroups.core.address import Address
+from pygroups.core.columns import checksum
 from pygroups.core.events import Event, Marks
 from pygroups.core.layer import Env
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateWanted
-from pygroups.core.top import checksum
 from pygroups.core.view import ViewId
 
 from ..promises.judge import Judge
