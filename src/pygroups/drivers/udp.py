@@ -16,7 +16,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Incompatible
 from pygroups.core.errors import NotSent, PeerError, UsageError
 from pygroups.core.events import Event
-from pygroups.core.limits import HELLO_MAX, SECOND, TEXT_MAX, Config
+from pygroups.core.limits import SECOND, TEXT_MAX, Config
 from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION
 
@@ -29,16 +29,14 @@ from .hello import (
     NO_GROUP,
     DiscoveryQuestion,
     DiscoveryReply,
-    HandshakeMessage,
     Hello,
     Welcome,
-    decoded,
     encoded,
     welcome,
 )
 from .rate_limited import RateLimitedLog
 from .sockets import SocketAddress, resolved
-from .udp_peer import NONCE_BYTES, UdpPeer
+from .udp_peer import NONCE_BYTES, UdpPeer, opened
 from .udp_questions import RESULT, SEARCH, UdpQuestions
 from .udp_sockets import Datagrams
 
@@ -331,7 +329,7 @@ class UdpNetwork:
 
     def _asked(self, datagram: memoryview, place: SocketAddress) -> None:
         try:
-            nonce, hello = _opened(datagram, Hello)
+            nonce, hello = opened(datagram, Hello)
         except PeerError as error:
             self.count(f"questions dropped: {error.reason}")
             return
@@ -354,7 +352,7 @@ class UdpNetwork:
 
     def _answered(self, datagram: memoryview, place: SocketAddress) -> None:
         try:
-            nonce, answer = _opened(datagram, Welcome)
+            nonce, answer = opened(datagram, Welcome)
         except PeerError as error:
             self.count(f"answers dropped: {error.reason}")
             return
@@ -373,10 +371,3 @@ class UdpNetwork:
             state.refused(place)
         for search in self.searches.values():
             search.refused(place)
-
-
-def _opened(datagram: memoryview, kind: type[HandshakeMessage]) -> tuple[bytes, HandshakeMessage]:
-    """The number of a question or an answer, and the message in it."""
-    if not 1 + NONCE_BYTES < len(datagram) <= 1 + NONCE_BYTES + HELLO_MAX:
-        raise PeerError("malformed hello")
-    return bytes(datagram[1 : 1 + NONCE_BYTES]), decoded(datagram[1 + NONCE_BYTES :], kind)

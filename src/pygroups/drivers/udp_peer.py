@@ -15,12 +15,13 @@ from typing import Final, Protocol
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Dead, Ended
+from pygroups.core.errors import PeerError
 from pygroups.core.events import Event
-from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.limits import HELLO_MAX, MILLISECOND, SECOND, Config
 
 from .book import Reach
 from .contacts import Contact
-from .hello import NOT_WANTED, Welcome
+from .hello import NOT_WANTED, HandshakeMessage, Welcome, decoded
 from .sockets import SocketAddress
 
 REFUSALS: Final = 3  # in a row
@@ -182,3 +183,10 @@ class UdpPeer:
         self.stop()
         if report:
             self.network.happened(Dead(self.peer))
+
+
+def opened(datagram: memoryview, kind: type[HandshakeMessage]) -> tuple[bytes, HandshakeMessage]:
+    """The number of a question or an answer, and the message in it."""
+    if not 1 + NONCE_BYTES < len(datagram) <= 1 + NONCE_BYTES + HELLO_MAX:
+        raise PeerError("malformed hello")
+    return bytes(datagram[1 : 1 + NONCE_BYTES]), decoded(datagram[1 + NONCE_BYTES :], kind)
