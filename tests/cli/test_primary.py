@@ -75,6 +75,9 @@ def test_two_of_three_are_killed_and_an_operator_lets_the_third_go_on(
     code, out, err = primary(capsys, group, "--gone", a, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == {"group": group, "gone": a, "told": c}
+    assert not three["C"].lines("unblocked"), "B may live, and it is the first of the others"
+    code, out, err = primary(capsys, group, "--gone", b, "--json")
+    assert (code, err) == (0, "")
     until(lambda: three["C"].has_view_of("C"))
     until(lambda: three["C"].lines("message")[-1][0] == "C")
     assert len(three["C"].lines("unblocked")) == 1

@@ -266,6 +266,7 @@ def _chains() -> list[Planted]:
         "joiners-voted": ch.joiners_voted,
         "begun-again": ch.begun_again,
         "vouched-for-too-few": lambda g: ch.vouched(g, "C", "ABCD"),
+        "vouched-and-half-of-the-others": lambda g: ch.vouched(g, "AB", "ABCD"),
         "vouched-in-the-old-history": lambda g: ch.vouched(g, "AB", id="h1"),
     }
     return [

@@ -169,6 +169,28 @@ def test_the_first_member_decides_a_tie() -> None:
     assert is_majority((A, B, C), (B, C))
 
 
+def test_a_vouched_member_is_left_out_of_the_count() -> None:
+    assert is_majority((A, B, C, D), (C, D), (A,))
+    assert not is_majority((A, B, C, D), (B,), (A,))
+    assert is_majority((A, B, C), (B,), (A,))
+    assert not is_majority((A, B, C), (C,), (A,))
+    assert is_majority((A, B, C), (A, B), (A,))  # it accepted before it ended
+    assert not is_majority((A,), (), (A,))
+
+
+@pytest.mark.parametrize("acceptors", [(B,), (C, D)])
+def test_a_vouched_member_does_not_count_as_accepting_a_new_history(acceptors: tuple[Address, ...]) -> None:
+    chain = begun("ABCD")
+    chain.vouched(A)
+    installs(chain, acceptors[0], OTHER, "".join(one.name for one in acceptors), history="another")
+    accepts(chain, acceptors, OTHER)
+    if acceptors == (C, D):
+        chain.settled([])
+    else:
+        with pytest.raises(Broken, match="no majority"):
+            chain.settled([])
+
+
 @pytest.mark.parametrize("profile", ["total", "fifo"])
 @pytest.mark.parametrize("first", [0, 8])
 def test_drawn_schedules_keep_every_promise(first: int, profile: str) -> None:

@@ -143,8 +143,11 @@ ended process from one that is cut off. An operator can. The command informs one
 member informs the others. Vouch only for a process that has ended and never runs again: if it runs elsewhere, there \
 are two groups with different messages.
 
-The group continues when the remaining members and the vouched ones are a majority. If the vouched members are needed \
-for that, a new history begins, because messages that only the vouched members had are lost.
+The vouched members are left out of the count. The group continues when the remaining members are more than half of \
+the others, or half of them with the first one. If they are no majority of the full view, a new history begins, \
+because messages that only the vouched members had are lost. A view may have been decided with the help of a vouched \
+member, and only members that are cut off may know it. So vouch only after members that are cut off are connected \
+again or have ended.
 
 Exit code 0: a member accepted the command. Exit code 1: a member received data from the process recently, or no \
 member answered. Exit code 2: no member of the group runs on this machine, or none of them knows \

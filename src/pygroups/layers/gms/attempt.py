@@ -119,7 +119,7 @@ class Attempt:
         self.since = now  # when the stage began, or an answer came in it
         self.joiners = dict(joiners)  # and where each listens
         self.quorum = quorum
-        self.vouched = vouched  # members that count as accepting: an operator says that they have ended for good
+        self.vouched = vouched  # members that do not count: an operator says that they have ended for good
         self.asked: tuple[Address, ...] = ()  # the members that were sent Collect
         self.answers: dict[Address, CollectAck] = {}
         self.proposal: Proposal | None = None
@@ -169,20 +169,17 @@ class Attempt:
             self.ballot,
             decide.next_view(self.view, self.ballot, go_on, self.joiners, self._history(lost=lost)),
             (Side(self.view, go_on, cut, holders),),
-            decide.stays_primary(self.view, primary, self._with_vouched(self.asked)),
+            decide.stays_primary(self.view, primary, self.asked, self.vouched),
             {member: self.answers[member].standing for member in go_on if member in self.answers},
             {member: why for member, why in expelled.items() if member in self.view.members and member not in go_on},
         )
         return self.proposal
 
-    def _with_vouched(self, members: Iterable[Address]) -> tuple[Address, ...]:
-        return tuple(dict.fromkeys([*members, *self.vouched]))
-
     def _history(self, *, lost: bool = False) -> str | None:
         """None: the same history goes on.  Without the members that an operator vouches for, what they alone knew is
-        lost: if the others are not enough, a new history begins.  So it does if runs are `lost` that a member may
-        have delivered."""
-        if self.quorum.may_go_on(self.view, self.answers) and not lost:
+        lost: if the others are not a quorum of the full view, a new history begins.  So it does if runs are `lost`
+        that a member may have delivered."""
+        if self.quorum.may_go_on(self.view, self.answers, ()) and not lost:
             return None
         return decide.next_history(self.view, self.ballot)
 
@@ -203,15 +200,16 @@ class Attempt:
         if head.accepted is not None and proposal_of(head.accepted, self.view) is None:
             return None
         self.answers[src], self.since = head, now
-        answered = self._with_vouched(self.answers)
-        enough = self.quorum.must_answer(self.view, self.asked, answered) and not self._lacks_a_holder(answered)
+        answered = self.quorum.must_answer(self.view, self.asked, self.answers, self.vouched)
+        enough = answered and not self._lacks_a_holder()
         return self.take(Input.ALL_HELD if enough else Input.HELD)
 
-    def _lacks_a_holder(self, answered: Collection[Address]) -> bool:
+    def _lacks_a_holder(self) -> bool:
         """Whether a member without an answer may hold the runs of a proposal that has to be repeated, and no other
         does."""
         taken = self.quorum.taken_over(self.view, self.ballot, self.answers)
-        return taken is not None and not _is_held(taken) and any(one not in answered for one in self.view.members)
+        open = [one for one in self.view.members if one not in self.answers and one not in self.vouched]
+        return taken is not None and not _is_held(taken) and bool(open)
 
     def on_accept(self, src: Address, head: Accept, now: int) -> Deed | None:
         """`src` holds everything up to the cut."""
@@ -219,8 +217,8 @@ class Attempt:
             return None
         self.accepted[src], self.since = None, now
         anew = self.proposal.view.history != self.view.history
-        accepted = self._with_vouched(self.accepted) if anew else self.accepted
-        decided = self.quorum.decides(self.view, self.proposal, accepted)
+        vouched = self.vouched if anew else ()
+        decided = self.quorum.decides(self.view, self.proposal, self.accepted, vouched)
         return self.take(Input.AGREED if decided else Input.ACCEPT)
 
     def on_fetches(self, src: Address, head: Fetches, now: int) -> Deed | None:

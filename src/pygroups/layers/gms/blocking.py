@@ -46,7 +46,8 @@ class Blocking:
         missing += [m for m in self.ahead if not bound and m not in missing]
         unheard = bound and gms.answering.complaints >= COMPLAINTS
         unheard |= gms.leading.change.is_unheard()
-        if gms.quorum.may_go_on(gms.current, [m for m in members if m not in missing]) and not unheard:
+        here = [member for member in members if member not in missing]
+        if gms.quorum.may_go_on(gms.current, here, ()) and not unheard:
             return
         self.blocked = True
         self.env.count("blocked")

@@ -104,17 +104,22 @@ def makes_sense(proposal: Proposal, side: Side, me: Address, held: Mapping[Addre
     )
 
 
-def stays_primary(old: AgreedView, primary: bool, agreeing: Sequence[Address]) -> bool:
-    """A hint.  True if the old view has the hint and more than half of its members agree, or half of them with the
-    first member.  Members that leave count."""
-    return primary and is_majority(old, agreeing)
+def stays_primary(
+    old: AgreedView, primary: bool, agreeing: Sequence[Address], vouched: Container[Address] = ()
+) -> bool:
+    """A hint.  True if the old view has the hint and a majority of it agrees.  Members that leave count."""
+    return primary and is_majority(old, agreeing, vouched)
 
 
-def is_majority(view: AgreedView, some: Container[Address]) -> bool:
-    """Whether `some` contains more than half of the members of `view`, or half of them with its first member.
-    Processes outside the view do not count."""
-    twice, all_members = 2 * sum(member in some for member in view.members), len(view.members)
-    return twice > all_members or (twice == all_members and view.coordinator in some)
+def is_majority(view: AgreedView, some: Container[Address], vouched: Container[Address] = ()) -> bool:
+    """Whether `some` contains more than half of the members of `view`, or half of them with the first one.
+
+    `vouched`: members that an operator vouches for are left out of the count.  If they counted as accepting, they would
+    do so on each side of a split, and both sides could go on (0124).  Processes outside the view do not count.
+    """
+    rest = [member for member in view.members if member not in vouched]
+    here = [member for member in rest if member in some]
+    return 2 * len(here) > len(rest) or (2 * len(here) == len(rest) and here[:1] == rest[:1])
 
 
 def when_to_start(since: int, batch: int, made: Sequence[int], per_second: int) -> int:

@@ -176,13 +176,8 @@ class Membership(Layer):
     def reaches_enough(self) -> bool:
         """Whether the members that are heard are enough for a view change.  It may still fail."""
         silent = self.suspicions.known
-        here = [m for m in self.current.members if m not in silent or self.counts(m)]
-        return self.quorum.may_go_on(self.current, here)
-
-    def counts(self, member: Address) -> bool:
-        """Whether a member that has ended counts in a view change: an operator vouches for its end, or another process
-        answers for it."""
-        return member in self.vouched or member in self.spoken_for
+        here = [m for m in self.current.members if m not in silent or m in self.spoken_for]
+        return self.quorum.may_go_on(self.current, here, self.vouched)
 
     def is_missing(self, member: Address) -> bool:
         """Whether no answer of `member` can come."""

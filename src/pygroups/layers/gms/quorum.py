@@ -4,9 +4,10 @@
 both go on.
 
 `MAJORITY`: a view is decided when more than half of the view before have accepted it, or half of them with its first
-member.  Members that leave count, joiners do not.  No two views follow one view, and the majority needs no other
-member: a member that goes on and crashes before it accepts delays no decision.  Because a view may be decided
-without an answer of each member, a later leader takes over the proposal that was accepted under the highest ballot.
+member.  Members that leave count, joiners do not.  Members that an operator vouches for are left out of the count.  No
+two views follow one view, and the majority needs no other member: a member that goes on and crashes before it accepts
+delays no decision.  Because a view may be decided without an answer of each member, a later leader takes over the
+proposal that was accepted under the highest ballot.
 """
 
 from __future__ import annotations
@@ -32,23 +33,28 @@ class Quorum(NamedTuple):
     remembers_accepted: bool  # each answer to a later Collect reports the proposal that its sender accepted last
     keeps_past_streams: bool  # the runs of the view before are kept until all members have the view
     joiners_max: Callable[[int], int]  # the most joiners of a view, where so many members go on
-    may_go_on: Callable[[AgreedView, Container[Address]], bool]
-    # whether an attempt may stop the view: the view, and the members that are there
-    must_answer: Callable[[AgreedView, tuple[Address, ...], Container[Address]], bool]
-    # whether enough members of the view answered Collect: the view, those that were asked, those that answered
-    decides: Callable[[AgreedView, Proposal, Container[Address]], bool]
-    # whether the proposal is decided: the view that it ends, the proposal, those that accepted
+    may_go_on: Callable[[AgreedView, Container[Address], Container[Address]], bool]
+    # whether an attempt may stop the view: the view, the members that are there, the vouched ones
+    must_answer: Callable[[AgreedView, tuple[Address, ...], Container[Address], Container[Address]], bool]
+    # whether enough members of the view answered Collect: the view, those that were asked, those that answered, the
+    # vouched ones
+    decides: Callable[[AgreedView, Proposal, Container[Address], Container[Address]], bool]
+    # whether the proposal is decided: the view that it ends, the proposal, those that accepted, the vouched ones
     taken_over: Callable[[AgreedView, Ballot, Mapping[Address, CollectAck]], Proposal | None]
     # the accepted proposal that an attempt must repeat: the view, its ballot, the answers; None: it makes its own
     confirms: Callable[[AgreedView, Container[Address]], bool]
     # whether these members of the view show that no other view follows it yet: all are in it, and bound to no ballot
 
 
-def _all_asked(view: AgreedView, asked: tuple[Address, ...], answered: Container[Address]) -> bool:
-    return all(member in answered for member in asked)
+def _all_asked(
+    view: AgreedView, asked: tuple[Address, ...], answered: Container[Address], vouched: Container[Address]
+) -> bool:
+    return all(member in answered or member in vouched for member in asked)
 
 
-def _all_who_go_on(view: AgreedView, proposal: Proposal, accepted: Container[Address]) -> bool:
+def _all_who_go_on(
+    view: AgreedView, proposal: Proposal, accepted: Container[Address], vouched: Container[Address]
+) -> bool:
     return all(member in accepted for member in proposal.going_on)
 
 
@@ -57,7 +63,7 @@ EVERYBODY: Final = Quorum(
     remembers_accepted=False,
     keeps_past_streams=False,  # each member that goes on has fetched all of them before the decision
     joiners_max=lambda going_on: MEMBERS_MAX,
-    may_go_on=lambda view, here: True,
+    may_go_on=lambda view, here, vouched: True,
     must_answer=_all_asked,
     decides=_all_who_go_on,
     taken_over=lambda view, ballot, answers: None,
@@ -65,12 +71,16 @@ EVERYBODY: Final = Quorum(
 )
 
 
-def _all_asked_and_most(view: AgreedView, asked: tuple[Address, ...], answered: Container[Address]) -> bool:
-    return _all_asked(view, asked, answered) and decide.is_majority(view, answered)
+def _all_asked_and_most(
+    view: AgreedView, asked: tuple[Address, ...], answered: Container[Address], vouched: Container[Address]
+) -> bool:
+    return _all_asked(view, asked, answered, vouched) and decide.is_majority(view, answered, vouched)
 
 
-def _most_of_the_view(view: AgreedView, proposal: Proposal, accepted: Container[Address]) -> bool:
-    return decide.is_majority(view, accepted)
+def _most_of_the_view(
+    view: AgreedView, proposal: Proposal, accepted: Container[Address], vouched: Container[Address]
+) -> bool:
+    return decide.is_majority(view, accepted, vouched)
 
 
 def _accepted_last(view: AgreedView, ballot: Ballot, answers: Mapping[Address, CollectAck]) -> Proposal | None:

@@ -140,12 +140,12 @@ class ViewChange:
                 del attempt.joiners[joiner]
                 self.admission.left_unanswered(joiner)
         self.verification.leave_out_pairs()
-        suspicions, counts = self.membership.suspicions, self.membership.counts
-        here = [member for member in attempt.view.members if member not in suspicions or counts(member)]
+        here = [member for member in attempt.view.members if not self.membership.is_missing(member)]
         if not self._is_wanted(attempt, self.roll):
             self._do(attempt.take(Input.CALM))
         else:
-            self._do(attempt.take(Input.WANTED if attempt.quorum.may_go_on(attempt.view, here) else Input.FEW))
+            enough = attempt.quorum.may_go_on(attempt.view, here, attempt.vouched)
+            self._do(attempt.take(Input.WANTED if enough else Input.FEW))
 
     def _is_wanted(self, attempt: Attempt, roll: RollCall) -> bool:
         """Whether anything is left to do, now that the roll call is over."""

@@ -1,6 +1,7 @@
 """Vouching: an operator says that the process of a member has ended for good, where a majority decides.
 
-Such a member is in no further view, and it counts as accepting each proposal.
+Such a member is in no further view, and it is left out of the count: more than half of the others decide, or half of
+them with the first one.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A majority of each view accepted the next one under one ballot: more than half o
 one. Members that leave count. The journal of an ended process counts too, if a later process answers in its place.
 
 A history begins with a view of members that had none, or with a view that needs members for which an operator vouched
-(`suspect` records with the reason `vouched`). Those count as accepting that view, and no other one.
+(`suspect` records with the reason `vouched`). Of these, those that did not accept that view are left out of the
+count.
 """
 
 from typing import Final
@@ -40,11 +41,11 @@ _WRONG: Final = {
 _SUSPECT: Final = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)
 
 
-def _majority(some: str) -> str:
-    """SQL text: whether the addresses in an array are a majority of `old_members`."""
-    half = f"2 * size(array_intersect(old_members, {some}))"
-    first = f"array_contains({some}, get(old_members, 0))"
-    return f"({half} > size(old_members) or {half} = size(old_members) and {first})"
+def _majority(some: str, members: str = "old_members") -> str:
+    """SQL text: whether the addresses in an array are a majority of `members`."""
+    half = f"2 * size(array_intersect({members}, {some}))"
+    first = f"coalesce(array_contains({some}, get({members}, 0)), false)"
+    return f"({half} > size({members}) or {half} = size({members}) and {first})"
 
 
 def _ballots(tables: Tables) -> DataFrame:
@@ -106,12 +107,13 @@ def links(tables: Tables) -> DataFrame:
     views = tables.gathered(views.join(_ballots(tables), ["group", "old", "view_number", "view_creator"], "left"))
     views = tables.gathered(views.join(_vouched(tables), "group", "left"))
     gone = f"if(link = 'anew', coalesce(gone, {_NOBODY}), {_NOBODY})"
+    rest = f"array_except(old_members, array_except({gone}, some))"
     ballots = f"concat(coalesce(ballots, array({_NOBODY})), array({_NOBODY}))"
     begun, after = "over (partition by `group`, history)", "over (partition by old, history)"
     return views.selectExpr(
         *("`group`", "profile", "history", "life", "view", "previous", "is_primary", "usual", "came", "link"),
         "link in ('first', 'anew') as begins",
-        f"exists({ballots}, some -> {_majority(f'array_union(some, {gone})')}) as enough",
+        f"exists({ballots}, some -> {_majority('some', rest)}) as enough",
         f"""if(link = 'anew', size(unknown) > 0,
             exists({ballots}, some -> {_majority("array_union(some, unknown)")})) as hidden""",
         f"arrays_overlap(old_members, coalesce(gone, {_NOBODY})) as vouched",

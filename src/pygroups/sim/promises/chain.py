@@ -1,7 +1,8 @@
 """Promise where a majority of each view decides the next one: primary-chain.
 
 Under one history id views form one sequence.  More than half of each view, or half of it with its first member,
-accepted the next view under one ballot.  A member that learned that it is blocked (`Blocked`) delivers nothing until
+accepted the next view under one ballot.  Where another history begins, members that an operator vouches for and that
+did not accept are left out of the count.  A member that learned that it is blocked (`Blocked`) delivers nothing until
 `Unblocked`, with which a view comes.  Until then it learns each reason once.
 
 A history may end in a view that only ended processes have installed, for which an operator vouches.  So a view has one
@@ -131,9 +132,10 @@ class Chain(Check):
                 self.broken("primary-chain", detail, view=birth.id)
         for id, old in self.before.items():
             votes = [some for (view, *_), some in self.acceptors.items() if view == id]
-            if self.histories[id] != self.histories[old]:  # it needs members that an operator vouches for
-                votes = [{**some, **self.vouched_ones} for some in votes]
-            if not any(is_majority(self.members[old], some) for some in votes):
+            gone: dict[Address, None] = {}
+            if self.histories[id] != self.histories[old]:
+                gone = self.vouched_ones
+            if not any(is_majority(self.members[old], some, gone) for some in votes):
                 detail = f"no majority of {old} accepted the view under one ballot"
                 self.broken("primary-chain", detail, view=id)
 
@@ -147,7 +149,9 @@ class Chain(Check):
         return self.members[last]
 
 
-def is_majority(members: tuple[Address, ...], some: Container[Address]) -> bool:
-    """Whether `some` contains more than half of `members`, or half of them with the first."""
-    twice = 2 * sum(member in some for member in members)
-    return twice > len(members) or (twice == len(members) and members[0] in some)
+def is_majority(members: tuple[Address, ...], some: Container[Address], gone: Container[Address] = ()) -> bool:
+    """Whether `some` contains more than half of `members`, or half of them with the first.  Those that are `gone`, and
+    not in `some`, are left out of the count."""
+    rest = [member for member in members if member in some or member not in gone]
+    twice = 2 * sum(member in some for member in rest)
+    return twice > len(rest) or (twice == len(rest) and rest[:1] != [] and rest[0] in some)
