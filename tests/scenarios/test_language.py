@@ -378,8 +378,29 @@ def test_a_promise_of_ones_own_is_judged_in_drawn_schedules() -> None:
 
 def test_a_crash_whose_moment_never_comes_fails_the_scenario() -> None:
     with (
-        pytest.raises(AssertionError, match="B should crash at 'Install', and did not reach that point"),
+        pytest.raises(AssertionError, match="B has a crash at 'Install', and did not reach that point"),
         scenario() as group,
     ):
         group.crash("B", moment="Install")
         group["A"].sends(1)
+
+
+def test_a_member_is_cut_off_at_a_moment() -> None:
+    """The cut begins before the frames of that turn leave, also to a process that the scenario started later.  The
+    member stays cut off until the network heals."""
+    with scenario("A B C") as group:
+        group.start("D")
+        group.until(lambda: len(group["A"].view) == len(group["D"].view) == 4, within=5)
+        ready = group.watch("Ready", src="A")
+        group.isolate("A", moment="Ready")
+        group.leave("C")
+        group.after(10)
+        assert {hit.dest.name for hit in ready.hits} >= {"B", "D"}
+        assert group["B"].view == group["D"].view == ("B", "D")
+        group.mend("A")
+        group.until(lambda: len(group["A"].view) == len(group["D"].view) == 3, within=30)
+
+
+def test_a_moment_that_no_member_reaches_is_refused() -> None:
+    with scenario("A B") as group, pytest.raises(UsageError, match="a fault cannot wait for 'Tea'; it can for: now, "):
+        group.isolate("A", moment="Tea")

@@ -241,6 +241,21 @@ def test_a_member_dies_at_each_step(moment: str) -> None:
             group.until(lambda: len(group["C"].view) == 3, 10)
 
 
+@BOTH
+def test_a_leader_that_never_installs_its_view_is_excluded(profile: str) -> None:
+    """A proposes the view without E, and receives nothing from then on.  B takes the proposal over, which names A: the
+    members question A, whose frames still arrive, and go on without A."""
+    with group_of("A B C D E", profile) as group:
+        group.isolate("A", moment="Propose", way="in")
+        group.crash("E")
+        group.until(lambda: group["B"].view == ("A", "B", "C", "D"), SOON)
+        goes_on(group, "B C D")
+        group.mend("A", way="in")
+        group.until(lambda: not group["A"].runs, SOON)
+        assert group["A"].ended == "excluded"
+        group.settles()
+
+
 def test_who_is_named_and_has_not_accepted_fetches_first() -> None:
     """The proposal does not reach C: the others decide without it.  C fetches what it lacks, also from members that
     have installed the view, and goes along."""

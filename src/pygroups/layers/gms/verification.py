@@ -36,6 +36,7 @@ class Verification:
         self.questioned = NOTHING  # the reason of the last question
         self.ask_at = NEVER  # when to ask the next question
         self.pairs: dict[tuple[Address, Address], int] = {}  # members that cannot reach each other, and since when
+        self.late_at = NEVER  # from then on the leader may lack the view, if it has not handed the view over to all
 
     def on_accused(self, member: Address, how: Suspicion) -> None:
         """Another member suspects `member`.  The leader, or the member that would lead without `member`, checks it."""
@@ -47,8 +48,10 @@ class Verification:
             if how is Suspicion.ENDED:
                 self.membership.below.append(VerifyLife(member))
 
-    def question_the_leader(self) -> None:
-        """Ask the leader Ready if it may hang or be deaf: a member is suspected here, or the leader suspects this one.
+    def question_the_leader(self, *, handed_over: bool) -> None:
+        """Ask the leader Ready if it may hang or be deaf: a member is suspected here, or the leader suspects this one,
+        or the view was not handed over to all in time.  Where a majority decides, a view may name a leader that has
+        not accepted the view and receives nothing.
 
         After two unanswered Ready the next in rank leads.  The question is repeated while the reason lasts, because the
         leader may hang after an answer.  A member of lower rank asks all members before it, later and less often,
@@ -59,13 +62,16 @@ class Verification:
         if self.question is not None and (self.question.members != before or self.question.is_complete()):
             self.question = None
             before = decide.before(view, suspicions, self.env.me)
-        if self.question is None and before and self._is_to_ask(before):
+        late = not handed_over and self.env.now >= self.late_at
+        if before and not handed_over and not late:
+            self.membership.wake_at(self.late_at)
+        if self.question is None and before and self._is_to_ask(before, late=late):
             self.question = RollCall(self.asker, self.membership.next_ballot(), before, ())
             self.question.is_complete()
 
-    def _is_to_ask(self, before: tuple[Address, ...]) -> bool:
+    def _is_to_ask(self, before: tuple[Address, ...], *, late: bool) -> bool:
         """Whether it is time for a question: at once for a new reason, a moment after each answer while the reason
-        lasts, and seldom while only others suspect a member, which the leader checks itself."""
+        lasts, and seldom while only others suspect a member, which the leader checks itself, or `late`."""
         suspicions, now, ready_timeout = self.membership.suspicions, self.env.now, self.env.config.ready_timeout
         if not self.membership.reaches_enough():
             return False  # no leader could change the view
@@ -76,7 +82,7 @@ class Verification:
         news, self.questioned = (*matter, before) != self.questioned, (*matter, before)
         if news and any(matter):
             self.ask_at = now + (len(before) - 1) * moment
-        elif not any(matter) and not suspicions.accusations:
+        elif not any(matter) and not suspicions.accusations and not late:
             self.ask_at = NEVER
         elif self.ask_at == NEVER:
             self.ask_at = now + len(before) * (moment if any(matter) else ready_timeout)
@@ -107,6 +113,7 @@ class Verification:
 
     def installed(self) -> None:
         """A new view.  The accusations of the old one are over; pairs that could not reach each other may still not."""
-        view = self.membership.current
+        view, config = self.membership.current, self.env.config
         self.due, self.question, self.questioned, self.ask_at = NEVER, None, NOTHING, NEVER
+        self.late_at = self.env.now + config.heartbeat_timeout + config.verify_timeout
         self.pairs = {pair: since for pair, since in self.pairs.items() if all(m in view.members for m in pair)}

@@ -206,11 +206,12 @@ class ScenarioGroup(Verbs):
         """Heal all faults, and wait until every promise is kept.  Raises Broken if the bound ends first.  `with` calls
         this method.
 
-        Raises NotYet if a crash still waits for its moment: the scenario would show nothing.
+        Raises NotYet if a fault still waits for its moment: the scenario would show nothing.
         """
         for member in self.world.running.values():
-            for moment in [armed.trap.fault.moment for armed in member.armed if not armed.trap.over]:
-                raise NotYet(f"{member.address.name} should crash at {moment!r}, and did not reach that point")
+            for fault in [armed.trap.fault for armed in member.armed if not armed.trap.over]:
+                kind = type(fault).__name__.lower()
+                raise NotYet(f"{member.address.name} has a {kind} at {fault.moment!r}, and did not reach that point")
         self.world.rules.clear()
         for player in self.members:
             player.reads()

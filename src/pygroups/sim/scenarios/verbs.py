@@ -12,7 +12,7 @@ from pygroups.core.run import Run, pack
 
 from ..promises.judge import Judge
 from ..schedules.schedule import Weather
-from ..schedules.steps import MOMENTS, Crash, Leave, Leaving, Moment, Way
+from ..schedules.steps import MOMENTS, Crash, Cut, Leave, Leaving, Moment, Way
 from ..world import faults
 from .frames import Fate, FrameRule, Heads, Hit, Where
 from .script import ScenarioWorld
@@ -48,9 +48,8 @@ class Verbs:
         of that turn.
         """
         who, at = self._running(name), self.world.agenda.now
-        if moment not in MOMENTS:
-            raise UsageError(f"a crash cannot wait for {moment!r}; it can for: {', '.join(MOMENTS)}")
-        faults.apply(self.world, Crash(at=at, who=who, moment=moment, nth=nth, leaves=leaves, reaches=reaches))
+        crash = Crash(at=at, who=who, moment=checked(moment), nth=nth, leaves=leaves, reaches=reaches)
+        faults.apply(self.world, crash)
 
     def leave(self, name: str) -> None:
         """Let the application of `name` ask to leave."""
@@ -66,6 +65,7 @@ class Verbs:
         """Let the process of `name` run again."""
         self.world.tell(self._running(name), "runs again")
         self.world.running[name].resume()
+        self.judge.unsettled()
 
     def _running(self, name: str) -> str:
         if name not in self.world.running:
@@ -82,14 +82,21 @@ class Verbs:
         self.world.tell(" ".join(listed(side)), f"cut {way}")
         self.world.network.cut(links)
 
-    def isolate(self, name: str) -> None:
-        """Cut the network between `name` and all other names."""
-        self.cut(name)
+    def isolate(self, name: str, moment: Moment = "now", *, nth: int = 1, way: Way = "both") -> None:
+        """Cut the network between `name` and all other names: now, or at a moment of a later turn of `name`, as for
+        `crash`.  At a moment the cut begins before the frames of that turn leave.  `mend` and `heal` remove it."""
+        if moment == "now":
+            self.cut(name, way=way)
+        else:
+            side, at = (self._running(name),), self.world.agenda.now
+            fault = Cut(at=at, side=side, lasts=0, stays=True, way=way, moment=checked(moment), nth=nth)
+            faults.apply(self.world, fault)
 
     def mend(self, side: Names, others: Names | None = None, way: Way = "both") -> None:
         """Remove a cut."""
         self.world.tell(" ".join(listed(side)), "a cut ends")
         self.world.network.mend(self._links(listed(side), others, way))
+        self.judge.unsettled()
 
     def heal(self) -> None:
         """Remove all cuts, calm the weather, and end all rules."""
@@ -97,6 +104,7 @@ class Verbs:
         self.world.network.mend_all()
         self.world.network.set_weather(CALM)
         self.world.rules.clear()
+        self.judge.unsettled()
 
     def _links(self, side: list[str], others: Names | None, way: Way) -> list[tuple[str, str]]:
         rest = [name for name in self.world.births if name not in side] if others is None else listed(others)
@@ -236,3 +244,10 @@ class Verbs:
 def listed(names: Names) -> list[str]:
     """The names as a list; a text contains names with blanks between them."""
     return names.split() if isinstance(names, str) else list(names)
+
+
+def checked(moment: Moment) -> Moment:
+    """The moment, if a fault can wait for it.  Raises UsageError otherwise."""
+    if moment not in MOMENTS:
+        raise UsageError(f"a fault cannot wait for {moment!r}; it can for: {', '.join(MOMENTS)}")
+    return moment

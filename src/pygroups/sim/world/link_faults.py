@@ -34,7 +34,7 @@ def aim_cut(world: World, cut: Cut) -> None:
 
 def begin_cut(world: World, cut: Cut, names: Sequence[str]) -> None:
     """Cut the side that consists of `names` from the others."""
-    side = [name for name in names if name in world.schedule.names]
+    side = [name for name in names if name in _hosts(world)]
     if not side:
         return
     links = _links(world, side, cut.others, cut.way)
@@ -130,13 +130,15 @@ def break_connection(world: World, action: Break) -> None:
 def _links(world: World, side: Sequence[str], others: Sequence[str] | None, way: Way) -> Links:
     """The links from every host of the side to every other host, and back, as `way` says."""
     pairs = [
-        (one, other)
-        for one in side
-        for other in (world.schedule.names if others is None else others)
-        if other not in side
+        (one, other) for one in side for other in (_hosts(world) if others is None else others) if other not in side
     ]
     out = pairs if way != "in" else []
     return [*out, *([(other, one) for one, other in pairs] if way != "out" else [])]
+
+
+def _hosts(world: World) -> list[str]:
+    """The names of the schedule, and those under which a scenario has started further processes."""
+    return list(dict.fromkeys([*world.schedule.names, *world.births]))
 
 
 def _separate(world: World, links: Links, lasts: int, *, refused: bool = False, stays: bool = False) -> None:
