@@ -16,6 +16,7 @@ from pygroups.core.events import Blocked, Event, Unblocked, Vouched, VouchedFor
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import HISTORY_DIGITS
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
+from pygroups.layers.profiles import Profile
 from pygroups.sim import scenario
 from pygroups.sim.promises.progress import bound_of
 from pygroups.sim.scenarios.apps import Acting, Actor
@@ -254,6 +255,20 @@ def test_a_leader_that_never_installs_its_view_is_excluded(profile: str) -> None
         group.until(lambda: not group["A"].runs, SOON)
         assert group["A"].ended == "excluded"
         group.settles()
+
+
+@pytest.mark.parametrize("decides", ["majority", "all"])
+def test_only_where_a_majority_decides_a_late_handover_is_a_reason_to_question_the_leader(decides: str) -> None:
+    """Done does not reach B, and no later answer of A in the same stream.  Heartbeats of A arrive."""
+    profile: Profile | str = majority("total") if decides == "majority" else "total"
+    with scenario("A B C", profile=profile, **QUICK) as group:
+        group.drop("Done", src="A", dest="B", count=1000)
+        group.start("D")
+        group.until(lambda: len(group["D"].view) == 4, SOON)
+        questions = group.watch("Ready", src="B", dest="A")
+        group.after(10)
+        assert bool(questions.hits) == (decides == "majority")
+        assert group["B"].view == (("B", "C", "D") if decides == "majority" else ("A", "B", "C", "D"))
 
 
 def test_who_is_named_and_has_not_accepted_fetches_first() -> None:

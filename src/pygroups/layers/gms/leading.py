@@ -49,7 +49,8 @@ class Leading:
     def work(self) -> None:
         """Go on with the work under way, or begin the work that is due.  Called after each event."""
         self.accusing.lead_again_if_heard()
-        self.verification.question_the_leader(handed_over=self.other_views.kept is None)
+        handed_over = self.other_views.kept is None or not self.membership.quorum.one_chain
+        self.verification.question_the_leader(handed_over=handed_over)
         leads = self.membership.leads()
         self._hand_over_anew(leads)
         if self._hands_over_another_view():
