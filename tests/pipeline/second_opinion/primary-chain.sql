@@ -1,6 +1,6 @@
 -- Under one history id views form one sequence with one beginning.  Each was accepted under one ballot by more than half
 -- of the view before, or by half with its first member.  A view that needs members for which an operator vouched begins
--- another history.
+-- another history, and those of them that did not accept it are left out of the count.
 CREATE OR REPLACE TEMP MACRO most(listed, votes) AS
     2 * len(list_intersect(listed, votes)) > len(listed)
     OR (2 * len(list_intersect(listed, votes)) = len(listed) AND list_contains(votes, listed[1]));
@@ -32,7 +32,10 @@ WITH hole AS (
            list(DISTINCT l.address) AS voters
     FROM event e JOIN life l USING (grp, life) WHERE e.kind = 'flush' AND e.stage = 'accepted' GROUP BY ALL
 ), decided AS (
-    SELECT k.grp, k.view, bool_or(most(k.before, list_concat(coalesce(v.voters, []), k.gone))) AS enough,
+    SELECT k.grp, k.view,
+           bool_or(coalesce(most(list_filter(k.before, lambda one: list_contains(coalesce(v.voters, []), one)
+                                                                    OR NOT list_contains(k.gone, one)),
+                                 coalesce(v.voters, [])), false)) AS enough,
            CASE WHEN any_value(k.anew) THEN any_value(len(k.holes)) > 0
                 ELSE bool_or(most(k.before, list_concat(coalesce(v.voters, []), k.holes))) END AS unsure
     FROM link k LEFT JOIN vote v ON v.grp = k.grp AND v.old = k.old AND v.number = k.number AND v.creator = k.creator
