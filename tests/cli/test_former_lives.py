@@ -144,6 +144,7 @@ def test_a_process_that_was_stopped_joins_again_by_itself(start: Start, tmp_path
     until(lambda: members["A"].is_in_view_with("A", "B"), AGO)
     os.kill(c.process.pid, signal.SIGCONT)
     until(lambda: c.lines("left"), AGO)
+    until(lambda: c.lines("view")[-1] != first, AGO)  # the others may have the new view before C has it
     until(lambda: all(one.is_in_view_with("A", "B", "C") for one in members.values()), AGO)
     again = c.lines("view")[-1]
     (now,) = [address for address in again[1:] if address.startswith("C@")]
