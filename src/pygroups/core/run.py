@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import final
 
 import msgspec
 
@@ -26,6 +27,7 @@ class Tracked:
     __slots__ = ()
 
 
+@final
 class Run(msgspec.Struct, frozen=True, eq=False):
     """An immutable batch of payloads of one origin.  Adding or removing a head makes a new run with the same body.
 

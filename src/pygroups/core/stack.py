@@ -184,7 +184,10 @@ class Stack:
         layer, up_first, up_last = self._places[place], place, place
         if layer.below:
             first, last = self._sweep_down(place, place)
-            up_first, up_last = min(place, first), max(place, last)
+            if first < place:
+                up_first = first
+            if last > place:
+                up_last = last
         elif not layer.above:
             return
         while up_last >= 0:
@@ -208,7 +211,7 @@ class Stack:
                 far = deeper[here] if here == down_last else at
                 after = far  # no layer between these two has items
                 for item in items:
-                    if isinstance(item, Run):
+                    if type(item) is Run:
                         lower = layers[far]
                         lower.down(item)
                     else:
@@ -238,7 +241,7 @@ class Stack:
                 routes, after = self._routes[here], -1
                 ceiling = 0 if here == up_first else at  # later items must not overtake items that wait there
                 for item in items:
-                    if isinstance(item, Run):
+                    if type(item) is Run:
                         heads = item.heads
                         called = routes.get(type(heads[-1]) if heads else None, -1)
                         if called < 0:

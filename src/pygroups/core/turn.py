@@ -118,8 +118,7 @@ def run_layers(stack: Stack, consumed: Consumed | None, now: int) -> Output:
     output."""
     if consumed is not None:
         stack.asked(consumed, now)
-    if stack.wake() <= now:
-        stack.advance(now)
+    stack.advance(now)
     return stack.end_turn(now)
 
 

@@ -139,6 +139,12 @@ class Fragmentation(Layer):
     # -- receiving
 
     def up(self, run: Run) -> None:
+        if not run.heads:  # payloads
+            if run.index:
+                self._collect(run)
+            else:
+                self.above.append(run)
+            return
         head = run.head
         if isinstance(head, PiecesHere):
             self.on_pieces_here(head, run.src)
@@ -148,8 +154,6 @@ class Fragmentation(Layer):
             self.on_pieces_missed(head, run.src)
         elif isinstance(head, PiecesAsk):
             self.collecting.on_pieces_ask(head, run.src)
-        elif run.index and not run.heads:
-            self._collect(run)
         else:
             self.above.append(run)
 
