@@ -51,7 +51,7 @@ Measured = dict[str, Any]
 @contextmanager
 def timed(into: Measured, name: str, records: int) -> Iterator[None]:
     """Writes CPU microseconds a record and wall seconds of what is done inside."""
-    from pygroups.pipeline.steps import cpu_seconds
+    from pygroups.pipeline.timings import cpu_seconds
 
     began, used = time.perf_counter(), cpu_seconds()
     yield
@@ -110,13 +110,13 @@ def _order_alone(session: Any, table: Path, records: int) -> Measured:
     streams with the columns of these rules and `streams_plain` without them: the difference belongs to the order rules
     too. `blocks_alone` is the part of the block digests.
     """
+    from pygroups.pipeline.block_scan import blocks_of, purges_of, streams_of
     from pygroups.pipeline.findings import columns_of
     from pygroups.pipeline.ingest import Table
     from pygroups.pipeline.prepare import prepare, runs_in_doubt, trusted
     from pygroups.pipeline.promises import RULES
     from pygroups.pipeline.recorded import open_table
     from pygroups.pipeline.runs import sample_of
-    from pygroups.pipeline.scan import blocks_of, purges_of, streams_of
     from pygroups.pipeline.store import Store
     from pygroups.pipeline.verdicts import count
 
@@ -165,7 +165,7 @@ def skip_part(table: Path, records: int) -> Measured:
 def demo_part(journals: Path, _: int) -> Measured:
     """A whole audit of small journals, from the start of Python to the JSON."""
     from pygroups.cli.main import main as command
-    from pygroups.pipeline.steps import cpu_seconds
+    from pygroups.pipeline.timings import cpu_seconds
 
     began, memory = time.perf_counter(), Memory()
     code = command(["audit", str(journals), "--json", "--master", MASTER])
@@ -190,7 +190,7 @@ class Memory:
         Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        from pygroups.pipeline.steps import processes_below
+        from pygroups.pipeline.timings import processes_below
 
         for look in cycle(range(25)):
             if not look:

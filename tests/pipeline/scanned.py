@@ -13,10 +13,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pygroups.pipeline.block_scan import blocks_of, streams_of
 from pygroups.pipeline.findings import columns_of
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.runs import runs_of, sample_of
-from pygroups.pipeline.scan import blocks_of, streams_of
 from pygroups.pipeline.stretches import doubtful, within
 
 LETTERS = "ABCDEFGH"

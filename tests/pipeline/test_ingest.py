@@ -336,7 +336,7 @@ def test_a_copy_of_a_journal_is_the_same_life(tmp_path: Path) -> None:
     assert ingest([tmp_path / "j", tmp_path / "copy"], tmp_path / "t").rows == 1
     copy.write_bytes(path.read_bytes() + path.read_bytes()[8:])
     path.write_bytes(path.read_bytes() + b"something else")
-    assert "both claim to be segment 0 of A@3f2c in group orders, and differ" in refused(
+    assert "are copies of segment 0 of A@3f2c in group orders, but their bytes differ: ingest only one" in refused(
         tmp_path, tmp_path / "j", tmp_path / "copy"
     )
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pygroups.pipeline import order
-from pygroups.pipeline.scan import BLOCK
+from pygroups.pipeline.block_scan import BLOCK
 from tests.pipeline.scanned import Members, name_of, place_of, scanned
 from tests.pipeline.spark_session import spark
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pygroups.pipeline.report import gather, surroundings, write_report
+from pygroups.pipeline.report import gather, nearby, write_report
 from pygroups.pipeline.report.findings import Findings
+from pygroups.pipeline.report.nearby import diagrams
 from pygroups.pipeline.report.render import page_of
-from pygroups.pipeline.report.surroundings import diagrams
 from pygroups.pipeline.verdict import AuditResult, Verdict, Violation
 from tests.pipeline.html_page import reaches_out, read
 from tests.pipeline.measure_rows import MS, SECOND, WALL, Diary, table
@@ -114,7 +114,7 @@ def test_a_diagram_holds_the_run_that_the_witness_names(gathered: Findings) -> N
         event for event in order.events if event.first == witness.first and f"{event.origin}@" in f"{witness.origin}"
     ]
     assert {event.kind for event in named} == {"send", "deliver"}
-    assert len(order.events) <= 2 * surroundings.EVENTS_SHOWN
+    assert len(order.events) <= 2 * nearby.EVENTS_SHOWN
 
 
 def test_violations_of_one_kind_share_a_diagram(gathered: Findings) -> None:

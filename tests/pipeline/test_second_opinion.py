@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pygroups.pipeline import scan
+from pygroups.pipeline import block_scan
 from pygroups.pipeline.ingest import ingest
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.verdict import AuditResult
@@ -48,7 +48,7 @@ def test_it_shares_nothing_with_the_audit_but_the_tables() -> None:
 
 
 def test_the_planted_histories_know_the_blocks_of_the_audit() -> None:
-    assert compared.BLOCK == scan.BLOCK
+    assert compared.BLOCK == block_scan.BLOCK
 
 
 def test_it_judges_every_promise_that_the_audit_judges() -> None:

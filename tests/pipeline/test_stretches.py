@@ -8,13 +8,13 @@ from typing import Final
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from pygroups.pipeline.block_scan import BLOCK
 from pygroups.pipeline.findings import Count
 from pygroups.pipeline.ingest import Table, ingest
 from pygroups.pipeline.prepare import prepare, trusted
 from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.recorded import open_table
 from pygroups.pipeline.runs import RUN, runs_of, sample_of
-from pygroups.pipeline.scan import BLOCK
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.stretches import doubtful, within
 from tests.pipeline.spark_session import spark

@@ -91,8 +91,8 @@ class Options:
         return profile_named(self.profile)
 
     @property
-    def room(self) -> str:
-        """The group's name, as journals have it; "-" for no group."""
+    def journal_name(self) -> str:
+        """The name of the group in journals: "-" for a process without a group."""
         return NO_GROUP.strip() if self.group is None else self.group
 
     @cached_property

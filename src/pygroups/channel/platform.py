@@ -128,9 +128,18 @@ class LocalPlatform:
         assert isinstance(network, TcpNetwork | UdpNetwork)
         loop, transport, sources = asyncio.get_running_loop(), options.carrier.kind, options.sources
         if sources.folder is not None and not sources.asks:
-            return Directory(sources.folder, options.room, me, options.limits, loop, transport, network.unreachable)
+            return Directory(
+                sources.folder, options.journal_name, me, options.limits, loop, transport, network.unreachable
+            )
         return NetworkDiscovery(
-            sources, options.room, me, options.limits, loop, network, transport=transport, insecure=options.insecure
+            sources,
+            options.journal_name,
+            me,
+            options.limits,
+            loop,
+            network,
+            transport=transport,
+            insecure=options.insecure,
         )
 
     def journal(self, me: Address, options: Options) -> Journal | None:
@@ -140,7 +149,7 @@ class LocalPlatform:
         return former_on_disk(me, options, socket.gethostname(), boot_id())
 
     def local(self, me: Address, options: Options, ask: Ask, members: Members) -> LocalSocket:
-        return LocalSocket(options.room, me, ask, members)
+        return LocalSocket(options.journal_name, me, ask, members)
 
     def ready(self, session: object) -> None:
         """Do nothing."""
@@ -174,7 +183,7 @@ def former_on_disk(me: Address, options: Options, host: str, boot: str) -> Forme
     def journal_of(life: Address) -> JournalWriter:
         return _journal_of(life, folder, options, host, boot, later=True)
 
-    return former_life(folder, options.room, me, options.profile, journal_of)
+    return former_life(folder, options.journal_name, me, options.profile, journal_of)
 
 
 def _journal_of(
@@ -182,7 +191,7 @@ def _journal_of(
 ) -> JournalWriter:
     return JournalWriter(
         folder,
-        options.room,
+        options.journal_name,
         life.name,
         life.incarnation,
         options.profile,

@@ -69,7 +69,7 @@ class Session:
             self.member.answers_for(here.former(me, options))
             self.member.local = here.local(me, options, self.member.ask, lambda: self.view.members if self.view else ())
         self._connect()
-        self.log = Log(me.name, options.room)
+        self.log = Log(me.name, options.journal_name)
         later = self.member.loop.call_later
         self.states = States(options.state, self.member, config, later, self._broke, self.log)
         inbox = Inbox if options.events == "all" else NoInbox
@@ -98,7 +98,9 @@ class Session:
         env.on_merge, env.chooses = choice_of(options.on_merge, self._undecided)
         frame_bytes = options.carrier.frame_bytes(options.limits)
         trace = trace_of(self.me)
-        return build_stack(options.chosen_profile, env, lambda heads: Codec(options.room, heads, frame_bytes), trace)
+        return build_stack(
+            options.chosen_profile, env, lambda heads: Codec(options.journal_name, heads, frame_bytes), trace
+        )
 
     def _connect(self) -> None:
         member, network, directory = self.member, self.network, self.directory

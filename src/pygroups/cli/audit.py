@@ -96,7 +96,7 @@ def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, c
     from pygroups.pipeline.ingest import NotATable, NotTheSame
     from pygroups.pipeline.recorded import NamesCollide
     from pygroups.pipeline.session import NoSpark
-    from pygroups.pipeline.steps import Steps
+    from pygroups.pipeline.timings import Timings
 
     try:
         with _progress() as progress:
@@ -104,7 +104,7 @@ def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, c
 
             result = judge_journals(journals, master=cluster.master, out=out, progress=progress)
             if report is not None:
-                with Steps(progress, result.work.steps)("writing the report"):
+                with Timings(progress, result.work.steps)("writing the report"):
                     _write_report(report, result)
     except (NotAJournal, NotATable, NotTheSame, NamesCollide, NoSpark) as error:
         raise UsageError(str(error)) from error

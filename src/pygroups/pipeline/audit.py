@@ -24,9 +24,9 @@ from pygroups.pipeline.prepare import prepare
 from pygroups.pipeline.promises import RULES, unjudged
 from pygroups.pipeline.recorded import damage_told, open_table
 from pygroups.pipeline.session import SMALL_BYTES, NoSpark, is_local, make_session
-from pygroups.pipeline.steps import Steps
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.tables import Recorded, Tables
+from pygroups.pipeline.timings import Timings
 from pygroups.pipeline.verdict import AuditResult, Quarantined, Verdict, Work
 from pygroups.pipeline.verdicts import count, find, none_found, verdicts_of, witnesses
 
@@ -55,26 +55,26 @@ def audit(
     """
     if out is None and not is_local(master):
         raise NoSpark(f"Spark on {master} needs --out DIR: a folder for the tables, which all its machines mount")
-    steps = Steps(progress)
+    timings = Timings(progress)
     kept = out.resolve() if out is not None else _temporary()
-    with steps("starting Spark and reading the journals"):
+    with timings("starting Spark and reading the journals"):
         session, table, small, skipped = _opened([Path(path).resolve() for path in paths], master, kept)
-    with steps("opening the table"):
+    with timings("opening the table"):
         recorded, manifest = open_table(session, table, small=small), table.manifest()
     store = Store(session, kept, lasting=out is not None, small=small)
     with damage_told(table):
-        return _judged(session, recorded, manifest, store, steps, skipped)
+        return _judged(session, recorded, manifest, store, timings, skipped)
 
 
 def _judged(
-    session: SparkSession, recorded: Recorded, manifest: pa.Table, store: Store, steps: Steps, skipped: int
+    session: SparkSession, recorded: Recorded, manifest: pa.Table, store: Store, timings: Timings, skipped: int
 ) -> AuditResult:
     if not any(manifest["rows"].to_pylist()) and manifest["damage"].null_count == manifest.num_rows:
         raise NotAJournal("the journals have no record yet, so nothing can be judged")
     rules = with_occasion(recorded, RULES)
-    with steps("preparing the tables"):
+    with timings("preparing the tables"):
         tables = prepare(recorded, rules, store)
-    with steps(f"judging {len(rules)} promises"):
+    with timings(f"judging {len(rules)} promises"):
         verdicts = judge(tables, rules, recorded, store)
     files, rows = len(_segments(manifest)), sum(manifest["rows"].to_pylist())
     return AuditResult(
@@ -86,7 +86,7 @@ def _judged(
         session=session,
         unjudged=unjudged(recorded.profiles),
         history=recorded.history,
-        work=Work(files, sum(manifest["bytes"].to_pylist()), rows, skipped, steps.done),
+        work=Work(files, sum(manifest["bytes"].to_pylist()), rows, skipped, timings.done),
     )
 
 

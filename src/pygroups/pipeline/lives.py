@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.scan import DIGEST, digest_of
+from pygroups.pipeline.block_scan import DIGEST, digest_of
 
 if TYPE_CHECKING:
     from pygroups.pipeline.tables import Recorded

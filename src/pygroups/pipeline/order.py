@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.scan import BLOCK, digest_of
+from pygroups.pipeline.block_scan import BLOCK, digest_of
 
 if TYPE_CHECKING:
     from pygroups.pipeline.tables import Tables

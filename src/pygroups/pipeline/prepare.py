@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
+from pygroups.pipeline.block_scan import ORDERED, blocks_of, purges_of, streams_of
 from pygroups.pipeline.findings import PromiseRule, columns_of
 from pygroups.pipeline.lives import lives_of, views_of
 from pygroups.pipeline.runs import runs_of, sample_of
-from pygroups.pipeline.scan import ORDERED, blocks_of, purges_of, streams_of
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.stretches import doubtful, within
 from pygroups.pipeline.tables import Once, Recorded, Tables

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.scan import LANE, named
+from pygroups.pipeline.block_scan import LANE, named
 
 if TYPE_CHECKING:
     from pygroups.pipeline.tables import Tables

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pygroups.pipeline.block_scan import DIGEST, merged
 from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, TableOf, findings
 from pygroups.pipeline.order import LAST, RANK
-from pygroups.pipeline.scan import DIGEST, merged
 
 if TYPE_CHECKING:
     from pygroups.pipeline.tables import Tables

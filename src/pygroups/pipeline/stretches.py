@@ -10,8 +10,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pygroups.pipeline.block_scan import BLOCK, named
 from pygroups.pipeline.runs import origins
-from pygroups.pipeline.scan import BLOCK, named
 
 _STRETCH: Final = ("sender", "peer", "stretch")
 _LOW: Final = "({value} & 2147483647)"

@@ -40,7 +40,7 @@ class Tables:
     - views: one row per view installed, with its epoch and the views before and after it at this member (`lives.py`)
     - events, votes, sends, deliveries, unicasts: records as ingested, with the `profile`, `address` and `quiet_end` of
       their life; `unicasts` are sent or delivered, `kind` distinguishes them
-    - streams, blocks: deliveries, of each sender in a view and block by block, as digests (`scan.py`)
+    - streams, blocks: deliveries, of each sender in a view and block by block, as digests (`block_scan.py`)
     - all_runs: the records about each run, added up from all sends and a sample of the deliveries (`runs.py`)
     - runs: those of `all_runs` that digests do not clear (`stretches.py`), and all of senders whose journal ends early
 

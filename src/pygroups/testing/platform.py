@@ -82,7 +82,7 @@ class MemoryPlatform:
         return memory.MemoryDiscovery(self._room(options)[0], self.ends[me])
 
     def journal(self, me: Address, options: Options) -> Journal:
-        copy = MemoryJournal(options.room, *me, options.profile, host=HOST, boot_id=HOST, version=__version__)
+        copy = MemoryJournal(options.journal_name, *me, options.profile, host=HOST, boot_id=HOST, version=__version__)
         self.journals.append(copy)
         disk = journal_on_disk(me, options, HOST, HOST)
         return Journals(copy, disk, self._lasting(), lambda records: self._wrote(me, records))
@@ -108,13 +108,13 @@ class MemoryPlatform:
         session.states.recorder = WatchedRecorder(session.states.recorder, watch)
 
     def _room(self, options: Options) -> tuple[memory.Room, Judge]:
-        key = (options.sources, options.room)
+        key = (options.sources, options.journal_name)
         if key not in self.rooms:
             judge = Judge(checks_of(options.profile, majority=options.chosen_profile.majority))
             judge.around.journals = True
             if self.disturbed:
                 judge.disturbed()
-            chance = stream(self.seed, "world", options.room)
+            chance = stream(self.seed, "world", options.journal_name)
             self.rooms[key] = memory.Room(self.background.agenda, self.weather, chance, self._ended), judge
         return self.rooms[key]
 
@@ -135,7 +135,7 @@ class MemoryPlatform:
 
     def views(self, group: str | None = None) -> list[View]:
         """The views that the living members of `group`, or of all groups, are in, without repetitions."""
-        watches = [watch for watch in self.living() if group in (None, watch.session.options.room)]
+        watches = [watch for watch in self.living() if group in (None, watch.session.options.journal_name)]
         return _views(watches)
 
     def at_rest(self, *, one: bool = False) -> None:

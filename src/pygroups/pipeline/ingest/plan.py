@@ -110,8 +110,10 @@ def _longer(life: LifeParts, one: Part, other: Part) -> Part:
         one, other = other, one
     size = other.segment.size
     if fingerprint(one.segment.path, size) != fingerprint(other.segment.path, size):
-        what = f"segment {one.number} of {life.member}@{life.incarnation} in group {life.group}"
-        raise NotTheSame(f"{one.segment.path} and {other.segment.path} both claim to be {what}, and differ")
+        raise NotTheSame(
+            f"{one.segment.path} and {other.segment.path} are copies of segment {one.number} of {life.member}@"
+            f"{life.incarnation} in group {life.group}, but their bytes differ: ingest only one of the copies"
+        )
     return one
 
 

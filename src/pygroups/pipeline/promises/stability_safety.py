@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pygroups.pipeline.block_scan import DIGEST, merged
 from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule
 from pygroups.pipeline.keys import life_key_of
-from pygroups.pipeline.scan import DIGEST, merged
 from pygroups.pipeline.sets import COHORT, EXTRA, told, uneven, unlike
 from pygroups.pipeline.tables import Tables
 

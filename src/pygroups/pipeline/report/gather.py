@@ -49,8 +49,8 @@ from pygroups.pipeline.report.findings import (
     ViewChangeTime,
     ViewSpan,
 )
+from pygroups.pipeline.report.nearby import diagrams
 from pygroups.pipeline.report.overview import of_few_names, overviews
-from pygroups.pipeline.report.surroundings import diagrams
 from pygroups.pipeline.verdict import AuditResult
 
 GROUPS_SHOWN: Final = 8

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.scan import BLOCK, digest_of
+from pygroups.pipeline.block_scan import BLOCK, digest_of
 from tests.pipeline.scanned import name_of, scanned
 from tests.pipeline.spark_session import spark
 

@@ -12,7 +12,7 @@ from pygroups.pipeline.verdict import AuditStep
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
-class Steps:
+class Timings:
     """Names steps to `progress` and measures them. CPU time of processes that other steps started counts too."""
 
     def __init__(self, progress: Callable[[str], None], done: list[AuditStep] | None = None) -> None:
