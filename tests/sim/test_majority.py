@@ -14,7 +14,8 @@ from pygroups.sim.promises.chain import Chain, is_majority
 from pygroups.sim.promises.facts import Delivery, Situation, Stand, Viewed, WorldFacts
 from pygroups.sim.promises.messages import Messages
 from pygroups.sim.promises.progress import UNTOLD, Progress
-from tests.majority import drawn
+from pygroups.sim.schedules.draw import Wish, draw
+from tests.majority import drawn, played
 
 A, B, C, D, E = (Address(name, "0" * 16) for name in "ABCDE")
 FIRST, NEXT, OTHER = ViewId(1, A), ViewId(2, A), ViewId(2, B)
@@ -242,6 +243,14 @@ def test_drawn_operators_keep_every_promise(seed: int, folders: float, where: st
 def test_found_schedules_keep_every_promise(profile: str, seed: int) -> None:
     outcome = drawn(seed, profile)
     assert outcome.witness is None, f"{outcome.witness}\n{outcome.trace}"
+
+
+def test_a_member_that_is_left_out_of_a_view_that_loses_its_majority_is_not_accused() -> None:
+    """In the view [E A B] A is left out.  Of the next view, [E B], A reaches only B while the fault lasts."""
+    faults = ("stay-pair", "stay-oneway", "stay-apart", "far", "unreached", "crash")
+    outcome = played(draw(156, Wish("total", majority=True, faults=faults)))
+    assert outcome.witness is None, f"{outcome.witness}\n{outcome.trace}"
+    assert outcome.counts["left out and waits"]
 
 
 @pytest.mark.parametrize(

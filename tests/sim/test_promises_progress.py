@@ -39,6 +39,8 @@ class Looks(History):
             self.changes += 1
         elif line == "merging":
             self.judge.around.merges = True
+        elif line == "majority":
+            self.judge.around.majority = True
         elif line == "break":
             self.changes += 1
         elif match := re.fullmatch(r"changed (\d+)", line):
@@ -78,6 +80,7 @@ class Looks(History):
             1 if one in words.get("unsent", ()) else 0,
             one in words.get("stateless", ()),
             self.born.get(one, 0),
+            one in words.get("told", ()),
         )
 
 
@@ -86,6 +89,10 @@ def twice(look: str, seconds: tuple[int, ...] = (0, 10)) -> str:
 
 
 SENT = "view 1 ABC: A B C\nsend A\nA1: A B C\nsend B\n"
+
+LEFT_OUT = "majority\nview 1 ABC: A B C\nview 2 AB: A B\n"  # A ends, so B is not enough of the view 2
+THREE_VIEWS = LEFT_OUT + "view 3 AB: A B\n"
+HANDED_OVER = LEFT_OUT + "look 20: A B in 2 AB; C in 1 ABC; cut A-C B-C; told C\nchanged 25\n"
 
 GOOD = {
     "all is well": SENT + "B1: A B C\n" + twice("A B C in 1 ABC"),
@@ -106,6 +113,7 @@ GOOD = {
     "somebody does not read": twice("A B C in 1 ABC; unsent A; unread C"),
     "a leaver may wait for twice as long": twice("A B C in 1 ABC; leaving C"),
     "who reaches some of those that went on is not told": twice("A B C in 2 ABC; D in 1 ABCD; cut B-D"),
+    "a left out member waits for answers": LEFT_OUT + twice("B in 2 AB; C in 1 ABC; blocked B C; told B C"),
 }
 
 PLANTED = {
@@ -126,6 +134,13 @@ PLANTED = {
     "one that is left out is not told": twice("A B in 2 AB; C in 1 ABC"),
     "two sides that reach each other do not merge": "merging\n" + twice("A B in 2A AB; C D in 2C CD"),
     "a state does not come": twice("A B C in 1 ABC; stateless C"),
+    "a left out member stays, though enough answer": LEFT_OUT + twice("A B in 2 AB; C in 1 ABC; told C"),
+    "a left out member does not know that it is blocked": LEFT_OUT + twice("B in 2 AB; C in 1 ABC; told B"),
+    "a member stays, though the next view names it": "majority\nview 1 ABC: A B C\nview 2 ABC: A B\n"
+    + twice("B in 2 ABC; C in 1 ABC; told B C"),
+    "a left out member stays, though two views came": THREE_VIEWS + twice("B in 3 AB; C in 1 ABC; told B C"),
+    "a left out member stays, though all had the view": HANDED_OVER
+    + twice("B in 2 AB; C in 1 ABC; told B C", (26, 36)),
     "a leaver is kept": twice("A B C in 1 ABC; leaving C", (0, 10, 20)),
     "it lasts, though other things change": "view 1 AB: A B\nsend A\nlook 0: A B in 1 AB\nsend A\nA1: B\nsend B\n"
     "look 5: A B in 1 AB\nsend B\nlook 10: A B in 1 AB",

@@ -15,7 +15,7 @@ from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import ViewId
 
 from .chain import is_majority
-from .facts import MEMBERS, Check, Link, Situation, Stand
+from .facts import MEMBERS, Check, Link, Situation, Stand, Viewed
 from .messages import Messages
 
 Problem = tuple[str, Address, Address | None, int]  # obstacle, member, causing member, first message number
@@ -49,6 +49,16 @@ class Progress(Check):
         self.since = -1  # the start of the period of `problems`
         self.problems: dict[Problem, int] = {}  # the obstacles, with the time of the first observation of each
         self.judged = 0
+        # Where a majority decides:
+        self.before: dict[ViewId, ViewId] = {}  # the view that a view follows
+        self.installed: dict[ViewId, int] = {}  # the time of the last installation of a view
+        self.handed_over: dict[ViewId, None] = {}  # views of which each member knows that all members have the view
+
+    def viewed(self, view: Viewed) -> None:
+        if self.around.majority:
+            self.installed[view.id] = view.at
+            if view.came_from is not None:
+                self.before[view.id] = view.came_from
 
     def facts(self) -> dict[str, int]:
         return {"progress": self.judged}
@@ -60,6 +70,7 @@ class Progress(Check):
         if now < situation.since + situation.bound:
             return
         self.judged += sum(stand.view is not None for stand in situation.stands)
+        self._note_handed_over(situation)
         for problem, first in self.problems.items():
             what, member, other, number = problem
             if now >= first + situation.bound * (2 if what == LEAVES else 1):
@@ -93,8 +104,31 @@ class Progress(Check):
         of these."""
         later = [one for one in situation.stands if one.view == ahead[0].view and one.runs]
         for stand in side:
-            if _reaches(stand, later, situation.cut):
+            if _reaches(stand, later, situation.cut) and not self._stays_for_the_others(stand, later):
                 yield BEHIND, stand.member, ahead[0].member, 0
+
+    def _stays_for_the_others(self, stand: Stand, later: list[Stand]) -> bool:
+        """Whether this member has to wait until enough members of the next view acknowledge its installation.
+
+        Where a majority decides, a member that has no place in the next view stays, blocked, until then: it may be the
+        only one that knows the view.  While it reaches too few members of that view, it cannot get enough answers.  If
+        the members that it reaches know that all members have the view, they must tell it so.
+        """
+        if not self.around.majority or not stand.told or not later:
+            return False
+        view, members = later[0].view, later[0].members
+        if view is None or self.before.get(view) != stand.view or view in self.handed_over or stand.member in members:
+            return False
+        return not is_majority(members, [one.member for one in later])
+
+    def _note_handed_over(self, situation: Situation) -> None:
+        """After a bound in which all members of a view reach each other, each of them knows that all have the view."""
+        for first in situation.stands if self.around.majority else ():
+            view, side = first.view, [one for one in situation.stands if one.view == first.view and one.runs]
+            if view is None or len(side) < len(first.members) or not _is_able(side, situation.cut):
+                continue
+            if situation.now >= self.installed.get(view, 0) + situation.bound:
+                self.handed_over[view] = None
 
     def _apart(self, sides: dict[ViewId, list[Stand]], cut: frozenset[Link]) -> Iterator[Problem]:
         """Two views whose members all reach each other.  A view with a member that another one does not reach may stay
