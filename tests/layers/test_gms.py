@@ -145,6 +145,69 @@ def test_9_a_living_members_name_is_refused() -> None:
     assert [(dest, type(head)) for dest, head in told(gms)] == [(SECOND_B, Refuse)]
 
 
+OTHERS = tuple(Address(name, "0" * 16) for name in "STUVW")  # members of a group with other settings
+
+
+def joiner_among_others() -> Gms:
+    """D, which has found a group with other settings; each member of that group refuses D."""
+    gms = Gms(Env(D, 0, random.Random(1), Config()))
+    gms.down_event(events.Join())
+    told(gms)
+    gms.up_event(driver_events.Found(dict.fromkeys(OTHERS, "there"), may_found=False))
+    asked = [dest for dest, _ in told(gms)]
+    assert len(asked) == 3
+    for other in asked:  # the loop extends this list
+        assert other is not None
+        gms.up(Run(other, D, (Refuse("refused", f"not as {other.name}"),)))
+        asked += [dest for dest, _ in told(gms)]
+    assert sorted(str(other) for other in asked) == [str(other) for other in OTHERS], "each is asked once"
+    assert gms.above == [], "another group may not have been found yet"
+    return gms
+
+
+def refusals(gms: Gms) -> list[str]:
+    return [event.reason for event in gms.above if isinstance(event, events.Excluded)]
+
+
+def test_a_refused_joiner_asks_the_members_of_another_group_only() -> None:
+    gms = joiner_among_others()
+    for _ in range(3):
+        gms.up_event(driver_events.Found({**dict.fromkeys(OTHERS, "there"), A: "a"}, may_found=False))
+        assert [dest for dest, _ in told(gms)] == [A]
+        gms.timer()
+    assert refusals(gms) == []
+
+
+def test_a_joiner_that_found_only_groups_with_other_settings_ends_refused_at_its_next_search() -> None:
+    gms = joiner_among_others()
+    gms.timer()
+    assert refusals(gms) == ["refused"]
+
+
+def test_a_refused_joiner_founds_no_group() -> None:
+    gms = joiner_among_others()
+    gms.up_event(driver_events.Found({}, may_found=True))
+    assert refusals(gms) == ["refused"] and gms.view is None
+
+
+def test_a_joiner_that_finds_a_member_of_another_version_joins_the_group_that_it_can_read() -> None:
+    gms = Gms(Env(D, 0, random.Random(1), Config()))
+    gms.down_event(events.Join())
+    gms.up_event(driver_events.Found({A: "a", B: "b"}, may_found=False))
+    told(gms)
+    gms.up_event(driver_events.Incompatible(A, "versions"))
+    gms.timer()
+    gms.up_event(driver_events.Found({A: "a", B: "b"}, may_found=False))
+    assert [dest for dest, _ in told(gms)] == [B] and refusals(gms) == []
+
+
+def test_each_member_refuses_a_joiner_with_other_settings() -> None:
+    """A member that does not lead answers too: else the joiner would not learn that this member is in that group."""
+    gms = member_of_three(B)
+    gms.up(Run(D, B, (Join(D, "there", "another profile"),)))
+    assert [(dest, type(head)) for dest, head in told(gms)] == [(D, Refuse)]
+
+
 def test_a_sign_of_life_from_before_the_end_refuses_nobody() -> None:
     gms = leader_of_two()
     gms.up(Run(SECOND_B, A, (Join(SECOND_B, "there", ""),)))

@@ -162,8 +162,20 @@ def test_each_group_goes_on_and_delivers_nothing_of_the_other(differs: Callable[
 
 
 @each_difference
-def test_a_joiner_that_finds_both_groups_is_refused_by_the_other_one(differs: Callable[[Env], str]) -> None:
-    """F has the settings of C and D.  A, B, C and D are in one directory, so F may ask A, which refuses F."""
+def test_a_joiner_that_finds_both_groups_joins_the_one_with_its_settings(differs: Callable[[Env], str]) -> None:
+    """A, B, C and D are in one directory.  E and F each ask three of them, so a member of the other group refuses."""
+    with born_apart(differs) as there:
+        there.meet()
+        there.all_see_all = True
+        group = there.group
+        group.start("E")
+        group.start("F")
+        group.until(lambda: group["E"].view == ("A", "B", "E") and group["F"].view == ("C", "D", "F"), within=5)
+
+
+@each_difference
+def test_a_joiner_that_finds_only_the_other_group_is_refused(differs: Callable[[Env], str]) -> None:
+    """F has the settings of C and D, which have crashed.  A and B refuse F."""
     with born_apart(differs) as there:
         there.meet()
         there.all_see_all = True

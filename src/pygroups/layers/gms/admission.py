@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts
-from pygroups.core.fingerprint import difference
-from pygroups.core.limits import DETAIL_MAX, MEMBERS_MAX
+from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.suspicion_events import VerifyLife
 
 from . import decide
@@ -33,15 +32,11 @@ class Admission:
     # -- joins
 
     def on_join(self, head: Join) -> None:
-        """A joiner asks.  It is refused if its profile, stack or limits differ.  A name in use is verified first."""
+        """A joiner asks.  A name in use is verified first."""
         membership, view = self.membership, self.membership.current
         membership.below.append(Contacts({head.joiner: head.contact}))
         if head.joiner in view.members:
             return  # decided already, on its way
-        if head.fingerprint != self.env.fingerprint:
-            detail = difference(self.env.fingerprint, head.fingerprint)
-            membership.tell(head.joiner, Refuse("refused", detail[:DETAIL_MAX]))
-            return
         former = self._former_life(head.joiner)
         if former is not None:
             self.contested[former] = head

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -24,6 +24,7 @@ Rank = Annotated[int, Meta(ge=0, le=MEMBERS_MAX - 1)]
 Ranks = Annotated[list[Rank], Meta(max_length=MEMBERS_MAX)]
 OriginMarks = Annotated[dict[Address, Next], Meta(max_length=200_000)]  # marks_max and a view's worth
 
+OTHER_SETTINGS: Final = "refused"  # the reason of a Refuse by a group with another profile, stack or other limits
 
 SideIndex = Annotated[int, Meta(ge=0, le=MEMBERS_MAX)]
 MergedMarks = Annotated[dict[Address, tuple[Next, SideIndex]], Meta(max_length=200_000)]
@@ -38,9 +39,9 @@ class Join(msgspec.Struct, array_like=True, tag=30):
 
 
 class Refuse(msgspec.Struct, array_like=True, tag=31):
-    """Leader to joiner: the joiner is refused."""
+    """To a joiner: it is refused, for its name by the leader, for its settings by each member that it asks."""
 
-    reason: Text  # "name taken" or "refused"
+    reason: Text  # "name taken" or OTHER_SETTINGS
     detail: Annotated[str, Meta(max_length=DETAIL_MAX)]
 
 

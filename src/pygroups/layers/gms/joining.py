@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pygroups.core import driver_events, events
+from pygroups.core.address import Address
 from pygroups.core.layer import NEVER
+from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.view import AgreedView, ViewId
 
-from .heads import Join, Refuse
+from .heads import OTHER_SETTINGS, Join, Refuse
 from .membership import Membership, Phase
 
 ASK_MAX = 3  # members that a joiner asks at once
@@ -21,10 +25,16 @@ class Joining:
         self.env = membership.env
         self.invited_until = NEVER  # an invited joiner founds no group until then
         self.searches = 0
+        self.found: dict[Address, None] = {}  # the members that this search found
+        self.asked: dict[Address, None] = {}  # those that this search asked
+        self.apart: dict[Address, str] = {}  # processes with other settings, and the difference: they are not asked
 
     def ask_for_members(self) -> None:
         """Ask discovery for the members of the group, and again after `join_retry`, later after twice and four times
         as long."""
+        if self._ends_refused():
+            return
+        self.found, self.asked = {}, {}
         if self.invited_until <= self.env.now:
             self.invited_until = NEVER
             self.membership.below.append(events.Invited(False))
@@ -54,6 +64,8 @@ class Joining:
         if membership.phase is not Phase.JOINING:
             return None
         if event.may_found:
+            if self._ends_refused():
+                return None
             if self.is_invited:
                 self.env.count("founding put off")
                 return None  # those that invited it may be gone, and others may have a view with it
@@ -68,19 +80,45 @@ class Joining:
                 primary=membership.primary,
                 starts=None,
             )
-        members = sorted(event.members)
-        self.env.rng.shuffle(members)
         membership.below.append(driver_events.Contacts(event.members))
-        for member in members[:ASK_MAX]:
-            membership.tell(member, Join(me, self.env.contact, self.env.fingerprint))
+        new = sorted(event.members)
+        self.env.rng.shuffle(new)
+        self.found |= dict.fromkeys(new)
+        self._ask(new)
         return None
 
-    def on_incompatible(self, event: driver_events.Incompatible) -> None:
-        """A member cannot read what this joiner sends.  A process that has a view drops what it cannot read."""
-        if self.membership.phase is Phase.JOINING:
-            self.membership.left("refused", event.detail)
+    def _ask(self, members: Iterable[Address]) -> None:
+        """Ask some of `members` to join, if they may have the settings of this joiner."""
+        for member in [member for member in members if member not in self.apart][:ASK_MAX]:
+            self.asked[member] = None
+            self.membership.tell(member, Join(self.env.me, self.env.contact, self.env.fingerprint))
 
-    def on_refuse(self, head: Refuse) -> None:
-        """The group refused this joiner."""
-        if self.membership.phase is Phase.JOINING:
+    # -- refusals
+
+    def on_refuse(self, src: Address, head: Refuse) -> None:
+        """A group refused this joiner, or a member with other settings did."""
+        if self.membership.phase is not Phase.JOINING:
+            return
+        if head.reason == OTHER_SETTINGS:
+            self.stays_apart(src, head.detail)
+        else:
             self.membership.left(head.reason, head.detail)
+
+    def stays_apart(self, peer: Address, detail: str) -> None:
+        """`peer` has other settings, or another version of the wire.  Another member that was found may be in a group
+        with the settings of this joiner."""
+        if self.membership.phase is not Phase.JOINING:
+            return
+        self.apart[peer] = detail
+        if len(self.apart) > MEMBERS_MAX:
+            del self.apart[next(iter(self.apart))]
+        unasked = [member for member in self.found if member not in self.asked and member not in self.apart]
+        self._ask(unasked[:1])
+
+    def _ends_refused(self) -> bool:
+        """End the join if the last search found only members with other settings.  At a refusal it is too early: some
+        members may not have been found yet."""
+        if not self.apart or any(member not in self.apart for member in self.found):
+            return False
+        self.membership.left(OTHER_SETTINGS, next(iter(self.apart.values())))
+        return True

@@ -117,7 +117,7 @@ class Gms(Membership):
             if founded is not None:
                 self.enter(founded)
         elif isinstance(event, Incompatible):
-            self.joining.on_incompatible(event)
+            self.joining.stays_apart(event.peer, event.detail)
         elif isinstance(event, LifeVerified):
             self.leading.admission.former_life_answered(event.member)
         elif isinstance(event, suspicion_events.HeartbeatOf):
@@ -354,7 +354,7 @@ class Gms(Membership):
 
 _HANDLERS: dict[type, Any] = {
     heads.Join: lambda gms, src, head: gms.requests.on_join(src, head),
-    heads.Refuse: lambda gms, src, head: gms.joining.on_refuse(head),
+    heads.Refuse: lambda gms, src, head: gms.joining.on_refuse(src, head),
     heads.LeaveReq: lambda gms, src, head: gms.requests.on_request(src, head),
     heads.ViewReq: lambda gms, src, head: gms.requests.on_request(src, head),
     Accuse: Gms.on_accuse,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Contacts
+from pygroups.core.fingerprint import difference
+from pygroups.core.limits import DETAIL_MAX
 
 from .admission import Admission
-from .heads import Join, LeaveReq, ViewReq
+from .heads import OTHER_SETTINGS, Join, LeaveReq, Refuse, ViewReq
 from .membership import Membership, Phase
 from .other_views import OtherViews
 
@@ -53,8 +56,15 @@ class Requests:
     # -- this member is asked
 
     def on_join(self, src: Address, head: Join) -> None:
-        """A joiner asks.  The request is handed on once: two members may disagree about the leader."""
+        """A joiner asks.  Each member refuses it if its profile, stack or limits differ: so the joiner learns of each
+        member that it asks whether they do.  Else the request is handed on to the leader once: two members may
+        disagree about the leader."""
         if self.membership.view is None:
+            return
+        if head.fingerprint != self.env.fingerprint:
+            detail = difference(self.env.fingerprint, head.fingerprint)
+            self.membership.below.append(Contacts({head.joiner: head.contact}))
+            self.membership.tell(head.joiner, Refuse(OTHER_SETTINGS, detail[:DETAIL_MAX]))
             return
         leader = self.membership.leader()
         if self._joined_with(head.joiner):
