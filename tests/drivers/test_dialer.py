@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from contextlib import closing
 from typing import Any
 
 import pytest
 
+from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.turn import Source
 from pygroups.drivers.hello import LENGTH, Welcome, encoded
@@ -171,6 +173,106 @@ def test_a_wrong_proof_is_taken_back_when_a_frame_gets_through() -> None:
             a.net.send([((B,), [b"y"])])
             await until(lambda: b.frames == [b"y"])
             assert a.events == [Dead(B), Answered(B)]
+
+    run(main)
+
+
+class LateLoop:
+    """Makes the present event loop late: each pass takes `seconds` of the loop's time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.seconds = seconds
+        self.offset = 0.0
+        time = self.loop.time
+        self.loop.time = lambda: time() + self.offset  # type: ignore[method-assign]
+
+    def passes(self) -> None:
+        self.offset += self.seconds
+        self.loop.call_soon(self.passes)
+
+
+def test_an_answer_that_a_late_event_loop_has_not_read_is_an_answer() -> None:
+    """The loop of both members takes longer for a pass than a dial may take."""
+
+    async def main() -> None:
+        late = LateLoop(seconds=2.0)
+        async with nodes(A, B) as (a, _):
+            late.passes()
+            a.net.send([((B,), [b"x"])])
+            while a.net.outgoing[B].dialing is not None:
+                await asyncio.sleep(0)
+            assert a.net.outgoing[B].sock is not None
+            assert not a.counts["unanswered connections"]
+
+    run(main)
+
+
+def test_a_dial_that_is_given_up_tells_the_peer_nothing() -> None:
+    """The peer reads the hello when the dialing member has given up.  If that were the end of the member, the peer
+    would dial it, and both would dial each other without end."""
+
+    async def main() -> None:
+        async with nodes(A, B, connect_timeout=20_000) as (a, b):
+            door, hellos = b.net.door, []
+            door.greeted = hellos.append
+            door.loop.remove_reader(door.sock)
+            a.net.send([((B,), [b"x"])])
+            await until(lambda: a.losses == [B])
+            assert a.counts["unanswered connections"] == 1
+            door.loop.add_reader(door.sock, door._accept)
+            await until(lambda: hellos and not door.incoming)
+            assert (b.events, b.losses) == ([], [])
+
+    run(main)
+
+
+def test_a_member_that_ends_while_it_dials_ends_as_a_crash_does() -> None:
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            b.net.door.greeted = lambda _: a.net.close()
+            a.net.send([((B,), [b"x"])])
+            await until(lambda: b.events == [Ended(A)])
+
+    run(main)
+
+
+def test_unanswered_dials_pause_longer_each_time_and_at_different_times() -> None:
+    random.seed(1)
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            async with nodes(A, connect_timeout=1_000, reconnect_min=1_000_000, reconnect_max=64_000_000) as (a,):
+                a.net.learn({peer: f"127.0.0.1:{mute.getsockname()[1]}" for peer in (B, C)}, Source.VIEW)
+                pauses = [await unanswered(a, B), await unanswered(a, C)]
+                assert abs(pauses[0] - pauses[1]) > 0.05
+                for times in range(1, 7):
+                    assert (1 << times) - 0.1 <= await unanswered(a, B) <= (1 << times) * 1.5
+
+    async def unanswered(node: Node, peer: Address) -> float:
+        """The pause after an unanswered dial of `peer`."""
+        connection = node.net._connection(peer)
+        connection.dial()
+        await until(lambda: connection.dialing is None)
+        return float(connection.not_before - node.net.loop.time())
+
+    run(main)
+
+
+def test_only_a_connection_that_stood_makes_the_next_pause_short() -> None:
+    async def main() -> None:
+        late = LateLoop(seconds=1.0)
+        async with nodes(A, B) as (a, b):
+            connection = a.net._connection(B)
+            connection.pause = longer = 8 * a.net.config.reconnect_min
+            for stands, pause in [(False, longer), (True, a.net.config.reconnect_min)]:
+                a.events.clear()
+                a.net.send([((B,), [b"x"])])
+                await until(lambda: A in b.net.door.incoming)
+                late.offset += 1.0 if stands else 0.0
+                b.net.door.ended(b.net.door.incoming[A][0], on_purpose=False)
+                await until(lambda: a.events == [Ended(B)])
+                assert connection.pause == pause
 
     run(main)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from enum import Enum
 from typing import Final, Protocol
 
@@ -16,10 +17,11 @@ from pygroups.core.errors import PeerError
 from pygroups.core.limits import HELLO_MAX, MILLISECOND, SECOND, Config
 
 from .book import Reach
-from .hello import LENGTH, NOT_WANTED, Hello, Welcome, decoded, encoded
+from .hello import CLOSING, LENGTH, NOT_WANTED, Hello, Welcome, decoded, encoded
 from .sockets import SocketAddress, prepared, resolved
 
 TRIES: Final = 4  # started one after another while none is answered: the network may work again before TCP retries
+PARTS: Final = 4 * TRIES  # of connect_timeout; a part in which the event loop was late counts as one part
 REFUSED_PAUSE_MAX: Final = 0.05  # seconds, between two dials of a peer that refuses and has a connection to this member
 
 Dialed = tuple["DialResult", socket.socket | None]
@@ -55,29 +57,37 @@ class Dialer:
         self.network = network
         self.hello = encoded(network.hello(peer))
         self.silent = True  # no host has accepted or refused a connection
+        self.over = False  # the outcome is known; otherwise this member itself may be ending
 
     async def dial(self) -> Dialed:
         """The outcome, and the open connection if the peer answered."""
         tasks: list[asyncio.Task[Dialed]] = []
         try:
-            async with asyncio.timeout(self.network.config.connect_timeout / SECOND):
-                return await self._race(tasks)
-        except TimeoutError:
-            self.network.count("unanswered connections")
-            return DialResult.UNKNOWN, None
+            outcome = await self._race(tasks)
+            self.over = True
+            return outcome
         finally:
             for task in tasks:
-                task.add_done_callback(_close_late)
+                task.add_done_callback(self._close_late)
                 task.cancel()
 
     async def _race(self, tasks: list[asyncio.Task[Dialed]]) -> Dialed:
-        """The first answer or proof.  While no host answers, further tries start beside the waiting ones."""
-        begun, pause = 0, self.network.config.connect_timeout / SECOND / TRIES
+        """The first answer or proof.  While no host answers, further tries start beside the waiting ones.
+
+        Time that passes while the event loop is late does not count, because the answer may lie unread in the socket.
+        """
+        network, begun = self.network, 0
+        left = timeout = network.config.connect_timeout / SECOND
         while tasks or not begun:
-            if begun < TRIES and self.silent:
-                tasks += [self.network.loop.create_task(self._tries(reach, begun)) for reach in self.reaches]
+            if left <= 0:
+                network.count("unanswered connections")
+                break
+            if begun < TRIES and self.silent and left <= timeout * (1 - begun / TRIES):
+                tasks += [network.loop.create_task(self._tries(reach, begun)) for reach in self.reaches]
                 begun += 1
-            done, _ = await asyncio.wait(tasks, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            before = network.loop.time()
+            done, _ = await asyncio.wait(tasks, timeout=timeout / PARTS, return_when=asyncio.FIRST_COMPLETED)
+            left -= min(network.loop.time() - before, timeout / PARTS)
             for task in done:
                 if task.result()[0] is not DialResult.UNKNOWN:
                     tasks.remove(task)
@@ -136,7 +146,7 @@ class Dialer:
     async def _try_at(self, family: int, place: SocketAddress) -> Dialed:
         loop = self.network.loop
         sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        answered = False
+        greeted = answered = False
         try:
             prepared(sock, self.network.config)
             await loop.sock_connect(sock, place)
@@ -144,6 +154,7 @@ class Dialer:
             if sock.getsockname() == sock.getpeername():  # no process listens there, and the system chose the same port
                 return DialResult.DEAD, None
             await loop.sock_sendall(sock, self.hello)
+            greeted = True
             answer = decoded(await self._answer(sock), Welcome)
             self.found = answer.listener
             answered = not answer.refusal and answer.listener is not None and self.peer in (None, answer.listener)
@@ -151,7 +162,7 @@ class Dialer:
             return DialResult.DEAD, None
         finally:
             if not answered:
-                sock.close()
+                self._close(sock, greeted=greeted)
         if answered:
             return DialResult.ANSWERED, sock
         if answer.refusal in NOT_WANTED or not answer.refusal:
@@ -174,8 +185,16 @@ class Dialer:
             data += more
         return data
 
+    def _close_late(self, task: asyncio.Task[Dialed]) -> None:
+        """Close the connection of an answer that came too late."""
+        if not task.cancelled() and task.exception() is None and (sock := task.result()[1]) is not None:
+            self._close(sock, greeted=True)
 
-def _close_late(task: asyncio.Task[Dialed]) -> None:
-    """Close the connection of an answer that came too late."""
-    if not task.cancelled() and task.exception() is None and (sock := task.result()[1]) is not None:
+    def _close(self, sock: socket.socket, *, greeted: bool) -> None:
+        """Close a connection that is not used.  If a dial is over, a closing message after the hello tells the peer
+        that this member has not crashed.  Otherwise the peer would dial this member, perhaps as late, and both would
+        dial each other without end."""
+        if greeted and self.over:
+            with suppress(OSError):  # the peer has closed the connection
+                sock.send(CLOSING)
         sock.close()

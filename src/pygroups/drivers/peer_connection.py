@@ -7,6 +7,7 @@ would first join the pieces, and copy the bytes that the kernel does not accept 
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from collections import deque
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from .dialer import Dialer, DialResult
 from .hello import CLOSING
 
 PIECES_AT_ONCE: Final = 512  # in one system call; below every system's limit
+JITTER: Final = (1.0, 1.5)  # the shortest and the longest pause, in planned pauses
 PROBE_PAUSE: Final = 50 * MILLISECOND / SECOND  # before a probe without an outcome dials again
 
 
@@ -55,8 +57,9 @@ class PeerConnection:
         self.waiting: deque[bytes | memoryview] = deque()  # pieces of frames, in order
         self.waiting_bytes = 0
         self.writing = False  # the loop calls _flush() when the socket accepts more bytes
-        self.pause = network.config.reconnect_min
+        self.pause = network.config.reconnect_min  # the next one; a connection that stands makes it short again
         self.not_before = 0.0  # the loop's time
+        self.used_at = 0.0  # the loop's time: the begin of the connection
 
     @property
     def is_idle(self) -> bool:
@@ -149,6 +152,9 @@ class PeerConnection:
         self._forget()
 
     def _close(self, sock: socket.socket, *, on_purpose: bool) -> None:
+        config = self.network.config
+        if self.network.loop.time() - self.used_at >= config.reconnect_max / SECOND:
+            self.pause = config.reconnect_min
         self.network.loop.remove_reader(sock)
         if self.writing:
             self.writing = False
@@ -221,7 +227,12 @@ class PeerConnection:
             report, self.dead = probing or not self.dead, True
             if report:
                 self.network.happened(Dead(self.peer))
-        self.not_before = self.network.loop.time() + self.pause / SECOND
+        self._pause_dialing()
+
+    def _pause_dialing(self) -> None:
+        """Frames dial after a pause, and each pause is longer.  Jitter keeps members apart that lost each other at the
+        same moment.  A probe does not wait: a refusal is the fastest proof of a crash."""
+        self.not_before = self.network.loop.time() + self.pause / SECOND * random.uniform(*JITTER)
         self.pause = min(2 * self.pause, self.network.config.reconnect_max)
 
     def use(self, sock: socket.socket) -> None:
@@ -232,7 +243,7 @@ class PeerConnection:
             self._skip_the_begun_frame()
             self.network.happened(Lost(self.peer))  # the peer may not read all of the old one
         self.dead = False
-        self.pause = self.network.config.reconnect_min
+        self.used_at = self.network.loop.time()
         self.sock = sock
         self.network.loop.add_reader(sock, self._readable)
         if self.waiting:
