@@ -5,7 +5,7 @@ The ids are those of the scenarios in docs/layers/gms.md.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import msgspec
@@ -88,6 +88,17 @@ def test_prim_02_three_of_four_leave_at_once(profile: str) -> None:
         assert told(group, "D") == []
 
 
+@BOTH
+def test_all_members_leave_at_once(profile: str) -> None:
+    """The first member decides a view of itself, and ends with it: the others go with its installation, and wait for no
+    answer of a process that has ended."""
+    with group_of("A B C D E", profile) as group:
+        group.after(2)
+        for name in "ABCDE":
+            group.leave(name)
+        group.until(lambda: not group.world.running, 0.2)
+
+
 def test_of_two_members_the_first_goes_on() -> None:
     """The second one dies: the first is half of the view, with its first member, and goes on.  The first one dies: the
     second is blocked, however long it waits."""
@@ -150,6 +161,39 @@ def test_nobody_has_a_majority() -> None:
         group.mend("A B", "C D E")
         group.until(lambda: sorted(group.world.running) == ["C", "D", "E"], SOON)
         group.settles()
+
+
+@BOTH
+def test_members_that_are_heard_soon_after_an_outage_are_not_excluded(profile: str) -> None:
+    """No two of five members reach each other.  When the network works again, connections come back one after another:
+    D is heard 50 ms after A, B and C, and E 50 ms after D.  The leader waits for members that may follow, and no member
+    is excluded."""
+    with group_of("A B C D E", profile) as group:
+        for pair in combinations("ABCDE", 2):
+            group.cut(*pair)
+        for name in "ABCDE":
+            stays_blocked(group, name, 20.0)
+        for pair in combinations("ABC", 2):
+            group.mend(*pair)
+        for late in ("D", "E"):
+            group.after(0.05)
+            group.mend(late, "A B C")
+        group.mend("D", "E")
+        group.until(lambda: all(told(group, name) == ["Blocked", "Unblocked"] for name in "ABCDE"), 0.6)
+        assert all(group[name].view == tuple("ABCDE") for name in "ABCDE")
+
+
+@BOTH
+def test_the_wait_for_members_that_may_follow_is_short(profile: str) -> None:
+    """As before, but D and E stay away: the first three go on after `verify_timeout`, and D and E are excluded."""
+    with group_of("A B C D E", profile) as group:
+        for pair in combinations("ABCDE", 2):
+            group.cut(*pair)
+        for name in "ABCDE":
+            stays_blocked(group, name, 20.0)
+        for pair in combinations("ABC", 2):
+            group.mend(*pair)
+        goes_on(group, "A B C", 0.6)
 
 
 def test_a_member_that_hears_and_is_not_heard_is_told() -> None:

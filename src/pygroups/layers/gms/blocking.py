@@ -12,6 +12,7 @@ from typing import Final
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Find, Found
 from pygroups.core.events import Blocked, Stop, Unblocked
+from pygroups.core.layer import NEVER
 from pygroups.core.suspicion_events import HeartbeatOf
 
 from .heads import Excluded, Stuck
@@ -33,6 +34,7 @@ class Blocking:
         self.look_at = 0  # when a blocked member looks for members outside its view
         self.looks = 0  # how often it did
         self.others: dict[Address, None] = {}  # those that it asked
+        self.heard_at = NEVER  # when the first member was heard again; NEVER: none since the last suspicion
 
     # -- blocked, and unblocked
 
@@ -66,6 +68,23 @@ class Blocking:
         gms.answering.heard_leader()
         gms.above.append(Stop(ballot))
 
+    def suspects_more(self) -> None:
+        """A further member is suspected: the cut goes on."""
+        self.heard_at = NEVER
+
+    def heard_again(self, member: Address) -> int:
+        """The time until which a leader that was blocked waits for further members, now that `member` is heard again.
+
+        After an outage connections come back one after another.  A view of the first majority would exclude the members
+        that are heard a moment later.
+        """
+        gms, now = self.gms, self.env.now
+        silent = [m for m in gms.current.members if m in gms.suspicions and not gms.suspicions.is_over(m)]
+        if not self.blocked or silent in ([], [member]):
+            return now
+        self.heard_at = min(self.heard_at, now)
+        return self.heard_at + self.env.config.verify_timeout
+
     def heartbeat(self, event: HeartbeatOf) -> None:
         """A heartbeat of a member of this view may name a later view."""
         if self.gms.knows(event.member) and event.view > self.gms.current.id:
@@ -76,7 +95,7 @@ class Blocking:
         if self.blocked:
             self.blocked = False
             self.gms.above.append(Unblocked())
-        self.ahead, self.others = {}, {}
+        self.ahead, self.others, self.heard_at = {}, {}, NEVER
 
     # -- members outside of the view
 

@@ -19,7 +19,7 @@ from pygroups.core.driver_events import Found
 from pygroups.core.events import Event, Fetched, FetchTo, Invited, NewView, Positions, Stop, Vouched
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
-from pygroups.core.suspicion_events import HeartbeatOf, Unsuspect
+from pygroups.core.suspicion_events import HeartbeatOf, Suspect, Unsuspect
 from pygroups.core.view import HISTORY_DIGITS, ViewId
 
 from . import birth, former_lives, rebirth
@@ -173,7 +173,9 @@ class PrimaryGms(Gms):
             event = self._found(event)
         if isinstance(event, Unsuspect) and self.phase is Phase.MEMBER:
             self.answering.heard_again()
-            self.leading.change.heard_again()
+            self.leading.change.heard_again(self.blocking.heard_again(event.member))
+        elif isinstance(event, Suspect):
+            self.blocking.suspects_more()
         elif isinstance(event, HeartbeatOf):
             self.blocking.heartbeat(event)
         super().up_event(event)
@@ -251,10 +253,11 @@ class PrimaryGms(Gms):
         self.leading.goes_after_enough(proposal)
 
     def excluded_by(self, src: Address, proposal: Proposal) -> None:
-        """Stay until enough members of the view have the installation."""
+        """Stay until enough members of the view have the installation.  `src` has it."""
         if self.binding.decided is None:
             self.env.count("left out and waits")
             self.decided_without_me(proposal)
+        self.leading.on_install_ack(src, InstallAck(proposal.view.id))
 
     def follows_another_view(self, src: Address, difference: Difference) -> None:
         """A member that got its first view late may have been left out of the next one, and be named as a joiner of a

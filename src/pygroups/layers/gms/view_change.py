@@ -93,9 +93,10 @@ class ViewChange:
             membership.tell(member, Collect(ballot, attempt.view_of(member).id, wanted.merge))
         membership.wake_at(attempt.since + self.patience(attempt.asked))
 
-    def heard_again(self) -> None:
-        """A member is heard again: what failed without it may succeed now."""
-        self.failures, self.pause_until = 0, min(self.pause_until, self.env.now)
+    def heard_again(self, others_until: int = 0) -> None:
+        """A member is heard again: what failed without it may succeed now.  Until the given time others may follow."""
+        self.failures, self.pause_until = 0, max(min(self.pause_until, self.env.now), others_until)
+        self.membership.wake_at(self.pause_until)
 
     def may_begin_now(self) -> None:
         """A member answers that left Ready unanswered: the pause ends.  The patience stays, because the member may be
