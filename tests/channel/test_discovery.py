@@ -303,7 +303,7 @@ def test_members_over_ipv6(transport: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
-def test_a_member_on_all_addresses_logs_the_address_that_it_tells(
+def test_a_member_on_all_addresses_logs_the_address_that_it_announces(
     transport: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pygroups.drivers.contacts._routed", lambda far, family: "127.0.0.1")
@@ -314,10 +314,10 @@ def test_a_member_on_all_addresses_logs_the_address_that_it_tells(
         first = await here.join("A", bind="0.0.0.0:0", **common)
         second = await here.join("B", bind="0.0.0.0:0", advertise="127.0.0.1:0", **common)
         await until(lambda: in_one_view([first, second]))
-        told = [record.getMessage() for record in caplog.records if "tells the other members" in record.getMessage()]
+        told = [record.getMessage() for record in caplog.records if "for the other members" in record.getMessage()]
         assert len(told) == 1
         assert str(first.address) in told[0]
-        assert "connect to 127.0.0.1:" in told[0]
+        assert "announces 127.0.0.1:" in told[0]
 
     played(story)
 
@@ -435,8 +435,6 @@ def test_a_join_that_waits_names_the_member_and_the_address_that_it_was_told(
             session.waits.joining = True  # as if it still waited
             text = session.waits.waits_to_join()
         assert text is not None
-        assert text.startswith(
-            f"the join waits for an answer of {member.address}; this process told it to connect to 127.0.0.9:"
-        )
+        assert text.startswith(f"the join waits for an answer of {member.address}; the answer goes to 127.0.0.9:")
 
     played(story)

@@ -19,7 +19,7 @@ import pytest
 from tests.disks import fill, full_disk
 from tests.e2e.group import until
 
-AND_GOES_ON = "goes on without a journal"
+AND_GOES_ON = "continues without a journal"
 JOIN = [sys.executable, "-m", "pygroups", "join"]
 
 
@@ -105,8 +105,8 @@ def test_a_member_on_all_addresses_prints_the_address_that_the_others_get(shells
     code, _, err = member.end(send=signal.SIGTERM)
     assert code == 0
     assert re.fullmatch(
-        r"pygroups: A@[0-9a-f]{16} listens on all addresses of this machine \(\S+\), and tells the other members to "
-        r"connect to \S+:\d+; --advertise names another one\n",
+        r"pygroups: A@[0-9a-f]{16} listens on all addresses of this machine \(\S+\), and announces \S+:\d+ as the "
+        r"address for the other members; --advertise names another address\n",
         err,
     )
     named = shells("h", "--name", "A", "--bind", bind, "--insecure", "--advertise", "127.0.0.1:0")

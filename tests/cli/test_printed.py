@@ -83,7 +83,7 @@ def test_trouble_is_a_sentence() -> None:
     assert trouble(message(b"x")) is None
     text = trouble(Left("excluded", [3, 4]))
     assert text is not None and "the fate of 2 messages is unknown" in text
-    assert trouble(JournalLost("the disk is full")) == "the disk is full; this member goes on without a journal"
+    assert trouble(JournalLost("the disk is full")) == "the disk is full; this member continues without a journal"
     assert trouble(JournalLost("the disk is full"), leaves=True) == "the disk is full; this member leaves"
     assert trouble(Left("journal lost", [])) is None
 
@@ -91,7 +91,7 @@ def test_trouble_is_a_sentence() -> None:
 def test_a_member_that_joins_again_is_in_trouble_only_for_messages_of_unknown_fate() -> None:
     assert trouble(Left("excluded", []), rejoins=True) is None
     text = trouble(Left("excluded", [3]), rejoins=True)
-    assert text is not None and text.endswith("the fate of 1 message is unknown. It joins again")
+    assert text is not None and text.endswith("the fate of 1 message is unknown. The member joins again")
     me = [A]
     chat = Chat(lambda: me[0], "chat", echoed=True, rejoins=True)
     chat.text_of(view(A, B))

@@ -248,13 +248,13 @@ def test_the_numbers_of_segments_have_an_end(tmp_path: Path, monkeypatch: pytest
     journal = opened(tmp_path, segment_bytes=1, keep=1)
     for number in range(2):
         journal.write([DELIVER], 0, number)
-    with pytest.raises(JournalError, match="it has used all 3 segment numbers"):
+    with pytest.raises(JournalError, match="the journal has used all 3 segment numbers"):
         journal.write([DELIVER], 0, 3)
 
 
 def test_one_process_at_a_time_writes_a_life(tmp_path: Path) -> None:
     journal = opened(tmp_path)
-    with pytest.raises(JournalError, match="another process is writing it"):
+    with pytest.raises(JournalError, match="another process writes this journal"):
         opened(tmp_path)
     journal.close()
     opened(tmp_path).close()

@@ -100,7 +100,7 @@ def well(spark: SparkSession, story: Story, *others: Diary) -> AuditResult:
     """An audit in which everything that was judged held."""
     verdicts = [held(promise) for promise in PROMISED]
     verdicts.append(Verdict("self-delivery", GROUP, "held", 900, 12, "austin@a1 did not reach quiet"))
-    reason = "the profile total does not promise it"
+    reason = "the profile total does not make this promise"
     verdicts.append(Verdict("total-order-global", GROUP, "not judged", 0, 0, reason, excused=True))
     verdicts.append(Verdict("merge-agreement", GROUP, "not judged", 0, 0, "no merge", excused=True))
     rows = sum(len(diary.rows) for diary in story.diaries)

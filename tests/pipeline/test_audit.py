@@ -206,8 +206,8 @@ def test_a_cluster_without_a_free_worker_is_one_line_and_code_2(journals: Path, 
             master.kill()
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == (
-        f"pygroups: Spark on {place} started no executor within 3 s: see whether it has a worker with a free core and "
-        "1g of free memory\n"
+        f"pygroups: Spark on {place} started no executor within 3 s: check that the cluster has a worker with a free "
+        "core and 1g of free memory\n"
     )
 
 

@@ -193,7 +193,7 @@ def test_without_the_origins_journal_integrity_is_skipped(verdicts: dict[str, di
 def test_a_profile_is_judged_by_what_it_promises_only(verdicts: dict[str, dict[str, Verdict]]) -> None:
     order = verdicts["clean-fifo"]["total-order"]
     assert (order.verdict, order.judged, order.excused) == ("not judged", 0, True)
-    assert order.reason == "the profile fifo does not promise it"
+    assert order.reason == "the profile fifo does not make this promise"
     assert verdicts["clean-total1999"]["total-order"].verdict == "held"
 
 

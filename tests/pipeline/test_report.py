@@ -348,8 +348,8 @@ def test_the_page_says_what_the_audit_did() -> None:
     steps = [AuditStep("starting Spark", 4.2, 9.6), AuditStep("judging 24 promises", 11.8, 20.4)]
     shown = page(verdict("fifo"), work=Work(files=5, bytes=5_956_914, rows=52_816, skipped=3, steps=steps))
     text = shown.one("main").text
-    assert "It read 5.96 MB of 5 files with 52,816 records; 3 ranges of bytes were in the table already" in text
-    assert "Until this page it took 16.0 s, and 30.0 s of CPU time." in text
+    assert "The audit read 5.96 MB of 5 files with 52,816 records; 3 ranges of bytes were in the table already" in text
+    assert "Until this page the audit took 16.0 s, and 30.0 s of CPU time." in text
     (table,) = [table for table in shown.all("table") if table.attributes.get("id") == "steps"]
     assert [row.text for row in table.all("tr")[1:]] == [
         "starting Spark 4.20 s 9.60 s",

@@ -570,7 +570,7 @@ def test_a_hang_is_told_at_once() -> None:
         run(story)
     assert time.process_time() - begin < SLOWNESS
     text = str(raised.value)
-    assert "nothing can happen any more" in text
+    assert "no message, timer or result can arrive any more" in text
     assert "task 'the test' waits for an event at channel A (test_group.py:" in text
     assert "in payloads)" in text
     assert "channel B of group 'g': view 2 [A B], 1 unread" in text
@@ -705,8 +705,8 @@ def test_what_is_left_at_the_end_is_closed_with_a_warning_that_names_it() -> Non
         run(story)
     texts = [str(warning.message) for warning in caught if warning.category is LeftOpen]
     assert texts == [
-        "task 'forgotten' still ran at the end of the test: it was closed",
-        "channel A of group 'orders' was open at the end of the test: it was closed",
+        "task 'forgotten' still ran at the end of the test, and was canceled",
+        "channel A of group 'orders' was open at the end of the test, and was closed",
     ]
     assert kept[0]._member.closed
 
@@ -723,7 +723,7 @@ def test_a_task_that_does_not_let_itself_be_canceled_fails_the_test() -> None:
         group.start("A", stubborn())
         await asyncio.sleep(1)
 
-    with pytest.raises(Hang, match=r"go on although they were canceled:\n  task 'A' waits for time to pass"):
+    with pytest.raises(Hang, match=r"continue although they were canceled:\n  task 'A' waits for time to pass"):
         run(story)
 
 

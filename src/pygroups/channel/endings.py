@@ -9,14 +9,14 @@ from pygroups.core.errors import NameTaken, Refused
 
 REMOVED: Final = "the other members removed this member from the group"
 SILENT: Final = (
-    "they received nothing from it for heartbeat_timeout: its event loop was blocked, its process was stopped, or the "
-    "network was cut"
+    "no message of this member arrived for heartbeat_timeout: its event loop was blocked, its process was stopped, or "
+    "the network was cut"
 )
 
 
 def excluded(policy: str, *, rejoins: bool = False) -> str:
     """The sentence for an excluded member.  `policy`: the reason of an exclusion by policy, or ""."""
-    because = f"it {policy}" if policy else SILENT
+    because = f"this member {policy}" if policy else SILENT
     then = "the channel joins again" if rejoins else "open a new channel to join again"
     return f"{REMOVED}, because {because}; {then}"
 

@@ -67,12 +67,13 @@ def lost(*, resets: bool) -> StateLost:
     """The error for a program that keeps a state and has to start without one, or, with `resets`, with an old one."""
     if resets:
         return StateLost(
-            "the members with the state that won the merge are gone, or could not give it: this program still has the "
-            "state of its side, without the messages since the merge; to go on with it, catch StateLost and read on"
+            "the members with the winning state of the merge have ended, or could not give their state: this program "
+            "still has the state of its side, without the messages since the merge; to continue with the state of this "
+            "side, catch StateLost and read further events"
         )
     return StateLost(
-        "this member has no state: the members that had the group's state are gone, or could not give it; "
-        "to go on with an empty state, catch StateLost and read on"
+        "this member has no state: the members with the group's state have ended, or could not give the state; "
+        "to continue with an empty state, catch StateLost and read further events"
     )
 
 

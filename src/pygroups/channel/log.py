@@ -26,13 +26,15 @@ class Log:
         LOGGER.warning("%s" + text, self._who, *values)
 
 
-def join_waits(found: Sequence[Address], told: str | None) -> str:
-    """The log line of a join that takes long.  `told`: the address that this process chose for itself and told
-    the members, or None."""
+def join_waits(found: Sequence[Address], chosen: str | None) -> str:
+    """The log line of a join that takes long.  `chosen`: the address that this process chose for itself and announced
+    to the members, or None."""
     if not found:
         return "the join waits: no member was found, and another process may be founding the group"
     text = f"the join waits for an answer of {', '.join([str(member) for member in found])}"
-    return text if told is None else f"{text}; this process told it to connect to {told} (advertise= names another)"
+    if chosen is None:
+        return text
+    return f"{text}; the answer goes to {chosen}, an address that this process chose (advertise= names another address)"
 
 
 def apart(peer: Address, detail: str) -> str:
@@ -49,5 +51,5 @@ def send_waits(holder: Address, me: Address, seconds: float, window: int) -> str
         )
     return (
         f"send waits, because {holder} has read none of this member's messages for {seconds:.0f} s, and the window "
-        f"({window} bytes) is full of them"
+        f"({window} bytes) is full of these messages"
     )

@@ -95,7 +95,9 @@ class Outbox:
         except TimeoutError:
             if number:
                 raise late(number, until, timeout) from None
-            raise Timeout(f"the message was not sent: the window had no room for it within {timeout} s") from None
+            raise Timeout(
+                f"the message was not sent: the window had no room for the message within {timeout} s"
+            ) from None
         return number
 
     def send_nowait(self, payload: Payload, to: Address | None) -> int:
@@ -131,7 +133,7 @@ class Outbox:
             if accepted:
                 raise late(numbers[-1], until, timeout) from None
             sent = f"{len(numbers)} messages were sent, and the others were not"
-            raise Timeout(f"{sent}: the window had no room for them within {timeout} s", len(numbers)) from None
+            raise Timeout(f"{sent}: the window had no room for the others within {timeout} s", len(numbers)) from None
         return numbers
 
     async def wait(self, number: int, until: Until | None, timeout: float | None) -> None:
@@ -140,10 +142,10 @@ class Outbox:
         until = until or ("stable" if to is None else "delivered")
         check_how(to, until, timeout)
         if getattr(number, "birth", 0) != self.birth:
-            raise unknown("the others removed this member, and it joined again,", number, until)
+            raise unknown("the other members removed this member, which joined again,", number, until)
         if to is None and not 0 < number < self.top.unknown().stop:
             last = self.top.unknown().stop - 1
-            which = f"their numbers so far are 1 to {last}" if last else "there is none so far"
+            which = f"their numbers so far are 1 to {last}" if last else "this member has sent no such message yet"
             raise UsageError(f"message {number} is not one of this member's messages to all members: {which}")
         try:
             async with asyncio.timeout(timeout):

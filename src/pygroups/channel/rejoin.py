@@ -155,7 +155,7 @@ class Incarnations:
             async with asyncio.timeout_at(wait.deadline):
                 session = await self.settled()
         except TimeoutError:
-            why = f"the others removed this member, and it has not joined again within {wait.timeout} s"
+            why = f"the other members removed this member, which has not joined again within {wait.timeout} s"
             raise Timeout(f"the message was not sent: {why}") from None
         wait.goes_on()
         return session
@@ -163,7 +163,7 @@ class Incarnations:
     def open_now(self) -> Session:
         """The newest session.  Raises WouldBlock while it joins."""
         if self.rejoining is not None:
-            raise WouldBlock("the message was not sent: the others removed this member, and it joins again")
+            raise WouldBlock("the message was not sent: the other members removed this member, which joins again")
         return self.session
 
     async def next(self, *, whole: bool) -> Iterator[Event]:

@@ -38,8 +38,8 @@ class Cluster:
     Parameters
     ----------
     master
-        The Spark cluster, for instance spark://host:7077; this machine's cores (local[*]) if it is not given. A cluster
-        needs --out, and this folder, or a table that is audited, at the same place on all its machines.
+        The Spark cluster, for instance spark://host:7077. By default the cores of this machine (local[*]). A cluster
+        needs --out. The folder of --out, and an audited table, must be at the same place on all machines.
     """
 
     master: str | None = None
@@ -59,8 +59,8 @@ def audit(
 ) -> int:
     """Check every promise over journals, or over a table of them, with Spark; write a report.
 
-    Exit code 0: no promise was broken; 1: one was (--strict: or could not be judged); 2: there is no journal there, or
-    Spark cannot run. Each damaged place in a journal gives a warning.
+    Exit code 0: no promise was broken; 1: a promise was broken (--strict: or could not be judged); 2: the folder has no
+    journal, or Spark cannot run. Each damaged place in a journal gives a warning.
 
     Parameters
     ----------
@@ -68,16 +68,16 @@ def audit(
         Folders of journals, the folder of a group, or the folder of one member; or one table that pygroups ingest made.
     out
         Keep the table of the journals, the tables made of it (silver) and the violations (gold) as Parquet in this
-        folder, by group and day. A table that is there already grows by the new records, and all of it is judged. An
-        audited table is not copied: silver and gold alone go to the folder, and journals can follow later. Without
-        --out everything goes to a temporary folder, which is removed at the end.
+        folder, by group and day. A table that is there already grows by the new records, and the audit judges the
+        whole table. The audit does not copy an audited table: the folder then gets silver and gold alone, and journals
+        can follow later. Without --out all tables go to a temporary folder, which the audit removes at the end.
     report
         Write the findings as one HTML file that works offline.
     strict
-        Exit with 1 also for facts that were skipped, and for promises that could not be judged though the profile
-        makes them and the history had an occasion.
+        Exit with 1 also for facts that the audit skipped, and for a promise that could not be judged although the
+        profile makes the promise and the history had an occasion to break the promise.
     as_json
-        One JSON object on standard output.
+        Print one JSON object on standard output.
     """
     _check_call(journals, out, cluster)
     check_spark()

@@ -37,9 +37,9 @@ def ingest(
     out
         The table: a folder, made if it is missing.
     jobs
-        Processes that read; the cores of this machine if it is not given. A small ingest needs one.
+        The number of processes that read. By default one for each core. A small ingest needs one process.
     as_json
-        One JSON object on standard output.
+        Print one JSON object on standard output.
     """
     table = _checked(journals, out, jobs)
     check_arrow()

@@ -37,10 +37,10 @@ class JoinOptions:
     leave_at_eof
         Leave at the end of the input, when all members, or the receiver of --to, have the messages.
     timeout
-        The longest wait of --leave-at-eof, in seconds. After it the member leaves with exit code 1.
+        The longest wait of --leave-at-eof, in seconds. After this time the member leaves with exit code 1.
     journal
-        A folder for the log of this member's events, in files of 64 MiB; `pygroups audit` and `pygroups ingest` read
-        it.
+        A folder for the journal, the log of this member's events, in files of 64 MiB. `pygroups audit` and `pygroups
+        ingest` read journals.
     journal_payloads
         Write the messages into the journal too.
     on_journal_lost
@@ -56,7 +56,7 @@ class JoinOptions:
         Where members find each other: dir:/path (a folder), HOST:PORT,HOST:PORT (addresses), dns:NAME:PORT,
         udp:239.1.2.3:7000 (IP multicast), cache:/path (remembers addresses). Repeat the option for several.
     rejoin
-        When the other members have excluded this one, join again as a new member. Without the option the command
+        When the other members have excluded this member, join again as a new member. Without the option the command
         ends with exit code 1.
     transport
         tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same.

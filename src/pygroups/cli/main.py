@@ -42,8 +42,8 @@ the kill at the same moment again:
   pygroups demo --seed 7""",
         """\
 Each process sends a feed of real records and keeps a SQLite table of the records of all processes. The process that \
-orders the messages is killed while all have records left. It comes back later, gets the state from another process, \
-and continues its feed. At the end all tables are compared, and the journals are audited.
+orders the messages is killed while all processes have records left. Later the killed process starts again, gets the \
+state from another process, and continues its feed. At the end the demo compares all tables and audits the journals.
 
 Exit code 0: the tables are identical and complete, and no promise was broken.""",
     ),
@@ -62,7 +62,7 @@ with a journal, for the audit:
 Each line of standard input is one message, without its line end. On a terminal the command prints events as text and \
 does not repeat the lines that you type, and Ctrl-D leaves the group. In a pipe, or with --json, each event is one \
 line of JSON. At the end of a file or pipe the member stays in the group and prints further events; with \
---leave-at-eof it leaves.
+--leave-at-eof the member leaves.
 
 Ctrl-C (SIGINT), SIGTERM and SIGHUP make the member leave in an orderly way, with exit code 0. Exit code 1: the group \
 removed this member, or a line was not sent. Exit code 2: the call was wrong, or the group refused this member.""",
@@ -98,9 +98,9 @@ a member's journal that arrived from another machine:
   pygroups ingest from-b/orders/B@3f2c91d0 --out table/""",
         """\
 The members can go on writing during an ingest. An ingest refuses a journal that was shortened or replaced since the \
-last ingest, and then adds nothing. It prints a warning for each damaged place, and records the place in the table. An \
-ingest that is killed leaves the table unchanged, and the next ingest repeats the work. Only one ingest at a time can \
-write to a table.
+last ingest, and then adds nothing. For each damaged place the command prints a warning and adds a row to the table. \
+An ingest that is killed leaves the table unchanged, and the next ingest repeats the work. Only one ingest at a time \
+can write to a table.
 
 Exit code 0: the table has all records that could be read. Exit code 2: the table is unchanged, and one line gives the \
 reason.""",
@@ -138,16 +138,16 @@ Exit code 0: no promise was broken. Exit code 1: a promise was broken, or the sc
         "Vouch that a member of a blocked group has ended for good.",
         "pygroups primary orders --gone A@3f2c91d0aa5517e4",
         details="""\
-Where a majority of the members decides each view, a group that has lost its majority is blocked: no timer can tell an \
-ended process from one that is cut off. An operator can. The command informs one member on this machine, and that \
-member informs the others. Vouch only for a process that has ended and never runs again: if it runs elsewhere, there \
-are two groups with different messages.
+Where a majority of the members decides each view, a group that has lost its majority is blocked. No timer can \
+distinguish an ended process from a process that is cut off, but an operator can. The command informs one member on \
+this machine, and that member informs the others. Vouch only for a process that has ended and never runs again: if the \
+process runs elsewhere, there are two groups with different messages.
 
-The vouched members are left out of the count. The group continues when the remaining members are more than half of \
-the others, or half of them with the first one. If they are no majority of the full view, a new history begins, \
-because messages that only the vouched members had are lost. A view may have been decided with the help of a vouched \
-member, and only members that are cut off may know it. So vouch only after members that are cut off are connected \
-again or have ended.
+The vouched members do not count. The group continues when more than half of the other members remain, or half of the \
+other members with the first of them. If the remaining members are no majority of the full view, a new history begins, \
+because messages that only the vouched members had are lost. A vouched member may have helped to decide a further \
+view, and perhaps only members that are cut off know that view. So vouch only after the members that are cut off are \
+connected again or have ended.
 
 Exit code 0: a member accepted the command. Exit code 1: a member received data from the process recently, or no \
 member answered. Exit code 2: no member of the group runs on this machine, or none of them knows \

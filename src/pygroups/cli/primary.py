@@ -33,7 +33,7 @@ def primary(
     gone
         The member that has ended, as NAME@INCARNATION, as the members' logs name it.
     as_json
-        One JSON object on standard output.
+        Print one JSON object on standard output.
     """
     checked_name(group, "group")
     if gone is None:

@@ -178,20 +178,20 @@ def _count(number: int, what: str) -> str:
 def trouble(event: Event, *, leaves: bool = False, rejoins: bool = False) -> str | None:
     """The error message for an event that makes the exit code 1; None for all other events.
 
-    `leaves`: the member leaves when its journal is lost.  `rejoins`: it joins again after an exclusion, which is an
-    error only for messages whose fate is unknown.
+    `leaves`: the member leaves when its journal is lost.  `rejoins`: the member joins again after an
+    exclusion, which is an error only for messages whose fate is unknown.
     """
     from pygroups import JournalLost, Left
 
     if isinstance(event, JournalLost):
-        return f"{event.reason}; this member {'leaves' if leaves else 'goes on without a journal'}"
+        return f"{event.reason}; this member {'leaves' if leaves else 'continues without a journal'}"
     if not isinstance(event, Left) or event.reason in ("left", "journal lost"):
         return None
     if rejoins and event.reason == "excluded" and not event.unknown:
         return None
     unknown = f"; the fate of {_count(len(event.unknown), 'message')} is unknown" if event.unknown else ""
-    then = "It joins again" if rejoins else "Start the command again to join as a new member"
+    then = "The member joins again" if rejoins else "Start the command again to join as a new member"
     return (
-        f"the other members removed this member ({event.reason}), because it read nothing while they waited to send, "
-        f"or was stopped or cut off{unknown}. {then}"
+        f"the other members removed this member ({event.reason}), because the member read nothing while others waited "
+        f"to send, or was stopped or cut off{unknown}. {then}"
     )

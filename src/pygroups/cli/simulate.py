@@ -40,7 +40,7 @@ class Kind:
     profile
         The profile: total, fifo, or unicast (processes without a group).
     members
-        The number of members. By default each seed draws it.
+        The number of members. By default each seed draws a number.
     minutes
         The simulated minutes of faults in each schedule. By default a few seconds.
     faults
@@ -77,7 +77,7 @@ def simulate(
     jobs
         The number of processes. By default one for each core.
     journal
-        A folder for the members' journals, with one group for each seed. `pygroups audit` can check them.
+        A folder for the members' journals, with one group for each seed. `pygroups audit` can check these journals.
     replay
         Play this seed and print its events as a table, with a column for each member.
     shrink
@@ -195,7 +195,7 @@ def _seeds(text: str) -> range:
 def _check_can_write(schedule: Path | None, journal: Path | None) -> None:
     """Raise UsageError for files that cannot be written, before the work starts."""
     if schedule is not None and schedule.is_dir():
-        raise UsageError(f"the schedule cannot be written to {schedule}: it is a folder, so name a file in it")
+        raise UsageError(f"the schedule cannot be written to {schedule}, which is a folder: name a file in the folder")
     if schedule is not None and not os.access(_place(schedule), os.W_OK):
         raise UsageError(f"the schedule cannot be written to {schedule}: {_refusal(_place(schedule))}")
     if journal is not None:

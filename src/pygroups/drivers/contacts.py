@@ -115,8 +115,8 @@ def announced(me: Address, bind: Contact, bound: Contact, advertise: str | None)
     contact = advertised(bound, advertise)
     if bind.everywhere and advertise is None:
         CHOSEN.info(
-            "%s listens on all addresses of this machine (%s), and tells the other members to connect to %s; "
-            "advertise= names another one",
+            "%s listens on all addresses of this machine (%s), and announces %s as the address for the other members; "
+            "advertise= names another address",
             me,
             bind,
             contact,

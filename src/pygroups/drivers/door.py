@@ -223,7 +223,7 @@ class Door:
         connection.close()
         if on_purpose and not connection.on_purpose:
             self.count("connections without a hello")
-            self.warn.warning("silence", "a connection from %s is closed: it sent no hello", connection.remote)
+            self.warn.warning("silence", "a connection from %s is closed: the peer sent no hello", connection.remote)
 
     def broke(self, connection: Incoming, error: PeerError) -> None:
         """The peer has sent invalid data: close the connection."""

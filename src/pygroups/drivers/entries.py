@@ -139,7 +139,7 @@ def own_folder(path: Path) -> None:
         path.mkdir(0o700)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "it is not a folder")
+        raise NotADirectoryError(errno.ENOTDIR, "the path is not a folder")
     if found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, f"{path} belongs to another user")
     if found.st_mode & _OTHERS:

@@ -255,7 +255,7 @@ class JournalWriter:
         written, the journal stays unchanged."""
         number = self._kept[-1] + 1 if self._kept else 0
         if number >= SEGMENTS_MAX:
-            raise OSError(errno.EFBIG, f"it has used all {SEGMENTS_MAX:,} segment numbers")
+            raise OSError(errno.EFBIG, f"the journal has used all {SEGMENTS_MAX:,} segment numbers")
         path = segment_path(self.folder, number)
         beginning = self._encoder.beginning()
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
@@ -345,7 +345,7 @@ def _locked(path: Path) -> int:
 
 def _why(error: OSError) -> str:
     if isinstance(error, BlockingIOError):
-        return "another process is writing it"
+        return "another process writes this journal"
     return error.strerror or str(error)
 
 

@@ -133,7 +133,7 @@ def distinct_names(table: Table) -> pa.Table:
     for row in found.filter(pc.not_equal(found["name_min"], found["name_max"])).slice(0, 1).to_pylist():
         raise NamesCollide(
             f"the names {row['name_min']} and {row['name_max']} of group {row['group']} have the same 64-bit key: "
-            "rename one of them, or audit their journals apart"
+            "rename one of them, or audit their journals separately"
         )
     return found.select([*key, "name_min", "number_min", "creator_min"]).rename_columns(layout.NAMES.names)
 

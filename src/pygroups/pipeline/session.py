@@ -114,8 +114,8 @@ def _wait_for_executor(session: "SparkSession") -> None:
             memory = context.getConf().get("spark.executor.memory", "1g")
             context.stop()
             raise NoSpark(
-                f"Spark on {context.master} started no executor within {EXECUTOR_SECONDS} s: see whether it has a "
-                f"worker with a free core and {memory} of free memory"
+                f"Spark on {context.master} started no executor within {EXECUTOR_SECONDS} s: check that the "
+                f"cluster has a worker with a free core and {memory} of free memory"
             ) from None
 
 

@@ -179,7 +179,7 @@ def _of_rule(
     rule: PromiseRule, group: str, counted: Counted, keys: Sequence[int | None], histories: Mapping[int, str]
 ) -> Iterable[Verdict]:
     if not counted.profiles[group] & rule.profiles:
-        reason = f"the profile {', '.join(sorted(counted.profiles[group]))} does not promise it"
+        reason = f"the profile {', '.join(sorted(counted.profiles[group]))} does not make this promise"
         return [Verdict(rule.promise, group, "not judged", 0, 0, reason, excused=True)]
     names = sorted(keys, key=lambda key: "" if key is None else histories[key])
     tallies = [counted.tallies.get((rule.promise, group, key), Tally()) for key in names]

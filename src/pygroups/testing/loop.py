@@ -74,7 +74,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         while not self.woken:
             when = background.next()
             if in_vain is not None and (when is None or when > in_vain):
-                self.stuck("nothing can happen any more")
+                self.stuck("no message, timer or result can arrive any more")
                 return
             due = until if when is None or (until is not None and until < when) else when
             assert due is not None

@@ -149,12 +149,12 @@ class MemoryPlatform:
             judge.settled([watch.rest(holds=all_read) for watch in watches])
 
     def _not_cut_apart(self, watches: list[SessionWatch]) -> None:
-        """Raises Broken if two members in one view are cut off from each other: the group is not at rest yet."""
+        """Raises Broken if two members in one view are cut off from each other: the group has not settled yet."""
         for one, other in combinations(watches, 2):
             view = one.session.view
             together = view is not None and other.session.view is not None and view.id == other.session.view.id
             if together and not self.weather.connects(one.me.name, other.me.name):
-                detail = "two that are cut off from each other are in one view"
+                detail = "two members that are cut off from each other are in one view"
                 raise Broken("view-accuracy", detail, member=one.me, other=other.me)
 
 

@@ -168,14 +168,16 @@ class RunningTest:
         await self._ended([main, *self._others(self.processes)])
         others = [task for task in self._others() if self.loop.tasks[task] not in self.processes]
         if well:
-            self._warn([f"task {task.get_name()!r} still ran at the end of the test" for task in others])
+            self._warn(
+                [f"task {task.get_name()!r} still ran at the end of the test, and was canceled" for task in others]
+            )
         for task in others:
             task.cancel()
         await self._ended(others)
         for watch in self.platform.living():
             if well:
                 who, group = watch.me.name, watch.session.options.group
-                self._warn([f"channel {who} of group {group!r} was open at the end of the test"])
+                self._warn([f"channel {who} of group {group!r} was open at the end of the test, and was closed"])
             watch.session.states.stop()
             watch.session.member.close()
         await self._ended([task for task in self.loop.tasks if task is not asyncio.current_task()])
@@ -183,9 +185,11 @@ class RunningTest:
         self._insist([task for task in self.loop.tasks if task is not asyncio.current_task()])
 
     def _insist(self, stubborn: list[asyncio.Task[Any]]) -> None:
-        """Fail the test with the tasks that go on although they were canceled."""
+        """Fail the test with the tasks that continue although they were canceled."""
         if stubborn:
-            self._stubborn = Hang("\n  ".join(["tasks go on although they were canceled:", *map(sentence, stubborn)]))
+            self._stubborn = Hang(
+                "\n  ".join(["tasks continue although they were canceled:", *map(sentence, stubborn)])
+            )
             self.loop.limit = self.platform.background.time
 
     def _others(self, processes: Container[str] | None = None) -> list[asyncio.Task[Any]]:
@@ -199,7 +203,7 @@ class RunningTest:
         ]
 
     def _warn(self, texts: list[str]) -> None:
-        self.left_open += [LeftOpen(f"{text}: it was closed") for text in texts]
+        self.left_open += [LeftOpen(text) for text in texts]
 
     async def _ended(self, tasks: list[asyncio.Task[Any]]) -> None:
         if tasks:

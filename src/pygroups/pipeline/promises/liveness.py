@@ -17,7 +17,7 @@ _AFTER = "installed_us - healed_us"
 _BLOCKED = "array_max(filter(blocks, told -> told.at < quiet_index)).blocked and profile like 'uniform%'"
 _WRONG = {
     "view is null": "'reached quiet without a view'",
-    "several": "'reached quiet in another view than others that it shared one with'",
+    "several": "'reached quiet in another view than members of an earlier common view'",
     f"{_AFTER} > bound_us": f"concat('installed this view ', {_AFTER}, ' us after heal; the bound is ', bound_us)",
     _BLOCKED: "'reached quiet blocked'",
 }

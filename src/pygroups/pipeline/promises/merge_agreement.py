@@ -26,7 +26,7 @@ _WRONG = {
     f"{_SIDE} is not null and {_THERE} <> together": (
         f"concat('its subgroup has ', {names_in(_THERE)}, ', but from one earlier view came ', {names_in('together')})"
     ),
-    f"size({_STRANGE}) > 0": f"concat('its subgroup has ', {names_in(_STRANGE)}, ', not a member of the view before')",
+    f"size({_STRANGE}) > 0": f"concat('has a subgroup with ', {names_in(_STRANGE)}, ', which the view before lacks')",
     f"{VIEW_ID} <= id_before": "'has an id that is not above that of the view before'",
 }
 _OF_MERGED = [f"size(subgroups) > 0 and coalesce({wrong}, false)" for wrong in _WRONG]
@@ -87,7 +87,7 @@ def exact(tables: Tables) -> DataFrame:
     return installed.unionAll(
         findings(
             divided(tables).where("calm"),
-            "accepted it, and did not install it next: {other}, which came from view {also} too, did",
+            "accepted the view, and did not install the view next; {other}, which also came from view {also}, did",
             view="view",
             member="life",
             other="other",

@@ -21,19 +21,19 @@ _SAID = "concat(first, ' to ', last)"
 
 # What is wrong with the gaps of one origin in a merged view at a member, and the words for each, as SQL text.
 _WRONG = {
-    "own > mark": "concat('had delivered up to ', own, ', and the merge has it up to ', mark)",
+    "own > mark": "concat('had delivered up to ', own, ', but the mark of the merge is ', mark)",
     "own < mark and gaps = 0": f"concat('announces nothing, and lacks ', {_LACKED})",
     "gaps > 0 and mark is null": f"concat('announces ', {_SAID}, ' of an origin that the merge does not name')",
     "gaps > 0 and own >= mark": f"concat('announces ', {_SAID}, ', and misses no message')",
     "own < mark and gaps > 0 and not (first = own + 1 and last = mark and messages = mark - own)": (
         f"concat('announces ', {_SAID}, ' with ', messages, ' messages, and lacks ', {_LACKED})"
     ),
-    "not named": "'names a subgroup that is none of this view'",
-    "not in_time": "'announces it behind a message that it delivered in this view'",
+    "not named": "'names a subgroup that this view does not have'",
+    "not in_time": "'announces a gap behind a message that was delivered in this view'",
     "covered < last - first + 1 and not hidden": (
         f"concat('announces ', {_SAID}, ', of which members delivered ', covered)"
     ),
-    "covered > last - first + 1": f"concat('announces ', {_SAID}, ', and a run goes beyond that')",
+    "covered > last - first + 1": f"concat('announces ', {_SAID}, ', but a run ends behind this gap')",
 }
 _BROKEN = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)
 _UNSURE = "coalesce(covered < last - first + 1 and hidden, false)"

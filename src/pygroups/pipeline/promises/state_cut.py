@@ -89,10 +89,10 @@ def _had(tables: Tables, states: DataFrame) -> DataFrame:
 
 _UNGIVEN = "given_digest is null"
 _WRONG = {
-    "taken_digest <> view_digest": "its digest is not that of the view it belongs to",
-    f"{_UNGIVEN} and whole": "its provider gave none for this view",
-    "given_digest <> taken_digest": "its digest is not the one that was given",
-    "given_checksum <> checksum": "its bytes are not those that were given",
+    "taken_digest <> view_digest": "the digest of the state is not the digest of the view",
+    f"{_UNGIVEN} and whole": "the provider gave no state for this view",
+    "given_digest <> taken_digest": "the digest of the state is not the digest that the provider recorded",
+    "given_checksum <> checksum": "the bytes of the state are not the bytes that the provider gave",
 }
 _BROKEN = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)
 _UNKNOWN = f"{_UNGIVEN} and not coalesce(whole, false) and not ({_BROKEN})"

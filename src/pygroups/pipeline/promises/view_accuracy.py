@@ -72,7 +72,7 @@ def exact(tables: Tables) -> DataFrame:
             ("true", "if(members is null, 'at quiet in no view', concat('at quiet in a view of ', size(members)))"),
             (f"size({_LACKS}) > 0", f"concat('not in it, and at quiet: ', {names_in(_LACKS)})"),
             (f"size({_EXTRA}) > 0", f"concat('in it, and never at quiet: ', {names_in(_EXTRA)})"),
-            ("apart", "'members that it shared a view with are at quiet in another view'"),
+            ("apart", "'members of an earlier common view are at quiet in another view'"),
         ),
         view="view",
         member="life",
