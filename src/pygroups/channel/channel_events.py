@@ -19,7 +19,7 @@ class Message(Event, frozen=True, gc=False):
 
     `number` counts the messages of `sender` to all members, from 1.  Messages to this member alone have increasing
     numbers of their own.  `position` is the place of the message in the view, from 0, and is the same at every member
-    in profile `total`.  It is None for a message to this member alone.
+    in profile `total`.  `position` is None for a message to this member alone.
     """
 
     sender: Address
@@ -33,9 +33,9 @@ class View(Event, frozen=True):
     """The members have agreed on a new list of members.
 
     `members` are in rank order; the first one is the coordinator.  `transitional` are the members that came with this
-    member from its previous view, itself included.  They have delivered exactly the same messages.  `primary` is true
-    if this view has more than half of the members of the last primary view, or half of them with its first member.  It
-    is a hint: two sides of a network split can both be primary for a while.
+    member from its previous view, itself included.  These members have delivered exactly the same messages.  `primary`
+    is true if this view has more than half of the members of the last primary view, or half of them with its first
+    member.  It is a hint: two sides of a network split can both be primary for a while.
     """
 
     id: ViewId
@@ -132,7 +132,7 @@ class Left(Event, frozen=True):
     a View follows.
 
     `reason` is "left", "excluded", "journal lost" or "crashed".  `unknown` are the numbers of this member's messages
-    that were accepted and not delivered here.  Other members may have delivered them.
+    that were accepted and not delivered here.  Other members may have delivered these messages.
     """
 
     reason: str

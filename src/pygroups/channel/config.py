@@ -44,9 +44,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     All members of a group need equal `payload_max`, `run_bytes` and `window`; the group refuses a member with other
     values.
-    `internal`: the limits of the layers and drivers, with times in microseconds.  They are not part of the public
-    interface, and can change with each version.  Raises UsageError for invalid values, and for values that contradict
-    each other.
+    `internal`: the limits of the layers and drivers, with times in microseconds.  These limits are not part of
+    the public interface, and can change with each version.  Raises UsageError for invalid values, and for values that
+    contradict each other.
     """
 
     payload_max: int = _DEFAULT.payload_max  # the largest payload

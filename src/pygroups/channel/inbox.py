@@ -90,8 +90,8 @@ class Inbox:
     def begin_again(self, loading: Loading, view: View) -> None:
         """Begin with a state at the start of `view`.  The state contains the queued messages, so remove them.
 
-        A state that replaces another one, after a merge, comes after the events before the merge.  If it is a second
-        try, it contains the messages since the merge.
+        A state that replaces another one, after a merge, comes after the events before the merge.  The state of a
+        second try contains the messages since the merge.
         """
         first, rest = divided(self.queue, len(self.queue) if loading.resets else 0)
         self.in_state += own(rest, self.me)
@@ -346,7 +346,7 @@ class Inbox:
             self.guarded.remove(waiting)
 
     def end_deadlocks(self, now: int) -> None:
-        """Raise WouldDeadlock in the sends for which the reading task waits, by all signs, while nobody reads."""
+        """Raise WouldDeadlock in the sends for which the reading task waits, by all signs, while no task reads."""
         self.reader_sends.end(now, self.progress, blocked=self.has_unread and not self.reading)
 
 

@@ -31,7 +31,7 @@ class JoinWait:
             self.blocked = event.reason if isinstance(event, Blocked) else ""
 
     def text(self, told: str | None) -> str:
-        """The log line.  `told`: the address that this process chose for itself and tells the others."""
+        """The log line.  `told`: the address that this process chose for itself and announces to the other members."""
         if self.blocked:
             return f"the join waits: {self.blocked}"
         if self.expect and not self.found:

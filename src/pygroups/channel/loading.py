@@ -16,8 +16,8 @@ class Loading:
     """A joiner's state at the start of `view`, which contains the messages below the marks of `digest`.
 
     `again`: this member has waited for a state before, from a provider that did not give it.  `resets`: the state
-    replaces the one that the application has, after a merge.  It is set when the application has read all earlier
-    events.
+    replaces the one that the application has, after a merge.  The state is set when the application has read all
+    earlier events.
     """
 
     def __init__(self, view: ViewId, digest: Marks, received: Received, *, again: bool, resets: bool) -> None:

@@ -120,8 +120,8 @@ class Options:
 
     @property
     def leaves_without_journal(self) -> bool:
-        """Whether the member leaves its group when its journal cannot be written.  Where a majority decides it always
-        does, because nobody could answer for it later."""
+        """Whether the member leaves its group when its journal cannot be written.  Where a majority decides, the member
+        always leaves, because no later process could answer for a member with an incomplete journal."""
         return self.chosen_profile.majority or (
             isinstance(self.config, Config) and self.config.on_journal_lost == "leave"
         )

@@ -78,7 +78,7 @@ class Platform(Protocol[SessionType]):
     clock: Clock
 
     def address(self, options: Options) -> Address:
-        """The address of a new member.  Its name is the option, or a unique name."""
+        """The address of a new member.  The name in the address is the option, or a unique name."""
 
     def chance(self, me: Address) -> Random: ...
     def loop(self) -> Loop:

@@ -29,7 +29,7 @@ class KnownReceivers:
     async def send(
         self, sending: Outbox, payload: Payload, place: str, until: Until | None, timeout: float | None
     ) -> int:
-        """Send to the process at `place`, when that process has told its address.  Returns the message's number."""
+        """Send to the process at `place`, when the address of that process is known.  Returns the message's number."""
         data = sending.checked_for_place(payload, until, timeout)
         begun = asyncio.get_running_loop().time()
         to = self._known.get(place)
@@ -87,7 +87,7 @@ class KnownReceivers:
 
 
 def _look_at(search: asyncio.Task[Address]) -> None:
-    """Nobody waits for the outcome of this search: the next call finds it, or searches anew."""
+    """No call waits for the outcome of this search: the next call finds the outcome, or searches anew."""
     if not search.cancelled():
         search.exception()
 

@@ -75,8 +75,8 @@ class Incarnations:
     def _excluded(self, ended: Session) -> bool:
         """The newest session was excluded.  Returns whether the channel joins again.
 
-        It does not if the program has not read the events of the incarnation before: the unread events of two
-        incarnations are the most that the channel keeps.
+        The channel does not join again if the program has not read the events of the incarnation before: the unread
+        events of two incarnations are the most that the channel keeps.
         """
         if self.leaving:
             return False

@@ -1,4 +1,5 @@
-"""The members for which the sends of this channel wait, although nothing has moved since the last check."""
+"""The members for which the sends of this channel wait, although no message was read, delivered or acknowledged since
+the last check."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ class States:
     # -- taking
 
     def begin(self, view: ViewId, digest: Marks, *, resets: bool) -> Loading:
-        """Expect a state at the start of `view`.  It replaces an earlier state that is not complete yet."""
+        """Expect a state at the start of `view`.  The new state replaces an earlier state that is not complete yet."""
         before, again = self.loading, False
         if before is not None and before.is_complete:
             resets = True  # the application gets both, one after the other

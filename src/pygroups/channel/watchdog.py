@@ -1,7 +1,8 @@
 """The watchdog of a channel.
 
 Twice a second it checks for a blocked event loop, a join or a view change that waits, a member that reads nothing, and
-tasks that wait for each other.  It logs warnings, and gives the program the events that the program can act on.
+tasks that wait for each other.  The watchdog logs warnings, and gives the program the events that the program can act
+on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`pygroups join`: a member in the shell.  It sends lines of standard input, and prints events as text or JSON."""
+"""`pygroups join`: a member in the shell.  The command sends lines of standard input, and prints events as text or
+JSON."""
 
 from __future__ import annotations
 

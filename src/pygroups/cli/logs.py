@@ -34,7 +34,8 @@ def show_warnings() -> None:
 
 
 def show_chosen_address() -> None:
-    """Print the address that a member on all addresses of its machine tells the others, on a terminal or not.
+    """Print the address that a member on all addresses of its machine announces to the other members, on a terminal or
+    not.
 
     With --verbose log_everything() prints the line already.
     """

@@ -10,7 +10,7 @@ from .view import Contact
 
 
 class Presence(msgspec.Struct, frozen=True, array_like=True):
-    """The relation of a process to its group, as it tells other processes that ask.
+    """The relation of a process to its group, as the process answers other processes that ask.
 
     `first`: the process that the sender lets found the group, with its contact; None if the sender does not look for a
     group.
@@ -89,7 +89,8 @@ class Answered(Event):
 
 
 class Ended(Event):
-    """Up, driver to failure: a connection with `peer` ended.  That is no proof that the process ended."""
+    """Up, driver to failure: a connection with `peer` ended.  The end of a connection is no proof that the process
+    ended."""
 
     peer: Address
 

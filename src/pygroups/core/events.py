@@ -56,8 +56,9 @@ class Invited(Event):
 
 
 class Gone(Event):
-    """Down, gms or top to all below: this process is not a member any more.  It orders, votes and acknowledges nothing,
-    and sends no retransmission and no heartbeat.  Messages sent earlier in the same turn still leave, once."""
+    """Down, gms or top to all below: this process is not a member any more.  Such a process orders, votes and
+    acknowledges nothing, and sends no retransmission and no heartbeat.  Messages sent earlier in the same turn still
+    leave, once."""
 
 
 class Gap(Event):

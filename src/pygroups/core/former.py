@@ -1,7 +1,8 @@
-"""The end of a former life, as the journal folder of a process shows it.
+"""The end of a former incarnation, as the journal folder of a process shows it.
 
-A process that starts under the name and the folder of a former life holds that folder's lock, and so proves that the
-former life has ended.  It can answer for that life, where a majority decides each view.
+A process that starts under the name and the folder of a former incarnation holds the lock of that folder, and so proves
+that the former incarnation has ended.  Where a majority decides each view, the process can answer for the former
+incarnation.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Env:
 
 
 class Layer:
-    """One protocol.  A layer never calls another layer.  It appends runs and events to `above` and `below`, in the
+    """One protocol.  A layer never calls another layer.  A layer appends runs and events to `above` and `below`, in the
     order in which they must arrive, and the stack moves them.  `wake` is the time of the next call of timer().
 
     A layer pushes at most one of its `heads` on a run that it sends down.  The same layer at the receiver pops that

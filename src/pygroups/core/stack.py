@@ -24,7 +24,7 @@ class Codec(Protocol):
 
 
 class Outlet(Layer):
-    """The place below the last layer.  It collects the runs and commands that leave the member in this turn."""
+    """The place below the last layer.  The outlet collects the runs and commands that leave the member in this turn."""
 
     __slots__ = ("commands", "peers", "sent")
 

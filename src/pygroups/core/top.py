@@ -1,8 +1,8 @@
 """The top of every stack: it makes runs of payloads and deliveries of runs, and records both in the journal.
 
-A run is closed and sent when it is full.  It is also sent at the end of a turn if fewer than `runs_in_flight` own runs
-are in flight; otherwise the run stays open and grows until one of them has landed.  There is no timer: a single message
-finds no run in flight and leaves at once.
+A run is closed and sent when it is full.  A run is also sent at the end of a turn if fewer than `runs_in_flight` own
+runs are in flight; otherwise the run stays open and grows until one of them has landed.  There is no timer: a single
+message finds no run in flight and leaves at once.
 """
 
 from __future__ import annotations

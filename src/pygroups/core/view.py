@@ -18,7 +18,7 @@ Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 
 
 class Ballot(NamedTuple):
-    """The id of one attempt to change a view.  Its number is above every number that its leader knows.
+    """The id of one attempt to change a view.  The number of a ballot is above every number that its leader knows.
 
     Ballots are compared as pairs.
     """

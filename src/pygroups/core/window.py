@@ -66,7 +66,7 @@ class Window:
         return ranges
 
     def forget(self, below: int) -> None:
-        """Forget all runs below `below`.  All of them must have arrived."""
+        """Forget all runs below `below`.  All these runs must have arrived."""
         if below <= self.low:
             return
         assert below <= self.next, "a run that has not arrived cannot be forgotten"

@@ -98,8 +98,8 @@ def advertised(bound: Contact, advertise: str | None) -> Contact:
     """The contact for the other members to dial, of a process that listens on `bound`.  Port 0 in `advertise` means the
     port that the system chose.
 
-    A process that listens on all addresses of its machine and has no `advertise` tells the others the address from
-    which the machine sends to other networks.  Raises UsageError if there is none.
+    A process that listens on all addresses of its machine and has no `advertise` announces the address from which the
+    machine sends to other networks.  Raises UsageError if there is none.
     """
     if advertise is None:
         return bound._replace(host=own_address(bound)) if bound.everywhere else bound

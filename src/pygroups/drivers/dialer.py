@@ -1,4 +1,5 @@
-"""One attempt to reach a peer.  It has three outcomes: the peer answers, its process has ended, or nothing is proven.
+"""One attempt to reach a peer.  An attempt has three outcomes: the peer answers, its process has ended, or nothing is
+proven.
 
 A refused connection proves the end of a peer only at a contact from the view or the directory, and only while the peer
 has no connection to this member: a port forwarder that restarts also refuses connections.  Note: docs/decisions/0045.

@@ -2,9 +2,9 @@
 
 Each process has an entry, a file with its address as the name, and keeps a lock on it until it ends.  An entry whose
 lock is free belongs to an ended process, and is removed.  A process may found the group if it holds the group's lock
-and there is no member.  It keeps the lock until it has announced itself, so processes that start at the same moment
-form one group. An entry that was removed is written again.  Errors of the file system are counted and logged, and the
-operation is retried. Note: docs/decisions/0041, 0046.
+and there is no member.  The process keeps the lock until it has announced itself, so processes that start at the same
+moment form one group. An entry that was removed is written again.  Errors of the file system are counted and logged,
+and the operation is retried. Note: docs/decisions/0041, 0046.
 """
 
 from __future__ import annotations
@@ -279,8 +279,8 @@ class Directory(NoQuestions):
     def _others(self) -> tuple[dict[Address, str], bool]:
         """The other members, and whether this process must not found the group although there is no member.
 
-        That is so while a group admits a process that has not announced itself yet, and if this process cannot reach a
-        member, because of another transport or another version of IP.
+        A process must not found the group while a group admits a process that has not announced itself yet, and if this
+        process cannot reach a member, because of another transport or another version of IP.
         """
         found, invited = {}, False
         self.unreached, self.seekers = "", {}

@@ -36,7 +36,8 @@ class Entry(msgspec.Struct):
 
 
 def text_of(entry: Entry) -> bytes:
-    """The text of an entry.  It has the same length for members and others, so that one write replaces all of it."""
+    """The text of an entry.  The text has the same length for members and others, so that one write replaces the whole
+    text."""
     longest = msgspec.json.encode(Entry(member=False, contact=entry.contact, transport=entry.transport))
     return msgspec.json.encode(entry).ljust(len(longest))
 
@@ -50,7 +51,8 @@ def address_of(name: str) -> Address | None:
 
 
 def written(folder: Path, me: Address, entry: Entry) -> int:
-    """The open file of a new entry.  It is locked before it gets its name, so no process sees it without a lock."""
+    """The open file of a new entry.  The file is locked before it gets its name, so no process sees the file without a
+    lock."""
     nameless = folder / f".{me}"
     file = _made_and_locked(nameless)
     try:
@@ -150,7 +152,7 @@ def _made_and_locked(path: Path) -> int:
     """A new open and locked file with this name.
 
     A process that sees the file before it is locked takes it for the file of an ended process, locks it and removes it.
-    Then this function makes another file.  It does not wait for the other process, which may be stopped.
+    Then this function makes another file.  This function does not wait for the other process, which may be stopped.
     """
     while True:
         path.unlink(missing_ok=True)

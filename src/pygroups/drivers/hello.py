@@ -41,8 +41,8 @@ class Hello(msgspec.Struct, array_like=True, tag="pygroups"):
 class Welcome(msgspec.Struct, array_like=True, tag="welcome"):
     """The answer of the dialed side: the expected member listens here, or the reason of a refusal.
 
-    A refusal does not name the listener.  Otherwise any process that finds the port would learn a member's address.
-    A process without a group tells its address to any process that asks.
+    A refusal does not name the listener.  Otherwise any process that finds the port would learn a member's address. A
+    process without a group gives its address to any process that asks.
     """
 
     version: int

@@ -106,7 +106,8 @@ class LocalSocket:
 
 
 def _listening(path: Path) -> socket.socket:
-    """A socket that listens at `path`.  Its name comes last, so a refused connection proves that its process ended."""
+    """A socket that listens at `path`.  The socket gets its name last, so a refused connection proves that the process
+    ended."""
     for folder in (path.parent.parent, path.parent):
         own_folder(folder)
     nameless = path.with_name(f".{path.name}")

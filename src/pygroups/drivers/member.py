@@ -76,7 +76,8 @@ class Loop(Protocol):
 
 
 class Inbox(turn.Application, Protocol):
-    """The receiver of the events for the application.  It also reports the messages that the application has read."""
+    """The receiver of the events for the application.  The inbox also reports the messages that the application has
+    read."""
 
     def consumed(self) -> Consumed | None:
         """The messages that the application has consumed since the last call; None if there are none."""

@@ -43,8 +43,8 @@ class PeerConnectionNetwork(dialer.DialerNetwork, Protocol):
 
 
 class PeerConnection:
-    """The frames to one peer.  They wait while a connection is dialed.  When a connection is lost, its frames are lost
-    too, and the layers retransmit them.  Each loss is reported (Lost), so the layers retransmit nothing else."""
+    """The frames to one peer.  The frames wait while a connection is dialed.  When a connection is lost, its frames are
+    lost too, and the layers retransmit them.  Each loss is reported (Lost), so the layers retransmit nothing else."""
 
     def __init__(self, network: PeerConnectionNetwork, peer: Address) -> None:
         self.network = network

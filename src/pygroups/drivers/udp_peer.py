@@ -1,9 +1,9 @@
 """The state that one member keeps of a peer over UDP: the peer's place, its signs of life, and the questions to it.
 
 Datagrams have no connection that could end.  The end of a process is proven by three refusals in a row, without a frame
-of the peer in between, from the place that the view or the directory names.  It is also proven by the answer of another
-process at that place.  An answer of the peer withdraws the proof.  A frame does not, because the peer may have sent it
-before its end.
+of the peer in between, from the place that the view or the directory names.  The answer of another process at that
+place proves the end too.  An answer of the peer withdraws the proof.  A frame does not, because the peer may have sent
+it before its end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Journals by columns: decodes all records of the frequent kinds at once, with numpy. It belongs to the extra `spark`.
+"""Journals by columns: decodes all records of the frequent kinds at once, with numpy. This module belongs to the extra
+`spark`.
 
 Rows and damage are the same as those of `reader.py`. A frame is decoded here if all its records have kinds in RUN_KINDS
 and VOTE_KINDS and the usual shape. Every other frame is decoded record by record.

@@ -1,4 +1,4 @@
-"""Decodes msgpack by columns: one value of many records at once, with numpy. It belongs to the extra `spark`.
+"""Decodes msgpack by columns: one value of many records at once, with numpy. This module belongs to the extra `spark`.
 
 A *cursor* is the start of a value in a buffer. Behind its last byte a buffer has PADDING more bytes. A cursor that is
 wrong, because the bytes have another shape, therefore stays inside the buffer until the error is noticed.

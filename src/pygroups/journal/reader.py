@@ -38,7 +38,7 @@ Row = list[Any]
 
 
 class NotAJournal(ValueError):
-    """The path is not a folder of journals, of a group or of a life. The message is one sentence."""
+    """The path is not a folder of journals, of a group or of a member. The message is one sentence."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Segment:
 class Range:
     """Bytes [begin, end) of a segment, from the start of a frame to the end of a frame.
 
-    `header` and `history`: the header of the segment, and the history id at `begin`. They are None and unused for a
+    `header` and `history`: the header of the segment, and the history id at `begin`. Both are None and unused for a
     range at the start of the segment.
     """
 

@@ -2,7 +2,7 @@
 
 A record is searched where the name of a frequent kind follows the head of an array. A frame counts only if the found
 records fill it completely: each record ends where the next one begins, and the last one at the end of the frame. All
-other frames are returned as `slow`. It belongs to the extra `spark`.
+other frames are returned as `slow`. This module belongs to the extra `spark`.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The contents of a journal: the kinds of record, the fields of each kind in their order, and the columns of a reader.
 
-This is the contract between members, simulator and pipeline; `docs/journal.md` describes it for people. This module
-imports nothing, so that a writer of journals needs neither Arrow nor Spark.
+The schema is the contract between members, simulator and pipeline; `docs/journal.md` describes it for people. This
+module imports nothing, so that a writer of journals needs neither Arrow nor Spark.
 """
 
 from typing import Final

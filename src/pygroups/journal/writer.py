@@ -31,7 +31,7 @@ class JournalError(OSError):
 
 
 class JournalEncoder:
-    """Encodes records as the bytes of segments, and numbers them. It uses no files."""
+    """Encodes records as the bytes of segments, and numbers them. The encoder uses no files."""
 
     def __init__(
         self, group: str, member: str, incarnation: str, profile: str, *, host: str, boot_id: str, version: str
@@ -46,7 +46,7 @@ class JournalEncoder:
         return segment_beginning(Header(*self._identity, in_force=self.in_force))
 
     def frame(self, records: Sequence[Record], time_us: int, mono_us: int) -> bytes:
-        """One frame with `records`. They use up their numbers even if the frame does not reach a disk."""
+        """One frame with `records`. The records use up their numbers even if the frame does not reach a disk."""
         rows = rows_of(records, self.index, time_us, mono_us)
         self.index += len(rows)
         if self._repeats:

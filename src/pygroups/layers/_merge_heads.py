@@ -1,4 +1,5 @@
-"""The messages of MERGE2.  None of them needs a connection: a lost message is repeated, or replaced by the next one."""
+"""The messages of MERGE2.  No such message needs a connection: a lost message is repeated, or replaced by the next
+one."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class ViewSearch:
         return {**self.here(), **{peer: None for peer in peers if peer in self.sightings}}
 
     def unheard(self, peers: Iterable[Address]) -> list[Address]:
-        """Those of `peers` outside the view that have not answered lately."""
+        """The members of `peers` outside the view that have not answered lately."""
         return [peer for peer in peers if peer in self.known and peer not in self.sightings]
 
     def round_trips(self, peers: Iterable[Address]) -> dict[Address, int]:
@@ -236,8 +236,9 @@ class ViewSearch:
     # -- processes with other settings
 
     def _answer_other_settings(self, src: Address, head: FindReq) -> None:
-        """A process with another profile, other layers or other limits asks.  Its group never merges with this one:
-        the question gets no view as its answer.  `src` is asked, too, so that this member learns the difference."""
+        """A process with another profile, other layers or other limits asks.  The group of that process never merges
+        with this one: the question gets no view as its answer.  `src` is asked, too, so that this member learns the
+        difference."""
         self.env.drop("question of a group with other settings")
         if src in self.apart:
             self.layer.below.append(driver_events.Contacts({src: head.contact}))

@@ -1,6 +1,6 @@
 """The search for a group over the network, and the decision which process founds it.
 
-Each process asks all places that it knows, and tells each process that it asks about itself.  A process that looks for
+Each process asks all places that it knows, and describes itself to each process that it asks.  A process that looks for
 a group lets one such process found it: the first by address of those that it knows, until that process has ended or
 lets another one found.  Each answer names that process.  A process founds the group if it lets itself found it, and
 each place has answered, refused, or been silent for `discovery_timeout`.  Note: docs/layers/discovery.md.

@@ -119,8 +119,8 @@ class Origin:
         return True
 
     def skip_to(self, mark: int) -> None:
-        """The messages below `mark` that this member has not delivered are never delivered here.  They count as
-        consumed together with the message before them."""
+        """The messages below `mark` that this member has not delivered are never delivered here.  Such messages count
+        as consumed together with the message before them."""
         if mark <= self.next:
             return
         self.gaps[self.next] = mark
@@ -203,8 +203,8 @@ class Votes:
         return higher != earlier
 
     def _has_moved(self, voter: Address, had: Sequence[int], consumed: Sequence[int]) -> bool:
-        """Whether `voter` has consumed more of another member than it had.  Its own messages count when they are
-        delivered, also if it reads nothing."""
+        """Whether `voter` has consumed more of another member than it had.  The messages of `voter` itself count when
+        they are delivered, also if `voter` reads nothing."""
         for origin, before, after in zip(self.members, had, consumed, strict=False):
             if after > before and origin != voter:
                 return True

@@ -41,8 +41,8 @@ class Doubt(msgspec.Struct):
 
 
 class Failure(Layer):
-    """Reports members that become silent, that are heard again, and that are proven to have ended.  It excludes
-    none."""
+    """Reports members that become silent, that are heard again, and that are proven to have ended.  FAILURE excludes no
+    member."""
 
     __slots__ = (
         "asked",

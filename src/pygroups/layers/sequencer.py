@@ -28,8 +28,8 @@ class Forward(msgspec.Struct, array_like=True, tag=80):
 
 
 class Data(msgspec.Struct, array_like=True, tag=81):
-    """Coordinator to all: a run of another origin, or its own.  Its place in the coordinator's stream is its place in
-    the order."""
+    """Coordinator to all: a run of another origin, or its own.  The place of the run in the coordinator's stream is its
+    place in the order."""
 
 
 class Again(msgspec.Struct, array_like=True, tag=82):
@@ -40,8 +40,8 @@ class Again(msgspec.Struct, array_like=True, tag=82):
 
 
 class Early:
-    """Forwards of views that are not installed here yet.  They are bounded in all, and to a quarter of that per sender.
-    A sender whose Forwards are refused is asked for them again."""
+    """Forwards of views that are not installed here yet.  Early Forwards are bounded in all, and to a quarter of that
+    per sender. A sender whose Forwards are refused is asked for them again."""
 
     __slots__ = ("bytes", "bytes_max", "count", "refused", "runs", "runs_max", "sizes")
 

@@ -1,1 +1,1 @@
-"""The Spark pipeline: reads journals, judges the promises, measures. It imports `pygroups.journal` only."""
+"""The Spark pipeline: reads journals, judges the promises, measures. The pipeline imports `pygroups.journal` only."""

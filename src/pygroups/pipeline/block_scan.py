@@ -1,7 +1,8 @@
-"""The passes over run records that all rules share: streams, and blocks of a view's order. They need trusted records.
+"""The passes over run records that all rules share: streams, and blocks of a view's order. The passes need trusted
+records.
 
-Each is one aggregation with 64-bit keys. Members with equal digests had the same runs. Where digests differ, an exact
-step reads the records again (`order.py`, `sets.py`).
+Each pass is one aggregation with 64-bit keys. Members with equal digests had the same runs. Where digests differ, an
+exact step reads the records again (`order.py`, `sets.py`).
 """
 
 from collections.abc import Mapping

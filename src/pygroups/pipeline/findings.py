@@ -1,7 +1,7 @@
 """A rule judges one promise: it has counts over the shared tables, and an exact step that finds the violations.
 
-Most histories are right, so a rule is judged in two stages. Its *counts* are SQL text over tables that rules share
-(`tables.py`): how many facts a row judges, how many it leaves out and why, and whether it is suspect. One query
+Most histories are right, so a rule is judged in two stages. The *counts* of a rule are SQL text over tables that rules
+share (`tables.py`): how many facts a row judges, how many it leaves out and why, and whether it is suspect. One query
 evaluates the counts of all rules. Only for a rule with a suspect row the *exact step* is planned: it gives one row per
 violation, with the keys of the lives and views in its sentence.
 """

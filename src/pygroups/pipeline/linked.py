@@ -10,8 +10,8 @@ _NOBODY: Final[tuple[str, ...]] = ()
 def linked_of(views: Iterable[tuple[str, str, Sequence[str] | None]]) -> dict[Node, int]:
     """From views as (group, address of the installing member, members): a number for each life in these lists.
 
-    It is the same for all lives that views link within a group: two uses of one folder that share no member are judged
-    apart. Linear in the names that the distinct lists of members hold.
+    The number is the same for all lives that views link within a group: two uses of one folder that share no member are
+    judged apart. Linear in the names that the distinct lists of members hold.
     """
     leader: dict[Node, Node] = {}
 

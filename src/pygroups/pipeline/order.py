@@ -2,7 +2,7 @@
 
 Members with equal digests all through a view form a class, and one of them stands for it. The reference is the class
 that the fewest differ from. Only a class that deviates from it is compared with others, and only in blocks that differ,
-or before which the classes had different sets. That is linear in the runs of those blocks.
+or before which the classes had different sets. The comparison is linear in the runs of those blocks.
 """
 
 from typing import TYPE_CHECKING, Final

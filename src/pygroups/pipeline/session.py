@@ -137,8 +137,8 @@ def _option(option: str) -> str:
 def sets_memory(environment: Mapping[str, str], home: str) -> bool:
     """Whether the user sets the memory of Spark's JVM where a session's own setting would take its place.
 
-    That is SPARK_DRIVER_MEMORY or `spark-defaults.conf`; PYSPARK_SUBMIT_ARGS takes the place of the session's setting.
-    `home` is Spark's folder, unless SPARK_HOME names another.
+    Such a setting is SPARK_DRIVER_MEMORY or `spark-defaults.conf`; PYSPARK_SUBMIT_ARGS takes the place of the session's
+    setting. `home` is Spark's folder, unless SPARK_HOME names another.
     """
     if "SPARK_DRIVER_MEMORY" in environment:
         return True

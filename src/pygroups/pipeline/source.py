@@ -96,8 +96,8 @@ class _NoStream(DataSourceStreamReader):
 def _refusing() -> Iterator[None]:
     """Raise the error of a wrong request as the error that Spark shows.
 
-    Spark's own switch leaves the traceback out. It is set for this process only, which plans one read for Spark and
-    ends with the error.
+    Spark's own switch leaves the traceback out. The switch is set for this process only, which plans one read for Spark
+    and ends with the error.
     """
     try:
         yield

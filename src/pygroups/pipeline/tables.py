@@ -46,8 +46,8 @@ class Tables:
 
     `once` makes a table of all of these, not only of some groups, and keeps it: exact steps share what they both need.
 
-    In a small audit a table is one partition, so that nothing has to be exchanged. Spark no longer knows that it is one
-    after a union or an inner join: those go through `gathered`.
+    In a small audit a table is one partition, so that nothing has to be exchanged. After a union or an inner join Spark
+    no longer knows that the result is one partition: such results go through `gathered`.
     """
 
     lives: DataFrame

@@ -1,4 +1,4 @@
-"""The lives that wrote the journals of a history, from its manifest alone. It needs pyarrow, and no Spark."""
+"""The lives that wrote the journals of a history, from its manifest alone. This module needs pyarrow, and no Spark."""
 
 from typing import Any, Final
 

@@ -41,7 +41,7 @@ class MemberNetwork(Wires["MemberNetwork"]):
         self.room.begins(self, beside=self.address.name in self.room.running)
 
     def close(self) -> None:
-        """End the process.  Its peers notice that the connections end."""
+        """End the process.  The peers notice that the connections end."""
         self.room.gone(self)
 
     async def meet(self, place: str) -> Address:

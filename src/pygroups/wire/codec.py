@@ -1,4 +1,4 @@
-"""The codec: encodes runs and their heads as frames, and decodes frames.  It checks the type of every field."""
+"""The codec: encodes runs and their heads as frames, and decodes frames.  The codec checks the type of every field."""
 
 from __future__ import annotations
 

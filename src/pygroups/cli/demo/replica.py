@@ -29,7 +29,7 @@ _decoder = msgspec.msgpack.Decoder(list[Row])
 
 
 class Replica:
-    """The table in the SQLite file `path`.  It starts empty; rows of an earlier process are deleted."""
+    """The table in the SQLite file `path`.  The table starts empty; rows of an earlier process are deleted."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,7 +63,7 @@ class Replica:
     # -- the state, for pygroups
 
     async def get_state(self) -> AsyncIterator[bytes]:
-        """A snapshot of the current table.  It is read while the member goes on."""
+        """A snapshot of the current table.  The snapshot is read while the member continues."""
         snapshot = sqlite3.connect(self.path, isolation_level=None)
         snapshot.execute("BEGIN")
         snapshot.execute("SELECT count(*) FROM records").fetchone()  # the first query takes the snapshot

@@ -102,7 +102,8 @@ STEPS: Final[dict[tuple[Stage, Input], AttemptStep]] = {
 
 
 class Attempt:
-    """One try at the view that follows `view`.  It sends nothing and knows no clock: times come in, deeds come out."""
+    """One try at the view that follows `view`.  An attempt sends nothing and knows no clock: the caller gives times,
+    and gets the deeds to do."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Blocking: a member that cannot reach enough of its view stops, where a majority decides.
 
-The member stops as if it were bound to an attempt, tells the application (`Blocked`), and looks for members outside of
-its view, because all members that it knows may have ended.  The next view unblocks the member, or a member of a later
-view answers that the others went on without it.
+The member stops as if it were bound to an attempt, informs the application (`Blocked`), and looks for members outside
+of its view, because all members that it knows may have ended.  The next view unblocks the member, or a member of a
+later view answers that the others went on without it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Blocking:
         gms.above.append(Blocked(f"a majority of the {len(members)} members of the view is needed; missing: {names}"))
 
     def _stop_alone(self) -> None:
-        """Bind this member to a ballot of its own.  It hands nothing up any more, and never resumes its view."""
+        """Bind this member to a ballot of its own.  The member hands up no message any more, and never resumes its
+        view."""
         gms = self.gms
         ballot = gms.next_ballot()
         gms.heard_of(ballot)

@@ -46,7 +46,8 @@ def left_out(pairs: Sequence[tuple[Address, Address]], members: Sequence[Address
 
 
 def next_number(view: AgreedView, highest: int) -> int:
-    """The number of a new ballot.  It is above every known or used number, so no two proposals share a ballot."""
+    """The number of a new ballot.  The number is above every known or used number, so no two proposals share a
+    ballot."""
     return max(view.id.number, highest) + 1
 
 
@@ -114,8 +115,9 @@ def stays_primary(
 def is_majority(view: AgreedView, some: Container[Address], vouched: Container[Address] = ()) -> bool:
     """Whether `some` contains more than half of the members of `view`, or half of them with the first one.
 
-    `vouched`: members that an operator vouches for are left out of the count.  If they counted as accepting, they would
-    do so on each side of a split, and both sides could go on (0124).  Processes outside the view do not count.
+    `vouched`: members that an operator vouches for are left out of the count.  If vouched members counted as accepting,
+    they would count on each side of a split, and both sides could go on (0124).  Processes outside the view do not
+    count.
     """
     rest = [member for member in view.members if member not in vouched]
     here = [member for member in rest if member in some]
@@ -125,8 +127,8 @@ def is_majority(view: AgreedView, some: Container[Address], vouched: Container[A
 def when_to_start(since: int, batch: int, made: Sequence[int], per_second: int) -> int:
     """The time when joins and leaves that wait since `since` may begin a view change.
 
-    They are gathered for `batch`, and make no more than `per_second` views within a second.  `made` holds the times of
-    the last such views, oldest first.  All times are in microseconds.
+    Joins and leaves are gathered for `batch`, and make no more than `per_second` views within a second.  `made` holds
+    the times of the last such views, oldest first.  All times are in microseconds.
     """
     earliest = since + batch
     if len(made) >= per_second:

@@ -1,9 +1,10 @@
 """Former lives: a process answers for the life that the folder of its journal shows, where a majority decides.
 
-The former life has ended, so its process is in no further view.  Its answers still count in its last view: without them
-a group that loses its majority would stay blocked although the processes are back.  So the former life is a member that
-leaves, and another process speaks for it: messages to it go to that process (ToFormer), and come back (FromFormer).
-A proposal that is accepted for the former life is written into that life's folder before the answer leaves.
+The former incarnation has ended, so it is in no further view.  The answers for it still count in its last view: without
+them a group that loses its majority would stay blocked although the processes are back.  So the former incarnation is a
+member that leaves, and another process answers for it: messages to the former incarnation go to that process
+(ToFormer), and answers come back (FromFormer). A proposal that is accepted for the former incarnation is written into
+its folder before the answer leaves.
 
 A former life that has installed a view may be the only one that knows of the decision.  It keeps the proposal that it
 accepted, and its process hands the installation on to members of the view before.

@@ -95,8 +95,8 @@ class Handover:
 class Parting(Handover):
     """The same where a majority decides, at a member that has no place in the view.
 
-    It may be the only one that knows the decision.  It stays until enough members of the view have the installation:
-    they can go on without it.  Until then it repeats the installation.
+    Such a member may be the only one that knows the decision.  The member stays until enough members of the view have
+    the installation to go on without it.  Until then the member repeats the installation.
     """
 
     repeats = 0

@@ -1,4 +1,4 @@
-"""The messages of GMS.  All of them use the control lane of UNICAST2: in order, without loss."""
+"""The messages of GMS.  All these messages use the control lane of UNICAST2: in order, without loss."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Ready(msgspec.Struct, array_like=True, tag=33):
 
 
 class ReadyRsp(msgspec.Struct, array_like=True, tag=34):
-    """The answer to Ready.  Its sender is suspected no more."""
+    """The answer to Ready.  The sender of the answer is suspected no more."""
 
     ballot: Ballot  # the attempt's
     view: ViewId | None  # the view of the sender; None for a joiner
@@ -92,7 +92,8 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
 
 
 class CollectRefused(msgspec.Struct, array_like=True, tag=50):
-    """To the leader of a merge: the sender takes no part.  It is in another view, or busy with another change."""
+    """To the leader of a merge: the sender takes no part.  The sender is in another view, or busy with another
+    change."""
 
     ballot: Ballot
 
@@ -105,8 +106,8 @@ class Low(msgspec.Struct, array_like=True, tag=37):
 
 
 class SideEnd(msgspec.Struct, array_like=True):
-    """The end of an earlier view on the wire.  Its members are ranks in it: the receiver knows the members of its view,
-    and gets another view in full."""
+    """The end of an earlier view on the wire.  The members are ranks in that view: the receiver knows the members of
+    its view, and gets another view in full."""
 
     old: ViewId
     view: AgreedView | None  # with the id `old`; None: the receiver is in it

@@ -31,7 +31,7 @@ leading.py        the next action of the leader
 merging.py        MERGE2 learns whether this member is busy, and begins a merge
 layer.py          the layer in which each decision needs all members that go on
 
-primary.py is the layer in which a majority decides.  It also uses these parts:
+primary.py is the layer in which a majority decides.  The layer also uses these parts:
 
 blocking.py       a member that cannot reach enough of its view stops
 vouching.py       an operator says that a process has ended for good

@@ -174,7 +174,7 @@ class Membership(Layer):
         return all(member in self.expelled or member in self.doubted for member in members)
 
     def reaches_enough(self) -> bool:
-        """Whether the members that are heard are enough for a view change.  It may still fail."""
+        """Whether the members that are heard are enough for a view change.  The view change may still fail."""
         silent = self.suspicions.known
         here = [m for m in self.current.members if m not in silent or m in self.spoken_for]
         return self.quorum.may_go_on(self.current, here, self.vouched)

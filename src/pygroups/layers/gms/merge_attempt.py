@@ -1,7 +1,7 @@
 """An attempt that merges several views: Collect, Propose and Install as in a view change, with one side for each view.
 
-It has no roll call: MERGE2 has asked every member whether it takes part.  A member that refuses or does not answer is
-left out, and its view goes on without the merge.
+A merge has no roll call: MERGE2 has asked every member whether it takes part.  A member that refuses or does not answer
+is left out, and its view goes on without the merge.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class Merging:
     def begin(self, wanted: MergeWanted) -> None:
         """Begin a merge that MERGE2 has prepared, unless another view change has begun or another member leads.
 
-        A member that would lead here and takes part on another side has answered that it is in another view.  It
-        leaves this view first."""
+        A member that would lead here and takes part on another side has answered that it is in another view.  Such a
+        member leaves this view first."""
         membership = self.membership
         still = membership.current.id == wanted.sides[0][0].id
         others = [member for _, members in wanted.sides[1:] for member in members]

@@ -1,6 +1,6 @@
 """GMS with a primary component: a majority of each view decides the next one, so views are one chain.
 
-A member that cannot reach enough of its view is blocked: it stops as if it were bound to an attempt, tells the
+A member that cannot reach enough of its view is blocked: it stops as if it were bound to an attempt, informs the
 application (`Blocked`), and waits.  When enough members are heard again, the next view change takes it along
 (`Unblocked`), or it learns that the others went on without it (`Excluded`).
 

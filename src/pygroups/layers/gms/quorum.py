@@ -1,4 +1,5 @@
-"""Quorum: the answers that a view change needs.  It is handed in, because two kinds of groups need different ones.
+"""Quorum: the answers that a view change needs.  The quorum is a parameter, because two kinds of groups need different
+ones.
 
 `EVERYBODY`: all members that were asked answer Collect, and all members that go on accept.  Two sides of a split may
 both go on.
@@ -84,9 +85,9 @@ def _most_of_the_view(
 
 
 def _accepted_last(view: AgreedView, ballot: Ballot, answers: Mapping[Address, CollectAck]) -> Proposal | None:
-    """The proposal that was accepted under the highest ballot, under the new `ballot`.  Its members, joiners and cut
-    stay, even if some of the members have crashed: it may have been decided.  A member that accepted it holds the
-    cut; a former life holds nothing, so a stream may be left without a holder."""
+    """The proposal that was accepted under the highest ballot, under the new `ballot`.  The members, joiners and cut of
+    the proposal stay, even if some of the members have crashed: the proposal may have been decided.  A member that
+    accepted the proposal holds the cut; a former incarnation holds no run, so a stream may be left without a holder."""
     reported = [answer.accepted for answer in answers.values() if answer.accepted is not None]
     if not reported:
         return None

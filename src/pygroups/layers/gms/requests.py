@@ -83,7 +83,7 @@ class Requests:
         return self.membership.knows(joiner) and (founded or me not in stayed)
 
     def on_request(self, src: Address, head: LeaveReq | ViewReq) -> None:
-        """A member asks.  It may suspect the leader wrongly, or not know which member leads."""
+        """A member asks.  The asking member may suspect the leader wrongly, or not know which member leads."""
         membership = self.membership
         if not membership.knows(src) or not membership.knows(head.member):
             return

@@ -38,7 +38,7 @@ class Answers:
         self.waiting[asker, head] = None
 
     def arrived(self, asker: Address, heads: Iterable[object]) -> None:
-        """`asker` has these answers.  It lacks a run again if it requests the run again."""
+        """`asker` has these answers.  `asker` lacks a run again if it requests the run again."""
         for head in heads:
             self.waiting.pop((asker, head), None)
 

@@ -19,7 +19,7 @@ class NotTheSame(ValueError):
 class Part:
     """Bytes [begin, size) of a segment. `header` is its header, or why it has none; records begin at `first`.
 
-    `told`: an earlier commit has reported the damage at `begin`.
+    `told`: True if an earlier commit has reported the damage at `begin`.
     """
 
     segment: Segment

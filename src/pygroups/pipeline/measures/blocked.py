@@ -23,9 +23,9 @@ _ENDS_BEFORE: Final = (
 def blocked_spans(history: History) -> DataFrame:
     """One row per blocked time: `from_us`, `to_us` (wall clock), `blocked_us` (monotonic), `ended` and `reason`.
 
-    A blocked time begins with the first `collect` or `block` record after a view. It ends at the next `view`, `unblock`
-    or `stop` record, or, when none follows, at the last record of the member. The reason is that of its first `block`
-    record, or else `view change`.
+    A blocked time begins with the first `collect` or `block` record after a view. A blocked time ends at the next
+    `view`, `unblock` or `stop` record, or, when none follows, at the last record of the member. The reason is that of
+    its first `block` record, or else `view change`.
     """
     steps = history.events.where(f"{_BEGINS} or {_ENDS}").selectExpr(
         *("life", "kind", "reason", "index", "time_us", "mono_us", f"{_ENDS} as ends"),

@@ -35,7 +35,7 @@ def amounts(history: History, **by: Column) -> DataFrame:
 
 
 def stretch(bucket_us: int | Column) -> Column:
-    """The first microsecond of the stretch of `bucket_us` that a record's wall clock falls into."""
+    """The first microsecond of the stretch of `bucket_us` that contains the wall-clock time of a record."""
     length = F.lit(bucket_us) if isinstance(bucket_us, int) else bucket_us
     return F.col("time_us") - F.pmod("time_us", length)
 

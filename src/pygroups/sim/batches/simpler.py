@@ -258,7 +258,8 @@ def sends_merged(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def milder(schedule: Schedule, place: int) -> Iterator[Schedule]:
-    """Make the step at `place` weaker or shorter, or aim it at a name instead of a role, or let it happen at once."""
+    """Make the step at `place` weaker or shorter, or aim the step at a name instead of a role, or let the step happen
+    at once."""
     action = schedule.actions[place]
     for changes in _weaker(action, schedule.names):
         weaker = msgspec.structs.replace(action, **changes)

@@ -150,8 +150,8 @@ class Chain(Check):
 
 
 def is_majority(members: tuple[Address, ...], some: Container[Address], gone: Container[Address] = ()) -> bool:
-    """Whether `some` contains more than half of `members`, or half of them with the first.  Those that are `gone`, and
-    not in `some`, are left out of the count."""
+    """Whether `some` contains more than half of `members`, or half of them with the first.  Members that are `gone`,
+    and not in `some`, are left out of the count."""
     rest = [member for member in members if member in some or member not in gone]
     twice = 2 * sum(member in some for member in rest)
     return twice > len(rest) or (twice == len(rest) and rest[:1] != [] and rest[0] in some)

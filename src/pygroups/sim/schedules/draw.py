@@ -137,8 +137,8 @@ def bound_of(config: dict[str, int], weather: Weather) -> int:
 
 
 def _expels(rng: Random, wish: Wish) -> bool:
-    """Whether the schedule has a slow member and a policy.  This is drawn apart, because it changes the configuration
-    and lasts long."""
+    """Whether the schedule has a slow member and a policy.  The schedule draws the policy separately, because a policy
+    changes the configuration and lasts long."""
     wished = possible(wish.faults, grouped=profile_named(wish.profile).grouped)
     return expelling.FAULT in wished and rng.random() < (expelling.SHARE if is_swarm(wish.faults) else 0.9)
 

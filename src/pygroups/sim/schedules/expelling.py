@@ -1,5 +1,5 @@
 """A slow member in a group with a policy: its application reads nothing, or its process is stopped, for longer than the
-policy allows, or a little less.  Others send more than a window meanwhile.
+policy allows, or a little less.  Other members send more than a window meanwhile.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The operator is honest: only processes that have ended are vouched for, and only where no other process may know of a
 later view.  So the operator speaks to a process in the last view of the chain that a running process has, and while no
-link and no process is disturbed.  The process that hears the operator tells the others.
+link and no process is disturbed.  The process that hears the operator informs the other members.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layers that note the views that reach them, for the check that each layer gets each view once and in order.
 
-GMS makes the views.  They reach the layers above it on their way up, and the layers below it on their way down.  Only
-events pass through a function more; runs do not.
+GMS makes the views.  Views reach the layers above GMS on their way up, and the layers below GMS on their way down.
+Only events pass through a function more; runs do not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def noting(layers: Sequence[type[Layer]]) -> tuple[type[Layer], ...]:
 
 
 def seen_by(layers: Sequence[Layer]) -> dict[str, list[ViewId]]:
-    """Per layer that notes them, the views that reached it."""
+    """For each layer that notes views, the views that reached the layer."""
     return {type(layer).__name__: layer.seen for layer in layers if hasattr(layer, "seen")}
 
 

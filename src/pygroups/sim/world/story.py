@@ -20,7 +20,7 @@ class Sent(Event):
 
 
 class Crossed(Event):
-    """An item crossed a border between two layers of the member.  Only a traced world tells it."""
+    """An item crossed a border between two layers of the member.  Only a traced world reports such crossings."""
 
     crossing: Crossing
 
