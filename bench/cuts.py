@@ -10,25 +10,21 @@ from __future__ import annotations
 import argparse
 import itertools
 import random
+import sys
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import common
 
-from pygroups.core.limits import MILLISECOND, SECOND, Config
+sys.path.insert(0, str(common.HOME))
+
+from pygroups.core.limits import SECOND, Config
 from pygroups.sim import Check, scenario
 from pygroups.sim.promises.facts import Viewed
 from pygroups.sim.promises.progress import bound_with_merges
+from tests.merging import QUICK
 
-SHORT: Final = {
-    "heartbeat": 100 * MILLISECOND,
-    "heartbeat_timeout": 400 * MILLISECOND,
-    "verify_timeout": 200 * MILLISECOND,
-    "ready_timeout": 200 * MILLISECOND,
-    "flush_timeout": 300 * MILLISECOND,
-    "merge_interval": 200 * MILLISECOND,
-    "connection_age": 3 * SECOND,
-}
+SHORT: Final = {**QUICK, "connection_age": 3 * SECOND}
 BOUND: Final = bound_with_merges(Config(**SHORT)) / SECOND
 NAMES: Final = "ABCDE"
 Link = tuple[str, str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pygroups.core.events import Blocked, Event, Unblocked, VouchedFor
 from pygroups.core.layer import Env
 from pygroups.layers.gms.layer import Gms
 from pygroups.layers.gms.primary import PrimaryGms
@@ -12,9 +13,27 @@ from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.promises.checks import checks_of
 from pygroups.sim.promises.judge import Judge
+from pygroups.sim.scenarios.apps import Acting, Actor
 from pygroups.sim.schedules.draw import Wish, draw
 from pygroups.sim.schedules.schedule import Schedule
 from pygroups.sim.world.stacks import builder_of
+
+
+class Notified(Actor):
+    """An application that records whether its member is blocked, and the answers to an operator."""
+
+    def __init__(self, acting: Acting) -> None:
+        self.news: list[str] = []
+        self.reasons: list[str] = []
+        self.answers: list[str] = []  # to an operator
+
+    def on_event(self, event: Event) -> None:
+        if isinstance(event, Blocked | Unblocked):
+            self.news.append(type(event).__name__)
+        if isinstance(event, Blocked):
+            self.reasons.append(event.reason)
+        if isinstance(event, VouchedFor):
+            self.answers.append(event.answer)
 
 
 def majority(name: str, expect: int = 0, *, folders: float = 0) -> Profile:

@@ -15,15 +15,13 @@ bench/results/splits.jsonl; `make splits` calls it.
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.e2e.group import Worker, audit, until
 from tests.e2e.hosts import Host
-from tests.e2e.splits import LOAD, NAMES, PORT, Case, Split, both
+from tests.e2e.splits import LOAD, NAMES, PORT, Case, Played, Split, both, record, seconds_wanted
 
 Pairs = tuple[tuple[str, str], ...]
 SOON: Final = 30.0  # seconds until a member is told that it is blocked
@@ -188,29 +186,15 @@ def told(case: str, result: Result) -> str:
 
 
 def main() -> None:
-    from bench.common import Result as Line
-    from bench.common import passed
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    seconds = parser.parse_args().seconds
+    seconds = seconds_wanted(__doc__)
     for case, cut in CASES.items():
-        part = {"case": case, "profile": "total, majority", "state": True, "seconds_cut": seconds}
-        if passed("splits", **part):
-            print(f"{case}: passed before on this commit", flush=True)
-            continue
-        line = Line("splits")
-        with tempfile.TemporaryDirectory() as folder:
-            split = MajoritySplit(Path(folder), cut)
+
+        def play(folder: Path, case: str = case, cut: MajorityCase = cut) -> Played:
+            split = MajoritySplit(folder, cut)
             result = split.play_majority(seconds)
-            try:
-                check_journals(split)
-                fault = ""
-            except AssertionError as error:
-                fault = str(error)
-        line.write(**part | result._asdict(), faults=[fault] if fault else [], told=False)
-        print(told(case, result), *(["FAILED"] if fault else []), flush=True)
-        assert not fault, fault
+            return Played(result._asdict(), told(case, result), lambda: check_journals(split))
+
+        record({"case": case, "profile": "total, majority", "state": True, "seconds_cut": seconds}, play)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -182,6 +182,14 @@ class Split:
         return announced
 
 
+class Played(NamedTuple):
+    """A case that was played: its figures, one line for a reader, and the check, which raises AssertionError."""
+
+    figures: dict[str, object]
+    text: str
+    check: Callable[[], None]
+
+
 def check(result: Result) -> None:
     """AssertionError if a case did not go as it has to."""
     assert result.views <= VIEWS_MAX, result
@@ -205,32 +213,52 @@ def told(profile: str, case: str, result: Result) -> str:
     )
 
 
-def main() -> None:
+def seconds_wanted(about: str | None) -> float:
+    """The option `--seconds` of this command: the time for which the network is cut."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    seconds: float = parser.parse_args().seconds
+    return seconds
+
+
+def record(part: dict[str, object], play: Callable[[Path], Played]) -> None:
+    """Play a case in a new folder, unless the case has passed on this commit, and append the result to the file.
+    Raises AssertionError if a check of the case fails."""
     from bench.common import Result as Line
     from bench.common import passed
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    seconds = parser.parse_args().seconds
+    if passed("splits", **part):
+        print(f"{part['case']}: passed before on this commit", flush=True)
+        return
+    line = Line("splits")
+    with tempfile.TemporaryDirectory() as folder:
+        played = play(Path(folder))
+        try:
+            played.check()
+            fault = ""
+        except AssertionError as error:
+            fault = str(error)
+    line.write(**part | played.figures, faults=[fault] if fault else [], told=False)
+    print(played.text, *(["FAILED"] if fault else []), flush=True)
+    assert not fault, fault
+
+
+def main() -> None:
+    seconds = seconds_wanted(__doc__)
     for number, case in enumerate(CASES):
         profile, state = ("total", "fifo")[number % 2], number < 3
-        part = {"case": case, "profile": profile, "state": state, "seconds_cut": seconds}
-        if passed("splits", **part):
-            print(f"{case}: passed before on this commit", flush=True)
-            continue
-        line = Line("splits")
-        with tempfile.TemporaryDirectory() as folder:
-            split = Split(Path(folder), CASES[case], profile=profile, state=state)
+
+        def play(folder: Path, case: str = case, profile: str = profile, state: bool = state) -> Played:
+            split = Split(folder, CASES[case], profile=profile, state=state)
             result = split.play(seconds)
-            try:
+
+            def judge() -> None:
                 check(result)
                 check_journals(split.group.journal)
-                fault = ""
-            except AssertionError as error:
-                fault = str(error)
-        line.write(**part | result._asdict(), faults=[fault] if fault else [], told=False)
-        print(told(profile, case, result), *(["FAILED"] if fault else []), flush=True)
-        assert not fault, fault
+
+            return Played(result._asdict(), told(profile, case, result), judge)
+
+        record({"case": case, "profile": profile, "state": state, "seconds_cut": seconds}, play)
 
 
 if __name__ == "__main__":

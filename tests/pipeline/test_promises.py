@@ -137,7 +137,7 @@ def test_who_a_fault_may_have_kept_from_a_merged_view_is_skipped(verdicts: dict[
         assert (agreement.verdict, agreement.judged, agreement.skips) == ("held", 7, {why: 1})
     (witness,) = verdicts["merge-divided-D"]["merge-agreement"].violations
     assert (witness.view, witness.member, witness.other) == ("4:A@410", "D@440", "C@430")
-    assert "which came from view 3:C@430 too" in witness.detail
+    assert "which also came from view 3:C@430" in witness.detail
 
 
 def test_gaps_over_what_only_a_missing_journal_can_show_are_skipped(verdicts: dict[str, dict[str, Verdict]]) -> None:
@@ -158,7 +158,7 @@ def test_who_accepted_a_view_is_not_known_from_a_missing_journal(verdicts: dict[
     assert (founded.verdict, founded.judged, founded.skips) == ("not judged", 0, {came: 2})
     (witness,) = verdicts["chain-minority"]["primary-chain"].violations
     assert (witness.view, witness.member) == ("2:A@410", "A@410")
-    assert witness.detail == "no majority of the view before accepted it under one ballot"
+    assert witness.detail == "no majority of the view before accepted this view under one ballot"
 
 
 def test_one_view_at_quiet_is_not_known_without_the_journal_of_one_of_its_members(

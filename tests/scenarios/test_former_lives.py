@@ -11,46 +11,28 @@ from typing import Any
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import Blocked, Event, Unblocked, Vouched, VouchedFor
+from pygroups.core.events import Vouched
 from pygroups.core.former import FormerLife
 from pygroups.core.view import ViewId
 from pygroups.journal.frames import Frame, walk
 from pygroups.journal.schema import FIELDS, PREFIX
 from pygroups.journal.writer import MemoryJournal
 from pygroups.sim import scenario
-from pygroups.sim.scenarios.apps import Acting, Actor
 from pygroups.sim.scenarios.group import ScenarioGroup
-from tests.majority import majority
+from tests.majority import Notified, majority
 from tests.scenarios.common import BOTH, QUICK
 
 SOON = 20.0  # seconds until a group goes on
 
 
-class Told(Actor):
-    """Records whether its member was told that it is blocked."""
-
-    def __init__(self, acting: Acting) -> None:
-        self.news: list[str] = []
-        self.reasons: list[str] = []
-        self.answers: list[str] = []  # to an operator
-
-    def on_event(self, event: Event) -> None:
-        if isinstance(event, Blocked | Unblocked):
-            self.news.append(type(event).__name__)
-        if isinstance(event, Blocked):
-            self.reasons.append(event.reason)
-        if isinstance(event, VouchedFor):
-            self.answers.append(event.answer)
-
-
 def group_of(names: str, profile: str = "total", seed: int = 0, *, formed: bool = True) -> ScenarioGroup:
     with_folders = majority(profile, folders=1)
-    return scenario(names, profile=with_folders, application=Told, formed=formed, seed=seed, **QUICK)
+    return scenario(names, profile=with_folders, application=Notified, formed=formed, seed=seed, **QUICK)
 
 
-def told(group: ScenarioGroup, name: str) -> Told:
+def told(group: ScenarioGroup, name: str) -> Notified:
     actor = group.actors[name]
-    assert isinstance(actor, Told)
+    assert isinstance(actor, Notified)
     return actor
 
 
@@ -136,7 +118,7 @@ def test_prim_03_all_die_and_return(profile: str, expect: int) -> None:
     """Two of three are blocked and say which one is missing, also when they would be enough.  The third one returns,
     and the group is born anew."""
     with_folders = majority(profile, expect, folders=1)
-    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
         group.start("A B C")
         goes_on(group, "A B C")
         history, gone = history_of(group, "A"), group.address("C")
@@ -171,7 +153,7 @@ def test_a_joiner_that_never_learned_its_view_has_ended(profile: str) -> None:
 def test_processes_that_never_learned_the_first_view_have_ended(profile: str) -> None:
     """The leader of the birth installs the first view alone, and all end.  The folders of the others show no view."""
     with_folders = majority(profile, 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
         group.drop("Install")
         group.start("A B C")
         group.until(lambda: any(group[name].views for name in "ABC"), SOON, step=0.0001)
@@ -187,7 +169,7 @@ def test_processes_that_never_learned_the_first_view_have_ended(profile: str) ->
 def test_a_first_view_whose_members_have_all_ended_is_dropped(profile: str) -> None:
     """A, B and C accept a first view of A and B, and no process learns that.  A and B end, and are back."""
     with_folders = majority(profile, 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
         group.drop("Taken")
         group.start("A B")
         group.after(2)
@@ -227,7 +209,7 @@ def test_an_operator_vouches_before_a_birth(profile: str, at: str, expect: int) 
     """C does not return.  An operator vouches at one of the processes that returned: the other one hears of it.  Each
     learns once that it waits for two members, once that it waits for C, and is unblocked with the view."""
     with_folders = majority(profile, expect, folders=1)
-    with scenario("A B C", profile=with_folders, application=Told, formed=False) as group:
+    with scenario("A B C", profile=with_folders, application=Notified, formed=False) as group:
         group.start("A B C")
         goes_on(group, "A B C")
         history, lives = history_of(group, "A"), {name: group.address(name) for name in "ABC"}
@@ -247,7 +229,7 @@ def test_a_process_is_unblocked_with_its_view() -> None:
     """A is back, B was, and an operator vouches for C: no member of the last view lives.  A alone is too few for a
     birth, and stays blocked until B is back."""
     with_folders = majority("total", 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
         group.start("A B C")
         goes_on(group, "A B C")
         gone = group.address("C")
@@ -267,7 +249,7 @@ def test_a_process_without_a_folder_hands_the_word_of_an_operator_on() -> None:
     """B lost its folder.  It hears from A that C is missing, and an operator vouches at B for C and for the life of
     B."""
     with_folders = majority("total", 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Told, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
         group.start("A B C")
         goes_on(group, "A B C")
         gone = [group.address(name) for name in "BC"]

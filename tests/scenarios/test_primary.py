@@ -12,49 +12,34 @@ import msgspec
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import Blocked, Event, Unblocked, Vouched, VouchedFor
+from pygroups.core.events import Vouched
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import HISTORY_DIGITS
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.layers.profiles import Profile
 from pygroups.sim import scenario
 from pygroups.sim.promises.progress import bound_of
-from pygroups.sim.scenarios.apps import Acting, Actor
 from pygroups.sim.scenarios.group import ScenarioGroup
 from pygroups.sim.world.watch import Watch
-from tests.majority import majority
+from tests.majority import Notified, majority
 from tests.scenarios.common import BOTH, QUICK
 
 SOON = 5.0  # seconds until a majority has gone on
 
 
-class Told(Actor):
-    """Records whether its member was told that it is blocked."""
-
-    def __init__(self, acting: Acting) -> None:
-        self.news: list[str] = []
-        self.answers: list[str] = []  # to an operator
-
-    def on_event(self, event: Event) -> None:
-        if isinstance(event, Blocked | Unblocked):
-            self.news.append(type(event).__name__)
-        elif isinstance(event, VouchedFor):
-            self.answers.append(event.answer)
-
-
 def group_of(names: str, profile: str = "total", seed: int = 0) -> ScenarioGroup:
-    return scenario(names, profile=majority(profile), application=Told, seed=seed, **QUICK)
+    return scenario(names, profile=majority(profile), application=Notified, seed=seed, **QUICK)
 
 
 def told(group: ScenarioGroup, name: str) -> list[str]:
     actor = group.actors[name]
-    assert isinstance(actor, Told)
+    assert isinstance(actor, Notified)
     return actor.news
 
 
 def answers(group: ScenarioGroup, name: str) -> list[str]:
     actor = group.actors[name]
-    assert isinstance(actor, Told)
+    assert isinstance(actor, Notified)
     return actor.answers
 
 
@@ -251,7 +236,7 @@ def test_a_collect_that_comes_late_is_refused(profile: str) -> None:
     view of A under the lower ballot, and the leader after B would repeat the proposal of B, which has the higher
     ballot."""
     every, patient = tuple("ABCDE"), QUICK | {"flush_timeout": 3 * SECOND}
-    with scenario("A B C D E", profile=majority(profile), application=Told, **patient) as group:
+    with scenario("A B C D E", profile=majority(profile), application=Notified, **patient) as group:
         asked, accepted = group.watch("Collect", src="A", dest="C"), group.watch("Accept", src="D", dest="B")
         group.drop("Collect", src="A")
         group.drop("Propose", src="B", dest="C E")

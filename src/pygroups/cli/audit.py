@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from pygroups.cli.extras import check_spark
 from pygroups.cli.join_options import HIDDEN
-from pygroups.cli.refusals import FAILED, one_line
+from pygroups.cli.refusals import FAILED, one_line, warn_of_damage
 from pygroups.core.errors import NotBuilt, UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def audit(
     _check_call(journals, out, cluster)
     check_spark()
     result = _judged(journals, out, report, cluster)
-    _warn_of_damage(result)
+    warn_of_damage(result.quarantined, SHOWN)
     if as_json:
         print(json.dumps(as_object(result)))
     else:
@@ -143,13 +143,6 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status("") as status:
         yield lambda step: status.update(f"{step} ...")
-
-
-def _warn_of_damage(result: AuditResult) -> None:
-    for place in result.quarantined[:SHOWN]:
-        print(one_line(f"warning: {place.file} at byte {place.offset}: {place.reason}"), file=sys.stderr)
-    if len(result.quarantined) > SHOWN:
-        print(f"warning: {len(result.quarantined) - SHOWN} more damaged places", file=sys.stderr)
 
 
 def as_object(result: AuditResult) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -12,7 +11,7 @@ from cyclopts import Parameter
 
 from pygroups.cli.extras import check_arrow
 from pygroups.cli.progress import say
-from pygroups.cli.refusals import one_line
+from pygroups.cli.refusals import one_line, warn_of_damage
 from pygroups.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def ingest(
         raise UsageError(f"{error.filename or table}: {error.strerror or error}") from error
     finally:
         say("")
-    _warn_of_damage(result)
+    warn_of_damage(result.damaged, SHOWN)
     print(json.dumps(as_object(result)) if as_json else in_words(result, table))
     return 0
 
@@ -76,13 +75,6 @@ def _tell(done: int, of: int) -> None:
 
 def _size(count: int) -> str:
     return f"{count / 1e6:,.1f} MB"
-
-
-def _warn_of_damage(result: IngestResult) -> None:
-    for place in result.damaged[:SHOWN]:
-        print(one_line(f"warning: {place.file} at byte {place.offset}: {place.reason}"), file=sys.stderr)
-    if len(result.damaged) > SHOWN:
-        print(f"warning: {len(result.damaged) - SHOWN} more damaged places", file=sys.stderr)
 
 
 def as_object(result: IngestResult) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""The end of a command that fails: one line on standard error and an exit code, without a traceback."""
+"""The end of a command that fails: one line on standard error and an exit code, without a traceback.  Also the warnings
+about damaged journals."""
 
 from __future__ import annotations
 
 import os
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from pygroups.core.errors import Error, Refused, UsageError
 
@@ -46,6 +48,25 @@ def guarded(work: Callable[[], int], *, verbose: bool) -> int:
 def one_line(text: str) -> str:
     """`text` on one line, without control characters, so that a name from a peer cannot control the terminal."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
+class DamagedPlace(Protocol):
+    """A place of a journal that could not be read."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def reason(self) -> str: ...
+
+
+def warn_of_damage(places: Sequence[DamagedPlace], shown: int) -> None:
+    """Print a warning for each of the first `shown` places, and the number of the others."""
+    for place in places[:shown]:
+        print(one_line(f"warning: {place.file} at byte {place.offset}: {place.reason}"), file=sys.stderr)
+    if len(places) > shown:
+        print(f"warning: {len(places) - shown} more damaged places", file=sys.stderr)
 
 
 def _reader_is_gone() -> bool:

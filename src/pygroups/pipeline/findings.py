@@ -113,6 +113,17 @@ def _column(value: Column | str | None) -> Column:
     return value if isinstance(value, Column) else F.lit(None) if value is None else F.expr(value)
 
 
+OF_ORDER: Final = {
+    "view": "view",
+    "member": "member",
+    "other": "other",
+    "origin": "sender",
+    "first": "first",
+    "position": "position",
+}
+"""The columns of a finding about a run at one member, in comparison with another member."""
+
+
 def words(*parts: Column | str) -> Column:
     """A sentence from columns and literal pieces; a null column reads "?"."""
     columns = [F.lit(p) if isinstance(p, str) else F.coalesce(p.cast("string"), F.lit("?")) for p in parts]

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.block_scan import DIGEST, merged
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, TableOf, findings
+from pygroups.pipeline.findings import OF_ORDER, VIRTUAL_SYNCHRONY, TableOf, findings
 from pygroups.pipeline.order import LAST, RANK
 
 if TYPE_CHECKING:
@@ -159,16 +159,7 @@ def _blamed(sides: DataFrame, members: DataFrame, lacking_only: bool) -> DataFra
 def told(uneven: DataFrame, lacking: str, extra: str) -> DataFrame:
     """Findings, with a sentence for each kind of blame."""
     detail: Column = F.when(F.col("lacks"), lacking).otherwise(extra)
-    return findings(
-        uneven,
-        detail,
-        view="view",
-        member="member",
-        other="other",
-        origin="sender",
-        first="first",
-        position="position",
-    )
+    return findings(uneven, detail, **OF_ORDER)
 
 
 LACKING: Final = "not delivered here in this view: {other} did"

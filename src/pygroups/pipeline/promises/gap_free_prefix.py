@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ORDERED, Count, PromiseRule, findings
+from pygroups.pipeline.findings import OF_ORDER, ORDERED, Count, PromiseRule, findings
 from pygroups.pipeline.order import compared
 from pygroups.pipeline.tables import Tables
 
@@ -16,12 +16,7 @@ def exact(tables: Tables) -> DataFrame:
     return findings(
         tables.once("silver/order", compared).where("what <> 'crossed'"),
         F.when(F.col("what") == "lacking", lacking).otherwise(extra),
-        view="view",
-        member="member",
-        other="other",
-        origin="sender",
-        first="first",
-        position="position",
+        **OF_ORDER,
     )
 
 

@@ -35,7 +35,7 @@ _WRONG: Final = {
     "previous <> came.previous": "concat('follows another view at ', came.address)",
     "view <> heir.view": "concat('follows the same view as ', heir.name, ', which ', heir.address, ' installed')",
     "begins and view <> birth.view": "concat('begins the history, and ', birth.name, ' did')",
-    f"{_FEW} and not hidden": "'no majority of the view before accepted it under one ballot'",
+    f"{_FEW} and not hidden": "'no majority of the view before accepted this view under one ballot'",
     "link = 'anew' and not vouched and not hidden": "'begins another history, and no operator vouched for a member'",
 }
 _SUSPECT: Final = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)

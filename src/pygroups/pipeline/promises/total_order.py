@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import ORDERED, Count, PromiseRule, findings, words
+from pygroups.pipeline.findings import OF_ORDER, ORDERED, Count, PromiseRule, findings, words
 from pygroups.pipeline.order import compared
 from pygroups.pipeline.tables import Tables
 
@@ -13,12 +13,7 @@ def exact(tables: Tables) -> DataFrame:
     crossed = findings(
         tables.once("silver/order", compared).where("what = 'crossed'"),
         words("{other} delivered it at position ", F.col("theirs"), ", before messages that precede it here"),
-        view="view",
-        member="member",
-        other="other",
-        origin="sender",
-        first="first",
-        position="position",
+        **OF_ORDER,
     )
     unplaced = findings(
         tables.deliveries.where("view is not null and position is null"),
