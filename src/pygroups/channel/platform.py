@@ -90,7 +90,7 @@ class Platform(Protocol[SessionType]):
         """The journal of the member, or None without the option.  Raises UsageError if it cannot be opened."""
 
     def former(self, me: Address, options: Options) -> Former | None:
-        """The former life of this process, as the folder of the journal shows it, where a majority decides."""
+        """The former incarnation of this process, as the folder of the journal shows it, where a majority decides."""
 
     def local(self, me: Address, options: Options, ask: Ask, members: Members) -> LocalSocket | None:
         """The socket for commands on this machine, for a member whose layers take an operator's word; or None."""
@@ -175,7 +175,7 @@ def journal_on_disk(me: Address, options: Options, host: str, boot: str) -> Jour
 
 
 def former_on_disk(me: Address, options: Options, host: str, boot: str) -> Former | None:
-    """The former life in the folder that the options name, or None."""
+    """The former incarnation in the folder that the options name, or None."""
     folder = options.folder
     if folder is None or options.name is None:
         return None

@@ -17,13 +17,13 @@ from .view import AgreedView, Ballot, ViewId
 
 
 class FormerLife(msgspec.Struct):
-    """The last life of a folder that took part in a group."""
+    """The last incarnation of a folder that took part in a group."""
 
     address: Address
-    ended: tuple[Address, ...] = ()  # all lives of the folder, this one included: they have ended
+    ended: tuple[Address, ...] = ()  # all incarnations of the folder, this one included: they have ended
     view: AgreedView | None = None  # the last one, without contacts
     bound: Ballot | None = None  # by an answer to Collect in that view
-    made: str = ""  # the proposal that became that view, if this life accepted it, as the `detail` of its record
+    made: str = ""  # the proposal that became that view, if this incarnation accepted it, as the `detail` of its record
     accepted: str = ""  # the proposal that it accepted last in that view, in the same form
     next: ViewId | None = None  # the view in that proposal
 

@@ -35,7 +35,7 @@ class Ending(NamedTuple):
 
 
 def ending_of(folder: Path) -> Ending:
-    """The end of the journal of the life in `folder`. Raises OSError if a segment cannot be read."""
+    """The end of the journal of the incarnation in `folder`. Raises OSError if a segment cannot be read."""
     ending = Ending()
     for path in _segments(folder, last_first=True):
         part = _end_of_segment(path.read_bytes())
@@ -46,7 +46,8 @@ def ending_of(folder: Path) -> Ending:
 
 
 def begun_at(folder: Path) -> int:
-    """The wall clock at the first record that is left of the life in `folder`, in microseconds; 0 without a record."""
+    """The wall clock at the first record that is left of the incarnation in `folder`, in microseconds; 0 without a
+    record."""
     for path in _segments(folder, last_first=False):
         with path.open("rb") as file:
             data = file.read(_BEGINNING)

@@ -43,7 +43,7 @@ class NotAJournal(ValueError):
 
 @dataclass(frozen=True)
 class Segment:
-    """One file of a life's journal. The names of its folders give its owner. `following`: the next file, if there is
+    """One file of a member's journal. The names of its folders give its owner. `following`: the next file, if there is
     one."""
 
     path: str
@@ -93,7 +93,7 @@ class Quarantine:
 
 
 def find_segments(paths: Iterable[str | Path]) -> list[Segment]:
-    """All segments in folders of journals, groups or lives, each once.
+    """All segments in folders of journals, groups or members, each once.
 
     Raises NotAJournal for a path without a journal, and OSError for a folder that cannot be read.
     """

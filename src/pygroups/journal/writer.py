@@ -55,8 +55,8 @@ class JournalEncoder:
 
     def remember(self, rows: Sequence[list[Any]]) -> None:
         """Store the records in force: the last view, the accepted record that led to it, and the last collect and
-        accepted records after it.  A later view that another process installed for this life is an `installed` record
-        with a detail."""
+        accepted records after it.  A later view that another process installed for this incarnation is an `installed`
+        record with a detail."""
         for row in rows:
             stage = row[_STAGE_AT] if row[0] == "flush" else None
             if row[0] == "view":
@@ -125,7 +125,7 @@ class MemoryJournal:
 
 
 class JournalWriter:
-    """The journal of one life on a disk, in `root/<group>/<member>@<incarnation>/`, locked against other processes.
+    """The journal of one member on a disk, in `root/<group>/<member>@<incarnation>/`, locked against other processes.
 
     An existing journal is continued in a new segment, with the next index. `segment_bytes`: the size after which a new
     segment begins. `keep`: the number of segments that stay; each new segment removes the oldest ones beyond it. With
@@ -307,7 +307,7 @@ class JournalWriter:
 
 
 def is_free(folder: Path) -> bool:
-    """Whether no process holds the lock of the life in `folder`, so that the life has ended."""
+    """Whether no process holds the lock of the incarnation in `folder`, so that the incarnation has ended."""
     try:
         os.close(_locked(folder / LOCK_NAME))
     except OSError:
@@ -321,7 +321,7 @@ def loss(why: str) -> Record:
 
 
 def segment_path(folder: Path, number: int) -> Path:
-    """The file of a life's segment `number`, counted from 0."""
+    """The file of a member's segment `number`, counted from 0."""
     return folder / f"{number:06d}{SEGMENT_SUFFIX}"
 
 

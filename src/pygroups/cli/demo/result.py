@@ -42,7 +42,7 @@ class DemoResult:
 
     @property
     def complete(self) -> bool:
-        """Whether each holds every record exactly once."""
+        """Whether each replica has every record exactly once."""
         return not any(self.wrong.values())
 
     @property

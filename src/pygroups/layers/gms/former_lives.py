@@ -1,4 +1,4 @@
-"""Former lives: a process answers for the life that the folder of its journal shows, where a majority decides.
+"""Former incarnations: where a majority decides, a process answers for the incarnation that its journal folder shows.
 
 The former incarnation has ended, so it is in no further view.  The answers for it still count in its last view: without
 them a group that loses its majority would stay blocked although the processes are back.  So the former incarnation is a
@@ -6,8 +6,9 @@ member that leaves, and another process answers for it: messages to the former i
 (ToFormer), and answers come back (FromFormer). A proposal that is accepted for the former incarnation is written into
 its folder before the answer leaves.
 
-A former life that has installed a view may be the only one that knows of the decision.  It keeps the proposal that it
-accepted, and its process hands the installation on to members of the view before.
+A former incarnation that has installed a view may be the only one that knows of the decision.  Such a former
+incarnation keeps the proposal that it accepted, and its process hands the installation on to members of the view
+before.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ From = LeaveReq | CollectAck | Low | Accept | Install | InstallAck | Excluded
 
 
 class ToFormer(msgspec.Struct, array_like=True, tag=65):
-    """A message to a former life, to the process that answers for it."""
+    """A message to a former incarnation, to the process that answers for it."""
 
     former: Address
     head: To
 
 
 class FromFormer(msgspec.Struct, array_like=True, tag=66):
-    """The answer of a former life, from the process that answers for it."""
+    """The answer of a former incarnation, from the process that answers for it."""
 
     former: Address
     head: From
@@ -63,8 +64,8 @@ FORWARDED: Final = (Collect, Propose, Install)
 
 
 def may_take(decided: Difference, membership: Membership) -> bool:
-    """Whether this member holds all that the view needs which a former life installed.  The processes that held the
-    rest may have ended, and a member that takes the decision waits for nothing else."""
+    """Whether this member holds all that the view needs which a former incarnation installed.  The processes that held
+    the rest may have ended, and a member that takes the decision waits for nothing else."""
     binding, view = membership.binding, membership.current
     proposal = proposal_of(decided, view)
     side = None if proposal is None else proposal.side_of(view.id)
@@ -76,7 +77,7 @@ def may_take(decided: Difference, membership: Membership) -> bool:
 
 
 class Speaker:
-    """The answers of this process for its former life."""
+    """The answers of this process for its former incarnation."""
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
@@ -84,18 +85,18 @@ class Speaker:
 
     @property
     def life(self) -> FormerLife | None:
-        """The former life, until this process is a member itself."""
+        """The former incarnation, until this process is a member itself."""
         return self.env.former if self.membership.view is None else None
 
     def tell_members(self, members: Iterable[Address]) -> None:
-        """Members that lack a majority need the answers of the former life in its last view."""
+        """Members that lack a majority need the answers of the former incarnation in its last view."""
         life = self.life
         if life is not None and life.view is not None:
             for member in members:
                 self._say(member, LeaveReq(life.view.id, life.address))
 
     def on_asked(self, src: Address, head: To) -> None:
-        """A member asks the former life."""
+        """A member asks the former incarnation."""
         life = self.life
         if life is None or life.view is None:
             self.env.drop("question to a former incarnation that is in no view any more")
@@ -113,7 +114,7 @@ class Speaker:
             self._votes(src, life, head)
 
     def _votes(self, src: Address, life: FormerLife, head: Collect | Propose) -> None:
-        """Be bound, or accept, unless the former life is bound to a higher ballot.  The record comes first."""
+        """Be bound, or accept, unless the former incarnation is bound to a higher ballot.  The record comes first."""
         assert life.view is not None
         proposal = proposal_of(head.difference, life.view) if isinstance(head, Propose) else None
         ballot = head.ballot if isinstance(head, Collect) else head.difference.ballot
@@ -131,7 +132,7 @@ class Speaker:
             self._say(src, Accept(ballot))
 
     def _installs(self, src: Address, life: FormerLife, proposal: Proposal) -> None:
-        """The next view is decided.  A former life that it names has its last view there."""
+        """The next view is decided.  A former incarnation that it names has its last view there."""
         assert life.view is not None
         if proposal.side_of(life.view.id) is not None:
             self._say(src, InstallAck(proposal.view.id))
@@ -141,7 +142,7 @@ class Speaker:
             self._say(src, InstallAck(proposal.view.id))
 
     def _record(self, stage: str, ballot: Ballot, proposal: Proposal | None = None) -> None:
-        """Write a step of the former life into its own journal, and take it."""
+        """Write a step of the former incarnation into its own journal, and take it."""
         life = self.env.former
         assert life is not None
         view = None if life.view is None else life.view.id
@@ -161,7 +162,7 @@ class Speaker:
 
 
 class AskingFormer:
-    """The questions of a member to the former lives of its view, through the processes that answer for them."""
+    """The questions of a member to the former incarnations of its view, through the processes that answer for them."""
 
     def __init__(self, gms: Gms, blocking: Blocking) -> None:
         self.gms = gms
@@ -190,10 +191,12 @@ class AskingFormer:
             gms.handle(former, answer)
 
     def _offers(self, src: Address, former: Address, offer: LeaveReq) -> None:
-        """`src` can answer for a former life.  Ask it only if the living members are not enough: the former life is out
-        of the next view anyway.  A blocked member asks all of them: runs that none of them holds are lost.
+        """`src` can answer for a former incarnation.  Ask `src` only if the living members are not enough: the former
+        incarnation is out of the next view anyway.  A blocked member asks all of them: runs that none of them holds are
+        lost.
 
-        A former life in a later view is asked whether this member is left out.  One in an earlier view gets this view.
+        A former incarnation in a later view is asked whether this member is left out.  A former incarnation in an
+        earlier view gets this view.
         """
         gms, view = self.gms, self.gms.current
         if gms.binding.decided is not None:

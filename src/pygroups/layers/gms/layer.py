@@ -35,7 +35,7 @@ primary.py is the layer in which a majority decides.  The layer also uses these 
 
 blocking.py       a member that cannot reach enough of its view stops
 vouching.py       an operator says that a process has ended for good
-former_lives.py   a process answers for its former life, and members ask it
+former_lives.py   a process answers for its former incarnation, and members ask it
 """
 
 from __future__ import annotations

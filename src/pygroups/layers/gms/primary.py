@@ -133,7 +133,7 @@ class PrimaryGms(Gms):
     def new_history(self) -> str:
         return f"{self.env.rng.randrange(0, 16**HISTORY_DIGITS):0{HISTORY_DIGITS}x}"
 
-    # -- a minority, and former lives
+    # -- a minority, and former incarnations
 
     def helpers(self) -> tuple[Address, ...]:
         """The members that are heard.  A minority may wait for days, and messages to silent members would pile up."""

@@ -1,9 +1,9 @@
 """Rebirth: a group whose members have all ended begins anew, where a majority decides each view.
 
-A process whose folder shows a former life founds no group, and takes part in no birth, before every member of the last
-view has ended for certain: another process answers for it, or an operator vouches.  Until then the former group might
-live.  So the processes tell each other what their folders show, and for which members an operator vouches (Formerly).
-Both stay true, so a process without a view forgets neither.  The new group has a new history.
+A process whose folder shows a former incarnation founds no group, and takes part in no birth, before every member of
+the last view has ended for certain: another process answers for it, or an operator vouches.  Until then the former
+group might live.  So the processes tell each other what their folders show, and for which members an operator vouches
+(Formerly). Both stay true, so a process without a view forgets neither.  The new group has a new history.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .proposal import difference_in, proposal_of
 class Formerly(msgspec.Struct, Loose, array_like=True, tag=67):
     """To a process that looks for the group: what the folder of the sender shows."""
 
-    ended: Members  # all lives of the folder
+    ended: Members  # all incarnations of the folder
     view: AgreedView | None  # the last one of the last life, without contacts; None: it had none
-    accepted: Difference | None  # the next one, if that life accepted it
+    accepted: Difference | None  # the next one, if that incarnation accepted it
     asks: bool  # the receiver is to tell the sender the same
     vouched: Members = ()  # members of former views: an operator vouches that they have ended for good
 
@@ -55,7 +55,7 @@ def missing(shown: Collection[Formerly], vouched: Iterable[Address]) -> list[Add
 
 
 class Rebirth:
-    """The former lives that the processes without a view know of."""
+    """The former incarnations that the processes without a view know of."""
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
@@ -133,7 +133,8 @@ class Rebirth:
                 self.membership.tell(src, own)
 
     def tell_application(self, *, alone: bool) -> None:
-        """Say which processes are missing, if no member of a group is there.  `Unblocked` comes with the view."""
+        """Inform the application which processes are missing, if no member of a group is there.  `Unblocked` comes with
+        the view."""
         missing = self.missing() if alone else []
         if missing and missing != self.told:
             names = ", ".join(map(str, missing))
