@@ -14,13 +14,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
-from pygroups import Channel, Config
+from pygroups import Channel
 
 SETTLES: Final = 6.0  # seconds after the last join, until the streams have been announced and confirmed
 WINDOWS: Final = 3
-TOGETHER: Final = 8  # members that join at the same time
-PATIENT: Final = Config(connect_timeout=20.0)
-"""All members share one event loop.  On a busy machine it answers late, and a late answer costs more packets."""
 
 
 def packets() -> int:
@@ -39,14 +36,10 @@ async def main(members: int, seconds: float) -> None:
     logging.getLogger("pygroups").setLevel(logging.ERROR)  # on a busy machine event loops are late
     with tempfile.TemporaryDirectory() as folder:
         async with AsyncExitStack() as group:
-            channels: list[Channel] = []
-            for first in range(0, members, TOGETHER):
-                numbers = range(first, min(first + TOGETHER, members))
-                new = [Channel("idle", name=f"m{n}", discovery=f"dir:{folder}", config=PATIENT) for n in numbers]
-                await asyncio.gather(*[group.enter_async_context(channel) for channel in new])
-                channels += new
-                while any(len(channel.view.members) < len(channels) for channel in channels):
-                    await asyncio.sleep(0.1)
+            channels = [Channel("idle", name=f"m{number}", discovery=f"dir:{folder}") for number in range(members)]
+            await asyncio.gather(*[group.enter_async_context(channel) for channel in channels])
+            while any(len(channel.view.members) < members for channel in channels):
+                await asyncio.sleep(0.1)
             await asyncio.sleep(SETTLES)
             print(min([await sent_within(seconds) for _ in range(WINDOWS)]))
 
