@@ -11,6 +11,7 @@ has all five, nobody was restarted, and each member has delivered or announced a
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -161,25 +162,54 @@ class Split:
         return accepted
 
     def _nothing_is_missing(self, accepted: dict[str, int]) -> int:
-        """Every member delivered or announced each message once, in order, and what its own side sent it delivered."""
+        """Every member delivered or announced each message once and in order, and announced none of its own side."""
         announced = 0
         for worker in self.on.values():
-            heard: dict[str, int] = {}
-            for line in worker.log.read_text().splitlines():
-                kind, _, rest = line.partition(" ")
-                assert kind != "X", line
-                if kind == "R":
-                    heard = {}  # it goes on where its new state ends
-                if kind in ("M", "G"):
-                    sender, first, count = rest.split()[0], int(rest.split()[1]), 1
-                    if kind == "G":
-                        count = int(rest.split()[2])
-                        announced += count
-                    expected = heard.get(sender, first - 1) + 1
-                    assert first == expected, f"{worker.name}: {line}, and not {expected}"
-                    heard[sender] = first + count - 1
+            try:
+                heard, missing = heard_by(worker.address, worker.log.read_text().splitlines())
+            except AssertionError as fault:
+                raise AssertionError(f"{worker.name}: {fault}") from None
+            announced += missing
             assert heard == accepted, f"{worker.name} has {heard}, and {accepted} were accepted"
         return announced
+
+
+def heard_by(address: str, log: list[str]) -> tuple[dict[str, int], int]:
+    """The last number of each sender in this log of a member, and the number of messages in gaps.
+
+    AssertionError if a message is missing or comes twice, or if a gap is announced outside of a merged view, or for a
+    sender of the member's own side.  A side here goes on for a while before it merges, and delivers what its members
+    send.  If the state of another side replaced the member's own, that side counts as its own.
+    """
+    heard: dict[str, int] = {}
+    subgroups: list[list[str]] = []
+    own: list[str] = []
+    announced = 0
+    for line in log:
+        kind, _, rest = line.partition(" ")
+        assert kind != "X", line
+        if kind == "V":
+            subgroups = json.loads(rest)["subgroups"]
+            own = side_of(address, subgroups)
+        if kind == "R":
+            heard = {}  # it goes on where its new state ends
+            own = side_of(rest, subgroups)
+        if kind in ("M", "G"):
+            sender, first, count = rest.split()[0], int(rest.split()[1]), 1
+            if kind == "G":
+                assert subgroups, f"a gap follows a view that is not merged: {line}"
+                assert sender not in own, f"a gap is announced for a sender of the own side {own}: {line}"
+                count = int(rest.split()[2])
+                announced += count
+            expected = heard.get(sender, first - 1) + 1
+            assert first == expected, f"{line}, and not {expected}"
+            heard[sender] = first + count - 1
+    return heard, announced
+
+
+def side_of(address: str, subgroups: list[list[str]]) -> list[str]:
+    """The subgroup that has this member; none in a view that is not merged."""
+    return next((side for side in subgroups if address in side), [])
 
 
 class Played(NamedTuple):

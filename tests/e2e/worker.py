@@ -229,6 +229,7 @@ def view_of(view: View) -> dict[str, Any]:
         "members": [str(member) for member in view.members],
         "joined": [str(member) for member in view.joined],
         "transitional": [str(member) for member in view.transitional],
+        "subgroups": [list(map(str, side)) for side in view.subgroups] if isinstance(view, MergeView) else [],
     }
 
 
