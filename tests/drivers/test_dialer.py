@@ -259,6 +259,38 @@ def test_unanswered_dials_pause_longer_each_time_and_at_different_times() -> Non
     run(main)
 
 
+def test_a_hello_of_the_peer_ends_a_pause_once() -> None:
+    """After an outage connections come back one after another.  One that works in one direction brings the other."""
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            place = f"127.0.0.1:{mute.getsockname()[1]}"
+            async with nodes(A, connect_timeout=1_000, reconnect_min=60_000_000, reconnect_max=60_000_000) as (a,):
+                a.net.learn({B: place}, Source.VIEW)
+                connection = a.net._connection(B)
+                connection.dial()
+                for dials in (1, 2, 2):
+                    await until(lambda: connection.dialing is None)
+                    assert a.counts["unanswered connections"] == dials
+                    (await greeted(a, B, contact=place)).close()
+
+    run(main)
+
+
+def test_a_hello_of_the_peer_starts_another_try_beside_a_silent_one() -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
+            async with nodes(A, B, connect_timeout=8_000_000) as (a, b):
+                a.net.learn({B: f"127.0.0.1:{full.getsockname()[1]}"}, Source.VIEW)
+                a.net.send([((B,), [b"x"])])
+                await asyncio.sleep(0.05)
+                b.net.send([((A,), [b"y"])])
+                async with asyncio.timeout(1):
+                    await until(lambda: b.frames == [b"x"])
+
+    run(main)
+
+
 def test_only_a_connection_that_stood_makes_the_next_pause_short() -> None:
     async def main() -> None:
         late = LateLoop(seconds=1.0)
@@ -268,7 +300,7 @@ def test_only_a_connection_that_stood_makes_the_next_pause_short() -> None:
             for stands, pause in [(False, longer), (True, a.net.config.reconnect_min)]:
                 a.events.clear()
                 a.net.send([((B,), [b"x"])])
-                await until(lambda: A in b.net.door.incoming)
+                await until(lambda: A in b.net.door.incoming and connection.sock is not None)
                 late.offset += 1.0 if stands else 0.0
                 b.net.door.ended(b.net.door.incoming[A][0], on_purpose=False)
                 await until(lambda: a.events == [Ended(B)])

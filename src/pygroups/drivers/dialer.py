@@ -58,6 +58,7 @@ class Dialer:
         self.network = network
         self.hello = encoded(network.hello(peer))
         self.silent = True  # no host has accepted or refused a connection
+        self.again = False  # the peer has reached this member, so another try starts at once
         self.over = False  # the outcome is known; otherwise this member itself may be ending
 
     async def dial(self) -> Dialed:
@@ -72,6 +73,10 @@ class Dialer:
                 task.add_done_callback(self._close_late)
                 task.cancel()
 
+    def try_again(self, reaches: list[Reach]) -> None:
+        """The peer has reached this member: dial these contacts soon, unless a host has answered."""
+        self.reaches, self.again = reaches, True
+
     async def _race(self, tasks: list[asyncio.Task[Dialed]]) -> Dialed:
         """The first answer or proof.  While no host answers, further tries start beside the waiting ones.
 
@@ -83,7 +88,9 @@ class Dialer:
             if left <= 0:
                 network.count("unanswered connections")
                 break
-            if begun < TRIES and self.silent and left <= timeout * (1 - begun / TRIES):
+            due = self.again or (begun < TRIES and left <= timeout * (1 - begun / TRIES))
+            if due and self.silent:
+                self.again = False
                 tasks += [network.loop.create_task(self._tries(reach, begun)) for reach in self.reaches]
                 begun += 1
             before = network.loop.time()

@@ -51,6 +51,7 @@ class PeerConnection:
         self.peer = peer
         self.sock: socket.socket | None = None
         self.dialing: asyncio.Task[None] | None = None
+        self.dialer: Dialer | None = None  # of the dialing
         self.probing = False  # the layers wait for the outcome of the dialing
         self.probe_until = 0.0  # the loop's time until which a probe without an outcome is repeated
         self.dead = False  # the last dial proved the end of the peer; an answer of the peer withdraws the proof
@@ -59,6 +60,7 @@ class PeerConnection:
         self.writing = False  # the loop calls _flush() when the socket accepts more bytes
         self.pause = network.config.reconnect_min  # the next one; a connection that stands makes it short again
         self.not_before = 0.0  # the loop's time
+        self.tried_early = False  # a hello of the peer has ended a pause since the last connection
         self.used_at = 0.0  # the loop's time: the begin of the connection
 
     @property
@@ -187,6 +189,18 @@ class PeerConnection:
         if self.dialing is None:
             self.dial()
 
+    def greeted(self) -> None:
+        """The peer has reached this member, so this member may reach the peer, too: dial it again, if it counts as
+        ended, or if the last dial is silent or failed.  A pause ends early once, or two late members would dial each
+        other without end."""
+        if self.dead:
+            self.probe()
+        elif self.dialer is not None:
+            self.dialer.try_again(self.network.reaches(self.peer))
+        elif self.is_idle and self.network.loop.time() < self.not_before and not self.tried_early:
+            self.tried_early = True
+            self.dial()
+
     def dial(self) -> None:
         """Start to dial."""
         self.dialing = self.network.loop.create_task(self._dial(), name=f"pygroups dials {self.peer}")
@@ -200,7 +214,8 @@ class PeerConnection:
     async def _dial(self) -> None:
         outcome, sock = DialResult.UNKNOWN, None
         while reaches := self.network.reaches(self.peer):
-            outcome, sock = await Dialer(reaches, self.peer, self.network).dial()
+            self.dialer = Dialer(reaches, self.peer, self.network)
+            outcome, sock = await self.dialer.dial()
             if outcome is DialResult.ANSWERED and len(reaches) == 1:
                 self.network.answered_at(self.peer, reaches[0])
             if outcome is not DialResult.UNKNOWN or self.network.loop.time() >= self.probe_until:
@@ -209,7 +224,7 @@ class PeerConnection:
         self._dialed(outcome, sock)
 
     def _dialed(self, outcome: DialResult, sock: socket.socket | None) -> None:
-        self.dialing = None
+        self.dialing = self.dialer = None
         probing, self.probing, self.probe_until = self.probing, False, 0.0
         if outcome is DialResult.ANSWERED:
             assert sock is not None
@@ -242,7 +257,7 @@ class PeerConnection:
             self._close(before, on_purpose=True)
             self._skip_the_begun_frame()
             self.network.happened(Lost(self.peer))  # the peer may not read all of the old one
-        self.dead = False
+        self.dead = self.tried_early = False
         self.used_at = self.network.loop.time()
         self.sock = sock
         self.network.loop.add_reader(sock, self._readable)

@@ -289,8 +289,8 @@ class TcpNetwork:
     # -- from the door
 
     def _greeted(self, hello: Hello) -> None:
-        """Store the contact of an accepted hello.  A peer that counts as ended is dialed again."""
+        """Store the contact of an accepted hello."""
         self.learn({hello.sender: hello.contact}, Source.PEER)
         connection = self.outgoing.get(hello.sender)
-        if connection is not None and connection.dead:
-            connection.probe()
+        if connection is not None:
+            connection.greeted()
