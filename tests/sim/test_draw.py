@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from msgspec import structs
 
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
 from pygroups.sim.promises import progress
+from pygroups.sim.schedules import settings
 from pygroups.sim.schedules.catalog import (
     DISTURBING,
     FAULTS,
@@ -125,6 +127,26 @@ def test_what_lasts_is_there_when_all_else_has_healed_and_long_enough_to_be_judg
         by = max((step.by for step in schedule.actions if isinstance(step, Far)), default=0)
         lasts = schedule.heal_at + schedule.stays - last
         assert lasts > 2 * progress.bound_with_merges(Config(**schedule.config), 2 * by) + 500_000
+
+
+def test_two_groups_are_drawn_apart_from_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few schedules have processes with other settings, and all else in these schedules is as without them."""
+    drawn = {profile: some(FAULTS, 300, profile) for profile in ("total", "fifo")}
+    monkeypatch.setattr(settings, "SHARE", 0.0)
+    for profile, schedules in drawn.items():
+        assert 4 <= sum(bool(schedule.others) for schedule in schedules) <= 20
+        for schedule in [schedule for schedule in schedules if schedule.others]:
+            assert set(schedule.others) < set(schedule.names)
+            assert 0 < schedule.others_meet_at < schedule.heal_at
+            assert from_json(to_json(schedule)) == schedule
+            plain = draw(schedule.seed, Wish(profile))
+            assert structs.replace(schedule, others=(), others_meet_at=0) == plain
+
+
+def test_two_groups_are_drawn_only_where_views_merge() -> None:
+    wishes = (Wish("unicast", faults=("settings",)), Wish("total", faults=("settings",), majority=True))
+    assert not any(draw(seed, wish).others for wish in wishes for seed in range(20))
+    assert sum(bool(schedule.others) for schedule in some(("settings",), 20)) >= 15
 
 
 def test_limits_that_are_small_go_together() -> None:

@@ -47,6 +47,7 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "no-keeper": ("starts",),
     "twin": ("two processes under one name",),
     "stranger": ("another profile",),
+    "settings": ("other settings",),
     "directory": ("directory: late", "directory: former", "directory: some"),
     "drift": ("drifting clocks",),
     "loss": ("lost",),

@@ -21,6 +21,7 @@ from pygroups.core.trace import Crossing
 from ..promises.broken import Broken, Witness
 from ..promises.checks import checks_of
 from ..promises.judge import Judge
+from ..promises.two_groups import judge_of
 from ..schedules.draw import Wish, draw
 from ..schedules.schedule import Schedule
 from ..world import faults
@@ -102,7 +103,7 @@ def play(
     `journals` is a folder for the members' journals, in seed-<n>/<name>@<incarnation>/.  The events go to `story`, or
     else as lines to `tell`.  With `traced` the story also gets each crossing of a border between two layers.
     """
-    judge = judge or Judge(checks_of(schedule.profile))
+    judge = judge or judge_of(schedule.others, lambda: checks_of(schedule.profile))
 
     def crossed(member: Address, crossing: Crossing) -> None:
         world.tell(member.name, Crossed(crossing))

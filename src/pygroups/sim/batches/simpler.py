@@ -44,6 +44,7 @@ def is_fault(action: Action) -> bool:
 def changed(schedule: Schedule, **changes: object) -> Schedule:
     """`schedule` with some fields replaced, and with the bound that its new configuration and weather need."""
     made = msgspec.structs.replace(schedule, **changes)
+    made = msgspec.structs.replace(made, others=tuple(name for name in made.others if name in made.names))
     if schedule.bound != bound_of(schedule.config, schedule.weather):
         return made  # the bound was chosen by hand
     return msgspec.structs.replace(made, bound=bound_of(made.config, made.weather))
@@ -106,7 +107,8 @@ def sooner(schedule: Schedule) -> Iterator[Schedule]:
     """Move all steps to the earliest possible time."""
     first = min((action.at for action in schedule.actions), default=0)
     moved = tuple(msgspec.structs.replace(action, at=action.at - first) for action in schedule.actions)
-    yield changed(schedule, actions=moved, heal_at=schedule.heal_at - first)
+    meet_at = max(0, schedule.others_meet_at - first)
+    yield changed(schedule, actions=moved, heal_at=schedule.heal_at - first, others_meet_at=meet_at)
 
 
 # -- fewer members
@@ -212,7 +214,9 @@ def stormier(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def plainer(schedule: Schedule) -> Iterator[Schedule]:
-    """Reset one limit, or the habits of one process, to the default."""
+    """Reset one limit, or the habits of one process, to the default, or give all processes the same settings."""
+    if schedule.others:
+        yield changed(schedule, others=(), others_meet_at=0)
     if schedule.rejoin:
         yield changed(schedule, rejoin=False)
     for name in schedule.config:

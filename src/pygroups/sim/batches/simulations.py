@@ -14,7 +14,7 @@ from pygroups.layers.profiles import Profile, profile_named
 
 from ..promises.checks import PROFILES, checks_of
 from ..promises.facts import Check
-from ..promises.judge import Judge
+from ..promises.two_groups import judge_of
 from ..schedules.catalog import FAULTS
 from ..schedules.draw import Wish, draw
 from ..schedules.schedule import Schedule, from_json, to_json
@@ -104,9 +104,12 @@ def play(
     """
     if build is None:
         build = builder_of(schedule.profile if profile is None else profile)
-    promised = checks_of(schedule.profile) if schedule.profile in PROFILES else []
-    judge = Judge([*promised, *checks()])
+    judge = judge_of(schedule.others, lambda: [*_promised(schedule.profile), *checks()])
     return runner.play(schedule, build=build, judge=judge, journals=journals, tell=tell, until=until)
+
+
+def _promised(profile: str) -> list[Check]:
+    return checks_of(profile) if profile in PROFILES else []
 
 
 def shrunk(

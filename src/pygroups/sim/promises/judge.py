@@ -75,6 +75,10 @@ class Judge:
         )  # without a group unicasts are the messages
         self.heard: dict[Address, int] = {}  # per origin, the first number that no member has delivered
 
+    def of(self, name: str) -> Judge:
+        """The judge of the group that the process `name` can join: this one if all have the same settings."""
+        return self
+
     @property
     def facts(self) -> dict[str, int]:
         """Per promise, the number of judged facts: views, runs or messages at a member.  A promise with 0 facts was

@@ -37,6 +37,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "no-keeper": "some applications keep no state",
     "twin": "a second process starts under a name that is taken",
     "stranger": "a process of another profile wants to join",
+    "settings": "some processes have other settings: their group must never merge with the other one",
     "directory": "the directory answers late, with ended processes, or incompletely",
     "clock": "wall clocks are set ahead and back",
     "drift": "the clocks of the members run at different speeds",

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from pygroups.core.detection import detection
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import profile_named
 from pygroups.sim.promises.facts import MEMBERS
 
-from . import expelling, kinds, lasting, operators
+from . import expelling, kinds, lasting, operators, settings
 from .catalog import DISTURBING, FAULTS, GRAVE, STEPS, is_swarm, possible
 from .fault_plan import FORMATION, FaultPlan
 from .schedule import Habits, OnMerge, Schedule, Weather, stream
@@ -47,6 +49,13 @@ class Wish(NamedTuple):
 
 def draw(seed: int, wish: Wish) -> Schedule:
     """Draw the schedule of `seed`."""
+    schedule = _of_one_group(seed, wish)
+    others = _others(stream(seed, settings.FAULT), schedule, wish)
+    return structs.replace(schedule, others=others.names, others_meet_at=others.meet_at)
+
+
+def _of_one_group(seed: int, wish: Wish) -> Schedule:
+    """Draw the schedule of `seed`, in which all processes have the same settings."""
     rng = stream(seed, "schedule")
     faults = _part(stream(seed, "swarm"), wish)
     count = wish.members or (rng.randint(6, 12) if rng.random() < 0.05 else rng.randint(3, 5))
@@ -106,6 +115,14 @@ def _disks_and_calls(seed: int, wish: Wish, plan: FaultPlan, heal_at: int) -> li
     return steps
 
 
+def _others(rng: Random, schedule: Schedule, wish: Wish) -> settings.SecondGroup:
+    """Draw the processes with other settings.  Their random numbers change no other part of the schedule."""
+    if settings.FAULT not in wish.faults or wish.majority or Merge2 not in profile_named(wish.profile).layers:
+        return settings.SecondGroup()
+    share = settings.SHARE if is_swarm(wish.faults) else 0.9
+    return settings.draw_others(rng, schedule.names, FORMATION, schedule.heal_at, share=share)
+
+
 def _merging(rng: Random, wish: Wish, config: dict[str, int]) -> dict[str, int]:
     """Draw the interval of MERGE2, if the other timeouts are shorter than the defaults."""
     if Merge2 not in profile_named(wish.profile).layers or "heartbeat" not in config:
@@ -156,7 +173,7 @@ def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
     fault that makes a living process look dead; in these no member may be suspected wrongly.
     """
     wished = possible(wish.faults, grouped=profile_named(wish.profile).grouped)
-    wished = tuple(fault for fault in wished if fault != expelling.FAULT)
+    wished = tuple(fault for fault in wished if fault not in (expelling.FAULT, settings.FAULT))
     if rng.random() < 0.15:
         wished = tuple(fault for fault in wished if fault not in DISTURBING)
     share = rng.choice((0.25, 0.5, 0.75)) if is_swarm(wish.faults) else 0.8

@@ -96,6 +96,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     on_merge: OnMerge = "keep"  # how the members choose the side that wins a merge; "fails": a function that raises
     rejoin: bool = False  # whether an excluded process restarts as a new incarnation
     duties: bool = False  # whether the duties of time are tested after all faults have healed (world/ending.py)
+    others: tuple[str, ...] = ()  # names of the processes with other settings: they are a group of their own
+    others_meet_at: Time = 0  # from this time on the two groups find each other
     actions: tuple[Action, ...]  # by time
     heal_at: Time  # all faults end, except lasting ones
     stays: Time = 0  # lasting faults end this long after heal_at
@@ -166,6 +168,9 @@ def _check_names(schedule: Schedule) -> None:
     names = [checked_name(name, "member") for name in schedule.names]
     if not names or len(set(names)) < len(names) or {*ROLES, SUCCESSOR} & set(names):
         raise UsageError("the schedule needs at least one name, each name once, and no name of a role")
+    for name in schedule.others:
+        if name not in names:
+            raise UsageError(f"the schedule has other settings for {name!r}, which is none of its names")
     for name in schedule.habits:
         if name not in names:
             raise UsageError(f"the schedule has habits of {name!r}, which is none of its names")

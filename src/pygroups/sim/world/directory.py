@@ -20,10 +20,24 @@ class Directory:
     def __init__(self) -> None:
         self.members: dict[Address, str] = {}
         self.invited: dict[Address, None] = {}  # joiners that a group is admitting
-        self.founder: Address | None = None  # the process that may found a group and has not announced itself yet
+        self.founders: dict[
+            Address, None
+        ] = {}  # processes that may found a group and have not announced themselves yet
+        self.apart: tuple[str, ...] = ()  # processes that find, and are found by, each other only
         self.former: dict[Address, str] = {}  # all processes that were members
         self.seekers: dict[Address, str] = {}  # the processes that looked for members, and have no view
         self._wrong: dict[How, int] = {}  # the kinds of wrong answers, with the ends of their periods
+
+    def parts(self, names: tuple[str, ...]) -> None:
+        """From now on the processes of `names` find, and are found by, each other only."""
+        self.apart = names
+
+    def meets(self) -> None:
+        """From now on all processes find each other."""
+        self.apart = ()
+
+    def _finds(self, who: Address, other: Address) -> bool:
+        return other != who and (other.name in self.apart) == (who.name in self.apart)
 
     def mislead(self, how: How, until: int) -> None:
         """Make answers late, outdated (`former`) or incomplete (`some`) until `until`."""
@@ -43,7 +57,8 @@ class Directory:
         found = self.find(who, founding)
         if found.may_found:
             return found
-        members = {**self.former, **found.members} if self.is_wrong("former", now) else found.members
+        former = {one: contact for one, contact in self.former.items() if self._finds(who, one) or one == who}
+        members = {**former, **found.members} if self.is_wrong("former", now) else found.members
         if self.is_wrong("some", now):
             members = {member: contact for member, contact in members.items() if chance.random() < 0.5}
         return Found(members, False, found.seekers)
@@ -51,13 +66,13 @@ class Directory:
     def find(self, who: Address, founding: bool = True) -> Found:
         """The right answer to `who`.  A process that wants to found the group (`founding`) may do so if there is no
         member and no other process may."""
-        others = {member: contact for member, contact in self.members.items() if member != who}
+        others = {member: contact for member, contact in self.members.items() if self._finds(who, member)}
         if who not in self.members:
             self.seekers[who] = who.name
-        seekers = {one: contact for one, contact in self.seekers.items() if one != who}
-        if others or not founding or self.founder not in (None, who) or any(one != who for one in self.invited):
+        seekers = {one: contact for one, contact in self.seekers.items() if self._finds(who, one)}
+        if others or not founding or any(self._finds(who, one) for one in (*self.founders, *self.invited)):
             return Found(others, False, seekers)
-        self.founder = who
+        self.founders[who] = None
         return Found({}, True, seekers)
 
     def announce(self, who: Address, contact: str, member: bool, invited: bool = False) -> None:
@@ -65,8 +80,7 @@ class Directory:
         self.invited.pop(who, None)
         if invited:
             self.invited[who] = None
-        if self.founder == who:
-            self.founder = None  # a founder announces that it is a member, or gives the permission back
+        self.founders.pop(who, None)  # a founder announces that it is a member, or gives the permission back
         if not member:
             self.members.pop(who, None)
             return
@@ -78,5 +92,4 @@ class Directory:
         self.members.pop(who, None)
         self.seekers.pop(who, None)
         self.invited.pop(who, None)
-        if self.founder == who:
-            self.founder = None
+        self.founders.pop(who, None)

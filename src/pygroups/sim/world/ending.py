@@ -35,7 +35,7 @@ def settle(world: World) -> None:
             world.judge.calm()
         try_duties(world)
         _settle(world, agenda.now + bound)  # members forget one that left when its connection is old
-    for member in world.largest_side():
+    for member in world.settled_members():
         world.mark(member, "quiet")
         world.mark(member, "stats", gauges=member.stack.gauges())
     world.tell("-", "the group has settled")

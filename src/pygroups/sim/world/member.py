@@ -92,7 +92,7 @@ class SimulatedMember(ProcessLoop):
         top = stack.layers[0]
         assert isinstance(top, Top)
         self.world = world
-        self.judge = world.judge
+        self.judge = world.judge.of(address.name)
         self.count = world.count
         self.address = address
         self.env = env

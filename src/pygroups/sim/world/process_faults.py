@@ -191,6 +191,8 @@ def send(world: World, send: Send) -> None:
         member = world.running.get(name)
         if member is None or member.view is None or member.leaving or (member is to and send.who != send.to):
             continue
+        if to is not None and member.judge is not to.judge:
+            continue  # of the group with other settings: a program sends to members of its group
         member.order(send.count, send.size, to.address if to is not None else None)
         return
 

@@ -75,6 +75,9 @@ class World(VirtualWorld[SimulatedMember]):
         if schedule.streams:
             self.use_pipes()
         self.config = Config(**schedule.config)
+        if schedule.others:
+            self.directory.parts(schedule.others)
+            self.agenda.at(schedule.others_meet_at, self.directory.meets)
         self.births: dict[str, int] = {}  # number of starts of each name
         self.started: dict[str, int] = {}  # the time of the last start of each name
         self.exclusions: dict[str, Exclusions] = {}  # by name
@@ -136,6 +139,9 @@ class World(VirtualWorld[SimulatedMember]):
         chance = stream(seed, "process", address.name, address.incarnation)
         choose(env, self.schedule.on_merge)
         member = SimulatedMember(self, address, env, self.build(env), habits, chance)
+        if name in self.schedule.others:
+            env.fingerprint += " settings=other"
+            self.count("other settings")
         if env.keeps_folder:
             self.folders.setdefault(name, Folder(lambda one: not self.lives[one].ended)).opens(env)
         elif self.folders.pop(name, None) is not None:
@@ -173,7 +179,7 @@ class World(VirtualWorld[SimulatedMember]):
         member.ended = "crashed"
         self.changes += 1
         self.tell(member.address.name, "crashes")
-        self.judge.crashed(member.address)
+        member.judge.crashed(member.address)
         self.gone(member)
 
     # -- the network
@@ -304,6 +310,10 @@ class World(VirtualWorld[SimulatedMember]):
             if member.view is not None:
                 sides.setdefault(member.view.id, []).append(member)
         return max(sides.values(), key=len, default=[])
+
+    def settled_members(self) -> list[SimulatedMember]:
+        """The members of the group at the end, or of both groups if some processes have other settings."""
+        return list(self.running.values()) if self.schedule.others else self.largest_side()
 
     def rests(self) -> list[Rest]:
         """The state of every running process."""
