@@ -24,7 +24,7 @@ from pygroups.sim.schedules.fault_plan import STAGES
 from pygroups.sim.schedules.lasting import STAYING
 from pygroups.sim.schedules.schedule import Schedule, from_json, to_json
 from pygroups.sim.schedules.stages import KINDS
-from pygroups.sim.schedules.steps import Cut, Far, Pause, Send, StartProcess
+from pygroups.sim.schedules.steps import Crash, Cut, Far, Pause, Send, StartProcess, Vouch
 
 MEANWHILE = {"Crash", "Leave", "Gather"}  # what a group has to agree on while something lasts
 WEATHERS = {"loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt"}
@@ -181,6 +181,28 @@ def test_each_labeled_point_is_aimed_at() -> None:
         for stage in STAGES:
             assert stage.label in KINDS
             assert (aimed[stage.label] > 0) == (profile == "total" or stage.label not in ordered), stage.label
+
+
+def test_cuts_at_the_stages_of_a_view_change_and_words_of_an_operator_are_drawn() -> None:
+    """In 600 schedules in which a majority decides.  A word counts before a stage if a cut or a crash at this stage
+    comes later in the same schedule."""
+    cuts: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    schedules = [draw(seed, Wish(profile, majority=True)) for seed in range(300) for profile in ("total", "fifo")]
+    for schedule in schedules:
+        cuts.update(step.moment for step in schedule.actions if isinstance(step, Cut))
+        calls = [step.at for step in schedule.actions if isinstance(step, Vouch)]
+        words.update(["schedules"] if calls else [])
+        hit = [step for step in schedule.actions if isinstance(step, Cut | Crash) and calls and step.at > min(calls)]
+        words.update({step.moment for step in hit})
+    assert cuts["now"] >= 600
+    assert cuts["Ready"] >= 90
+    assert sum(count for moment, count in cuts.items() if moment != "now") >= 240
+    for stage, least in (("Collect", 7), ("CollectAck", 5), ("Propose", 4), ("Accept", 10), ("Install", 5)):
+        assert cuts[stage] >= least, (stage, cuts[stage])
+    assert words["schedules"] >= 240
+    for stage, least in (("Collect", 5), ("CollectAck", 5), ("Accept", 3)):
+        assert words[stage] >= least, (stage, words[stage])
 
 
 def test_some_seeds_have_nothing_that_makes_the_living_look_dead() -> None:
