@@ -277,6 +277,21 @@ def test_a_hello_of_the_peer_ends_a_pause_once() -> None:
     run(main)
 
 
+def test_a_new_view_ends_the_pause_before_a_dial_of_its_members() -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            contacts = {B: f"127.0.0.1:{mute.getsockname()[1]}"}
+            async with nodes(A, connect_timeout=1_000, reconnect_min=60_000_000, reconnect_max=60_000_000) as (a,):
+                a.net.learn(contacts, Source.VIEW)
+                a.net._connection(B).dial()
+                for dials in (1, 2, 2):
+                    await until(lambda: a.net.outgoing[B].dialing is None)
+                    assert a.counts["unanswered connections"] == dials
+                    a.net.learn(contacts, Source.VIEW)
+
+    run(main)
+
+
 def test_a_hello_of_the_peer_starts_another_try_beside_a_silent_one() -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):

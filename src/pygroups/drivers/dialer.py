@@ -58,7 +58,7 @@ class Dialer:
         self.network = network
         self.hello = encoded(network.hello(peer))
         self.silent = True  # no host has accepted or refused a connection
-        self.again = False  # the peer has reached this member, so another try starts at once
+        self.again = False  # the network may work again, so another try starts at once
         self.over = False  # the outcome is known; otherwise this member itself may be ending
 
     async def dial(self) -> Dialed:
@@ -74,7 +74,7 @@ class Dialer:
                 task.cancel()
 
     def try_again(self, reaches: list[Reach]) -> None:
-        """The peer has reached this member: dial these contacts soon, unless a host has answered."""
+        """The network to the peer may work again: dial these contacts soon, unless a host has answered."""
         self.reaches, self.again = reaches, True
 
     async def _race(self, tasks: list[asyncio.Task[Dialed]]) -> Dialed:

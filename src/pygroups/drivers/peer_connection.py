@@ -60,7 +60,7 @@ class PeerConnection:
         self.writing = False  # the loop calls _flush() when the socket accepts more bytes
         self.pause = network.config.reconnect_min  # the next one; a connection that stands makes it short again
         self.not_before = 0.0  # the loop's time
-        self.tried_early = False  # a hello of the peer has ended a pause since the last connection
+        self.tried_early = False  # a pause has ended early since the last connection
         self.used_at = 0.0  # the loop's time: the begin of the connection
 
     @property
@@ -190,14 +190,18 @@ class PeerConnection:
             self.dial()
 
     def greeted(self) -> None:
-        """The peer has reached this member, so this member may reach the peer, too: dial it again, if it counts as
-        ended, or if the last dial is silent or failed.  A pause ends early once, or two late members would dial each
-        other without end."""
+        """The peer has reached this member, so this member may reach the peer, even if the peer counts as ended."""
         if self.dead:
             self.probe()
-        elif self.dialer is not None:
+        else:
+            self.try_early()
+
+    def try_early(self) -> None:
+        """The network to the peer may work again.  Start another try beside a silent dial, or end the pause after a
+        failed one: once until the next connection, or two late members would dial each other without end."""
+        if self.dialer is not None:
             self.dialer.try_again(self.network.reaches(self.peer))
-        elif self.is_idle and self.network.loop.time() < self.not_before and not self.tried_early:
+        elif self.is_idle and not self.dead and not self.tried_early and self.network.loop.time() < self.not_before:
             self.tried_early = True
             self.dial()
 

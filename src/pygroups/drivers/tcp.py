@@ -140,6 +140,8 @@ class TcpNetwork:
         if source is Source.VIEW:
             self.door.members = dict.fromkeys(contacts)
             self._drop_from_guests()
+            for connection in [self.outgoing[peer] for peer in contacts if peer in self.outgoing]:
+                connection.try_early()  # the members of a new view have just been heard, by one of them at least
 
     def _drop_from_guests(self) -> None:
         """A view makes peers guests, which share one limit: drop the longest queues, which are lost."""
