@@ -175,7 +175,7 @@ def test_each_send_of_an_excluded_member_has_a_known_fate() -> None:
         group.heal()
         await until(lambda: c.left)
         assert c.left == [Left("excluded", list(range(1, number + 1)))]
-        with pytest.raises(WouldBlock, match="it joins again"):
+        with pytest.raises(WouldBlock, match="which joins again"):
             channel.send_nowait(b"now")
         with pytest.raises(Timeout, match="not joined again within 0 s"):
             await channel.send(b"late", timeout=0)
@@ -190,7 +190,7 @@ def test_each_send_of_an_excluded_member_has_a_known_fate() -> None:
         assert not_sent.value.accepted == 0
         assert sorted([await room, new]) == [1, 2]
         await channel.wait(new)
-        with pytest.raises(Unknown, match="it joined again"):
+        with pytest.raises(Unknown, match="which joined again"):
             await channel.wait(number)
         await end(c, b, a)
         assert sorted(a.all) == sorted([PART + b"room", b"new"])
@@ -319,7 +319,7 @@ def test_a_program_that_reads_nothing_joins_again_once() -> None:
             await a.channel.send_many([PART] * (3 * PARTS))
             await asyncio.sleep(1)  # C learns of its exclusion a moment later than A
             events: list[Event] = []
-            with pytest.raises(Excluded, match=r"because it read nothing for 12 s.*open a new channel"):
+            with pytest.raises(Excluded, match=r"because this member read nothing for 12 s.*open a new channel"):
                 async for event in c:
                     events.append(event)
         assert [event for event in events if isinstance(event, Left)] == [Left("excluded", [])] * 2

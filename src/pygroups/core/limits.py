@@ -46,8 +46,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     # must agree
     run_bytes: int = 64 << 10  # a run is full at this size; a larger payload travels in pieces of this size
     payload_max: int = 64 << 20  # the largest payload
-    heartbeat_all: int = 20  # members in a view in which each tells all others at each heartbeat
-    heartbeat_neighbors: int = 4  # in a larger view: members on each side, in the view's order, told at each heartbeat
+    heartbeat_all: int = 20  # members in a view in which each heartbeat goes to all others
+    heartbeat_neighbors: int = 4  # in a larger view: members on each side, in the view's order, that get each heartbeat
     window: int = 1 << 20  # own multicasts that some other member has not consumed; per receiver the same for unicasts
 
     # each member for itself

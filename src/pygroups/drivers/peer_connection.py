@@ -146,7 +146,7 @@ class PeerConnection:
         self.network.happened(Ended(self.peer))
 
     def drop(self, *, on_purpose: bool = False) -> None:
-        """Close the connection, and drop its queued frames.  `on_purpose`: a closing message tells the peer that this
+        """Close the connection, and drop its queued frames.  `on_purpose`: a closing message informs the peer that this
         member has not crashed."""
         sock, self.sock = self.sock, None
         if sock is not None:

@@ -65,7 +65,7 @@ def scan(path: str, begin: int, end: int) -> Iterator[FrameWindow | Damage]:
         offset, size = begin, WINDOW
         while offset < end:
             data = _read(file, offset, min(size, end - offset))
-            if len(data) == PADDING:  # somebody has cut the file off since its size was asked for
+            if len(data) == PADDING:  # another program has shortened the file meanwhile
                 yield Damage(offset, "the segment ends within a frame", torn=True)
                 return
             window, behind = _whole_frames(data, offset)

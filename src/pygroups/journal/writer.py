@@ -266,7 +266,7 @@ class JournalWriter:
                 _sync_folder(self.folder)
         except OSError:
             os.close(file)
-            with contextlib.suppress(FileNotFoundError):  # somebody has removed it
+            with contextlib.suppress(FileNotFoundError):  # another program has removed it
                 path.unlink()
             raise
         before, self._file, self._size, self._sound = self._file, file, len(beginning), True

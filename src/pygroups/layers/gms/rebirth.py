@@ -33,7 +33,7 @@ class Formerly(msgspec.Struct, Loose, array_like=True, tag=67):
     ended: Members  # all incarnations of the folder
     view: AgreedView | None  # the last one of the last life, without contacts; None: it had none
     accepted: Difference | None  # the next one, if that incarnation accepted it
-    asks: bool  # the receiver is to tell the sender the same
+    asks: bool  # the receiver is to send the same to the sender
     vouched: Members = ()  # members of former views: an operator vouches that they have ended for good
 
 
@@ -63,7 +63,7 @@ class Rebirth:
         self.heard: dict[Address, Formerly] = {}  # by the process that sent it
         self.vouched: dict[Address, None] = {}
         self.alive: dict[Address, int] = {}  # members of a former view, and when they were heard or found last
-        self.told: list[Address] | None = None  # the missing ones that the application was told about
+        self.told: list[Address] | None = None  # the missing members of the last `Blocked`
 
     def missing(self) -> list[Address]:
         """The members of the former group that may still live."""

@@ -68,7 +68,7 @@ class Requests:
             return
         leader = self.membership.leader()
         if self._joined_with(head.joiner):
-            # All members that went on have the view, and the one that was to tell the joiner may be gone.
+            # All members that went on have the view, and the member that was to inform the joiner may be gone.
             self.other_views.explain(head.joiner, None, asked=True)
         elif leader == self.env.me:
             self.admission.on_join(head)

@@ -130,7 +130,7 @@ class _Life:
             except FileNotFoundError:  # its writer has removed it; the next segment shows the loss by its index
                 return []
         state.end = found.end
-        with contextlib.suppress(FileNotFoundError):  # removed while it was read: nobody compares it any more
+        with contextlib.suppress(FileNotFoundError):  # removed while it was read: no later ingest compares it
             state.print = fingerprint(path, found.end)
         self.state.segments[part.number] = state
         return self._told(part, found)

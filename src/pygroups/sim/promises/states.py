@@ -127,7 +127,9 @@ class StatesOfViews(Check):
         without = {**self.waits, **self.stateless, **dict.fromkeys([*same, *absent])}
         for other in self.members.get(view, ()):
             if other in self.refusing or in_vain:
-                self.stateless[member] = self.in_vain[member] = None  # another one has a state: nobody asks this one
+                self.stateless[member] = self.in_vain[member] = (
+                    None  # another member has a state: no member asks this one
+                )
             elif other not in without:
                 detail = "the member begins with no state, although another member has one"
                 self.broken("state-cut", detail, member=member, other=other, view=view)

@@ -126,7 +126,7 @@ DISTURBING: Final = (
 )
 
 
-# Faults of processes without a group: no view changes there, nobody is looked for, and no process has a state.
+# Faults of processes without a group: no view changes there, no process looks for another one, and none has a state.
 ALONE: Final = (
     *("crash", "restart", "isolate", "pause", "long-pause", "halves", "ring", "oneway", "pair", "flap", "clog"),
     *("break", "leave", "join", "together", "slow", "full", "forget", "refused", "limits", "clock", "drift"),

@@ -12,7 +12,7 @@ from pygroups.core.layer import Env, Record
 
 
 class Folder:
-    """The lives under one name, in the order of their starts.  `runs` tells whether the process of a life runs."""
+    """The lives under one name, in the order of their starts.  `runs` returns whether the process of a life runs."""
 
     def __init__(self, runs: Callable[[Address], bool]) -> None:
         self.runs = runs
