@@ -34,7 +34,9 @@ def test_a_program_that_reads_nothing_is_excluded_with_the_reason(caplog: pytest
         assert [event for event in a.events if isinstance(event, Slow)] == [Slow(c.address, 5.0), Slow(c.address, 10.0)]
         assert [len(event.members) for event in a.events if isinstance(event, View)][-1] == 2
         events = []
-        with pytest.raises(Excluded, match=r"because this member read nothing for 12 s, while others waited to send \(slow_pol"):
+        with pytest.raises(
+            Excluded, match=r"because this member read nothing for 12 s, while others waited to send \(slow_pol"
+        ):
             async for event in c:
                 events.append(event)
         assert events[-1] == Left("excluded", [])
