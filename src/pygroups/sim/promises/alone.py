@@ -20,10 +20,10 @@ class SettledAlone(Check):
         self.judged = len(rests)
         for rest in rests:
             if rest.leaving:
-                self.broken("liveness", "it wanted to leave and is still there", member=rest.member)
+                self.broken("liveness", "the member wanted to leave, and still runs", member=rest.member)
             if rest.unsent:
                 self.broken("liveness", f"{rest.unsent} payloads wait for a window to open", member=rest.member)
             held = {name: value for name, value in rest.gauges.items() if value}
             if held:
-                detail = "it still holds " + ", ".join(f"{name}={value}" for name, value in held.items())
+                detail = "the member still holds " + ", ".join(f"{name}={value}" for name, value in held.items())
                 self.broken("buffers-drain", detail, member=rest.member)

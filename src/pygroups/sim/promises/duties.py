@@ -155,7 +155,9 @@ class Repairs(Check):
             return
         self.told += 1
         if took > stable_time(self.around, had.at):
-            detail = f"{took} us after the last delivery, its sender learns of it, or does not know it yet"
+            detail = (
+                f"the sender learned only {took} us after the last delivery, or not yet, that all members delivered"
+            )
             self.broken("stable-in-time", detail, member=sender, message=(sender, had.number), view=had.view)
 
     def settled(self, rests: list[Rest]) -> None:

@@ -40,7 +40,7 @@ class SlowExclusion(Check):
     def viewed(self, view: Viewed) -> None:
         for member in view.expelled:
             if member not in self.wanted:
-                self.broken("slow-exclusion", "it was excluded, and no member asked for that", member=member)
+                self.broken("slow-exclusion", "the member was excluded, and no member asked for that", member=member)
         if view.digest is not None:
             self.read[view.member] = dict(view.digest)
 
@@ -65,9 +65,9 @@ class SlowExclusion(Check):
         self.judged += 1
         since, known = now - after + after // MILLE, now - NEWS
         if any(since < at < known for at in self.reads.get(other, ())):
-            self.broken("slow-exclusion", "it is to be excluded, and has just read", member=other, other=member)
+            self.broken("slow-exclusion", "the member is to be excluded, and has just read", member=other, other=member)
         unread = self.read.get(other, {}).get(member, 1)
         waits = next((at for number, at in self.sent.get(member, ()) if number >= unread), now)
         if waits > since:
-            detail = f"it is to be excluded, and the oldest message that it has not read is {now - waits} us old"
+            detail = f"the member is to be excluded, and its oldest unread message is {now - waits} us old"
             self.broken("slow-exclusion", detail, member=other, other=member)

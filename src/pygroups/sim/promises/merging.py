@@ -94,7 +94,9 @@ class MergedViews(Check):
         for member, came_from in [move for move, merges in self.agreed.items() if merged in merges]:
             if came_from == view and self.next.get((member, view), merged) != merged:
                 del self.agreed[member, view][merged]
-                detail = "it accepted the merged view and did not install it next, and another from the same view did"
+                detail = (
+                    "the member accepted the merged view and installed another one, unlike a member of the same view"
+                )
                 self.broken("merge-agreement", detail, member=member, other=taker, view=merged)
 
     def _check_subgroups(self, view: Viewed) -> None:
@@ -111,7 +113,7 @@ class MergedViews(Check):
         elif view.members != tuple(sorted(view.members)):
             problem = "its members are not sorted by address"
         elif not mine or mine[0].view != view.came_from or mine[0].members != view.transitional:
-            problem = "its own subgroup is not the one that comes with it"
+            problem = "the member's own subgroup is not that of the members that came along"
         elif any(id >= view.id for id in earlier):
             problem = "its id is not above those of the earlier views"
         else:
@@ -128,7 +130,7 @@ class MergedViews(Check):
             self.announced += 1
             message = (origin, marks.get(origin, 1))
             if marks.get(origin, 1) != mark:
-                detail = f"it begins the view at number {marks.get(origin, 1)}, and the merge at {mark}"
+                detail = f"the member begins at number {marks.get(origin, 1)} of the origin, and the merge at {mark}"
                 self.broken("merge-announced", detail, member=view.member, message=message, view=view.id)
             if mark > self.delivered_below.get(origin, 1):
                 detail = "the merge skips messages that no member delivered"
@@ -136,9 +138,9 @@ class MergedViews(Check):
         for gap in view.gaps:
             problem = None
             if gap.origin not in view.merged:
-                problem = "it announces messages of an origin that the merge does not name"
+                problem = "the gap is of an origin that the merge does not name"
             elif gap.subgroup not in [side.members for side in view.subgroups]:
-                problem = "it names a subgroup that is none of this view"
+                problem = "the gap names a subgroup that is none of this view"
             if problem is not None:
                 message = (gap.origin, gap.first)
                 self.broken("merge-announced", problem, member=view.member, message=message, view=view.id)

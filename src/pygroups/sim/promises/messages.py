@@ -68,10 +68,10 @@ class Messages(Check):
         message = (gap.origin, gap.first)
         if not view.subgroups:
             for promise in ("self-delivery", "fifo") if gap.origin == view.member else ("fifo",):
-                detail = "it announces a gap in a view that is no merge"
+                detail = "the member announces a gap in a view that is no merge"
                 self.broken(promise, detail, member=view.member, message=message, view=view.id)
         if gap.first != expected or gap.count < 1:
-            detail = f"it announces {gap.count} messages from {gap.first} on as missing, and {expected} is the next one"
+            detail = f"the announced gap is {gap.count} messages from {gap.first} on, and {expected} is the next one"
             promise = "fifo" if gap.first > expected else "merge-announced"
             self.broken(promise, detail, member=view.member, message=message, view=view.id)
         marks[gap.origin] = max(expected, gap.next)
@@ -146,7 +146,7 @@ class Messages(Check):
         for number in (number for numbers in unheard for number in numbers):
             if number not in unknown:
                 detail = (
-                    f"its sender did not deliver the message, and the report of unknown messages lacks it: {unknown}"
+                    f"the sender did not deliver the message, and the report of unknown messages lacks it: {unknown}"
                 )
                 self.broken("multicast-reported", detail, member=member, message=(member, number))
                 return

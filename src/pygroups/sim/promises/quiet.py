@@ -86,7 +86,7 @@ class Quiet(Check):
         for rest in rests[1:]:
             first, view = self.last[rests[0].member], self.last[rest.member]
             if view.id != first.id:
-                detail = f"it is in another view than {first.member}, which is in {first.id}"
+                detail = f"the member is in another view than {first.member}, which is in {first.id}"
                 self.broken("liveness", detail, member=rest.member, other=first.member, view=view.id)
 
     def _heard_all(self, rest: Rest, origin: Rest) -> None:

@@ -65,7 +65,12 @@ class StatesOfViews(Check):
         if view.member in view.losers and view.digest is None:
             self.broken("state-cut", "its side lost the merge, but not its state", member=view.member, view=view.id)
         if view.member not in (*view.losers, *self.waits) and view.digest is not None:
-            self.broken("state-cut", "its side won the merge, and it takes a state", member=view.member, view=view.id)
+            self.broken(
+                "state-cut",
+                "the side of the member won the merge, and the member takes a state",
+                member=view.member,
+                view=view.id,
+            )
 
     def state_given(self, member: Address, view: ViewId, digest: Marks, data: bytes) -> None:
         self.judged += 1
