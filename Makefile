@@ -21,7 +21,7 @@ demo: venv java ## four processes, one order, a kill, an audit: the report is de
 test: venv style java chromium firewall ## everything that CI runs: style, types, all tests in three processes
 	@$(BIN)/python -m tests.parts
 
-check: venv style ## what to run before a commit, under a minute: style, types, fast tests
+check: venv style ## what to run before a commit, in some minutes: style, types, fast tests
 	@$(BIN)/pytest -q -m "not slow"
 
 style: venv # formatter, linter and strict types; part of test and check
