@@ -41,6 +41,7 @@ class Confirming:
         self.env.count("membership in doubt")
         if self.asked is None:
             membership.above.append(Hold())
+        membership.heard_of(membership.next_ballot())  # an earlier Ready may have this number, and its answer wait here
         self.asked, self.here = membership.next_ballot(), {me: None}
         membership.heard_of(self.asked)
         for member in view.members:
