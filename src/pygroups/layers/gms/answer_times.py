@@ -8,6 +8,7 @@ from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX
 
 ASKED_MAX = 16  # unanswered Ready of one member whose times are remembered
+UNKNOWN = -1  # the time of a Ready whose answer measures nothing
 
 
 class AnswerTimes:
@@ -27,8 +28,12 @@ class AnswerTimes:
 
     def answered(self, member: Address, now: int) -> None:
         """`member` answered."""
-        if self.asked.get(member):
-            self.took[member] = now - self.asked[member].pop(0)
+        if self.asked.get(member) and (asked := self.asked[member].pop(0)) != UNKNOWN:
+            self.took[member] = now - asked
+
+    def after_pause(self) -> None:
+        """This member was paused for long, so the answers to earlier questions may have waited for it."""
+        self.asked = {member: [UNKNOWN] * len(asked) for member, asked in self.asked.items()}
 
     def measured(self, times: Mapping[Address, int]) -> None:
         """MERGE2 asked these processes, which are in a merge."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.events import Hold, Release
+from pygroups.core.layer import NEVER
 from pygroups.core.view import Ballot
 
 from .answer_times import AnswerTimes
@@ -29,10 +30,12 @@ class Confirming:
         self.times = times
         self.asked: Ballot | None = None  # names the last question; None: there is no doubt
         self.here: dict[Address, None] = {}  # this member, and those that answered this question from this view
+        self.ask_at = NEVER  # when the other members are asked again
 
     def after_pause(self) -> None:
         """The others may have gone on without this member.  Answers to an earlier question do not count any more."""
         membership = self.membership
+        self.times.after_pause()
         if membership.phase is not Phase.MEMBER or membership.binding.ballot is not None:
             return  # a bound member never resumes its view anyway
         view, me = membership.current, self.env.me
@@ -44,10 +47,26 @@ class Confirming:
         membership.heard_of(membership.next_ballot())  # an earlier Ready may have this number, and its answer wait here
         self.asked, self.here = membership.next_ballot(), {me: None}
         membership.heard_of(self.asked)
-        for member in view.members:
-            if member != me:
-                self.times.ask(member, self.env.now)
-                membership.tell(member, Ready(self.asked, view.id))
+        self._ask()
+
+    def go_on(self) -> None:
+        """Ask the members again that have not confirmed.  A joiner may have answered before it had the view."""
+        membership = self.membership
+        if self.asked is None or membership.binding.ballot is not None:
+            return
+        if self.env.now >= self.ask_at:
+            self._ask()
+        membership.wake_at(self.ask_at)
+
+    def _ask(self) -> None:
+        membership, view = self.membership, self.membership.current
+        assert self.asked is not None
+        missing = [m for m in view.members if m not in self.here and m not in membership.suspicions]
+        for member in missing:
+            self.times.ask(member, self.env.now)
+            membership.tell(member, Ready(self.asked, view.id))
+        self.ask_at = self.env.now + max(self.env.config.ready_timeout, self.times.patience(missing))
+        membership.wake_at(self.ask_at)
 
     def on_ready_rsp(self, src: Address, head: ReadyRsp) -> None:
         """Go on if enough members are still in this view.  A member that is bound never resumes it."""

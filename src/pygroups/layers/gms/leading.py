@@ -49,6 +49,7 @@ class Leading:
     def work(self) -> None:
         """Go on with the work under way, or begin the work that is due.  Called after each event."""
         self.accusing.lead_again_if_heard()
+        self.confirming.go_on()
         handed_over = self.other_views.kept is None or not self.membership.quorum.one_chain
         self.verification.question_the_leader(handed_over=handed_over)
         leads = self.membership.leads()
