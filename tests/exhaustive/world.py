@@ -204,20 +204,27 @@ class World:
         """The state after `step`, whose input is not in `links` any more."""
         who, alive, refused, announced = choice.who, state.alive, state.refused, state.announced
         to_network: list[Event] = []
+        refusals: list[int] = []
         for dest, items in step.sent:
             if alive >> dest & 1:
                 links[COUNT * who + dest] += items[: choice.reach[dest]] if choice.reach else items
             elif not refused >> COUNT * who + dest & 1:
                 refused |= 1 << COUNT * who + dest
-                to_network.append(Dead(ADDRESSES[dest]))
+                refusals.append(dest)
         if step.announces is not None and choice.seen:
             announced = announced & ~(1 << who) | step.announces << who
         to_network += [self._found(announced, who)] * step.finds
         for peer in step.probes:
             lives = alive >> peer & 1
-            to_network.append(Answered(ADDRESSES[peer]) if lives else Dead(ADDRESSES[peer]))
+            if lives:
+                to_network.append(Answered(ADDRESSES[peer]))
+            else:
+                refusals.append(peer)
             refused |= (1 - lives) << COUNT * who + peer
         links[COUNT * NETWORK + who] += tuple(self.lives.item(-1, event) for event in to_network)
+        for peer in refusals:  # no proof while a connection of the peer is open, with frames that are not read yet
+            way = COUNT * peer + who
+            links[way if links[way] else COUNT * NETWORK + who] += (self.lives.item(-1, Dead(ADDRESSES[peer])),)
         state = state._replace(announced=announced, refused=refused)
         if choice.reach:
             state = state._replace(crashes=state.crashes - 1)
