@@ -2,7 +2,8 @@
 
 The other members suspect a member that is silent, and may go on without it.  When the process runs again, it still has
 its old view: it would order messages, and deliver them, that no other member ever gets.  Therefore it first sends Ready
-to all members of its view.  An answer that names this view, and no ballot, shows that its sender has not left.
+to all members of its view, and repeats that for those that have not confirmed.  An answer that names this view, and no
+ballot, shows that its sender has not left.
 
 Enough answers: of all members, because any of them may have gone on with some of the others.  Where a majority decides,
 a majority is enough, because no other view can have been decided without one of its members.  A member that does not
