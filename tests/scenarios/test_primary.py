@@ -418,41 +418,23 @@ def test_a_member_that_was_deaf_is_taken_along_soon_after_the_heal(profile: str)
         goes_on(group, "B C D", 3)
 
 
-def test_an_operators_word_that_two_sides_have_does_not_let_both_go_on() -> None:
+@pytest.mark.parametrize(("names", "goes", "stays"), [("A B C D", "C D", "B"), ("A B C", "B", "C")])
+def test_an_operators_word_that_two_sides_have_does_not_let_both_go_on(names: str, goes: str, stays: str) -> None:
     """A dies, and the others are cut off from each other before they have a view without it.  An operator told all of
-    them that A is gone for good.  C and D are most of the others, and B is not."""
-    with group_of("A B C D") as group:
+    them that A is gone for good.  C and D are most of the three others; of two others B is the first."""
+    with group_of(names) as group:
         gone = group.address("A")
         group.drop("CollectAck", dest="B", count=1)
         group.crash("A")
         group.after(0.01)
-        for name in "BCD":
+        for name in [*goes.split(), stays]:
             group[name].asks(Vouched(gone))
-        group.cut("B", "C D")
+        group.cut(stays, goes)
         group.after(10)
-        assert group["B"].view == tuple("ABCD")
-        goes_on(group, "C D")
-        group.mend("B", "C D")
-        group.until(lambda: sorted(group.world.running) == ["C", "D"], SOON)
-        group.settles()
-
-
-def test_of_three_members_two_sides_have_an_operators_word() -> None:
-    """A dies, and B and C are cut off from each other.  Both know that A is gone for good.  B is the first of the
-    others."""
-    with group_of("A B C") as group:
-        gone = group.address("A")
-        group.drop("CollectAck", dest="B", count=1)
-        group.crash("A")
-        group.after(0.01)
-        for name in "BC":
-            group[name].asks(Vouched(gone))
-        group.cut("B", "C")
-        group.after(10)
-        assert group["C"].view == tuple("ABC")
-        goes_on(group, "B")
-        group.mend("B", "C")
-        group.until(lambda: sorted(group.world.running) == ["B"], SOON)
+        assert group[stays].view == tuple(names.split())
+        goes_on(group, goes)
+        group.mend(stays, goes)
+        group.until(lambda: sorted(group.world.running) == goes.split(), SOON)
         group.settles()
 
 

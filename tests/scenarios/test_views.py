@@ -64,11 +64,7 @@ def test_VIEW_06_an_accusation_without_a_reason() -> None:
         assert all(b in gms_of(group[name]).suspicions.accusations[e.address] for name in "ABCD")
         e.member.arrive(lambda: accuse({}))
         group.after(9.5)
-        for member in group.members:
-            assert member.view == ("A", "B", "C", "D", "E")
-            assert not gms_of(member).suspicions.known
-            assert not gms_of(member).suspicions.accusations
-            assert not any(member.holds)
+        all_are_trusted(group)
 
 
 def test_VIEW_06_an_accusation_that_is_taken_back() -> None:
@@ -79,11 +75,16 @@ def test_VIEW_06_an_accusation_that_is_taken_back() -> None:
         group.until(lambda: all(gms_of(group[name]).suspicions.accusations for name in "AC"), within=5)
         group.mend("B", "E", way="out")
         group.after(10)
-        for member in group.members:
-            assert member.view == ("A", "B", "C", "D", "E")
-            assert not gms_of(member).suspicions.known
-            assert not gms_of(member).suspicions.accusations
-            assert not any(member.holds)
+        all_are_trusted(group)
+
+
+def all_are_trusted(group: ScenarioGroup) -> None:
+    """All five are in the view, and none of them holds a suspicion or an accusation."""
+    for member in group.members:
+        assert member.view == ("A", "B", "C", "D", "E")
+        assert not gms_of(member).suspicions.known
+        assert not gms_of(member).suspicions.accusations
+        assert not any(member.holds)
 
 
 def gms_of(member: Player) -> Gms:

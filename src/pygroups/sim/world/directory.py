@@ -20,9 +20,8 @@ class Directory:
     def __init__(self) -> None:
         self.members: dict[Address, str] = {}
         self.invited: dict[Address, None] = {}  # joiners that a group is admitting
-        self.founders: dict[
-            Address, None
-        ] = {}  # processes that may found a group and have not announced themselves yet
+        # Processes that may found a group and have not announced themselves yet:
+        self.founders: dict[Address, None] = {}
         self.apart: tuple[str, ...] = ()  # processes that find, and are found by, each other only
         self.former: dict[Address, str] = {}  # all processes that were members
         self.seekers: dict[Address, str] = {}  # the processes that looked for members, and have no view
