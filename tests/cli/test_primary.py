@@ -67,8 +67,7 @@ def test_two_of_three_are_killed_and_an_operator_lets_the_third_go_on(
     assert code == 2
     assert "knows no member A@00; the other members of its view: " in err
 
-    three["A"].kill()
-    three["B"].kill()
+    killed_at_once(three["A"], three["B"])
     until(lambda: three["C"].lines("blocked"))
     assert not three["C"].lines("unblocked")
     assert three["C"].has_view_of("A", "B", "C")

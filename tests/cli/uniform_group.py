@@ -66,6 +66,7 @@ class Process:
 
 
 def killed_at_once(*processes: Process) -> None:
+    """Kill all these processes.  None of them can propose a view without a process that was killed before it."""
     for process in processes:
         os.kill(process.process.pid, signal.SIGSTOP)
     for process in processes:

@@ -56,6 +56,7 @@ class ViewSearch:
         "apart",
         "asked",
         "astray",
+        "deaf_until",
         "env",
         "known",
         "last_views",
@@ -75,6 +76,7 @@ class ViewSearch:
         self.asked: dict[Address, int] = {}  # when each was asked last
         self.looks = 0  # intervals so far
         self.since = 0  # when the view was installed: answers to earlier questions are outdated
+        self.deaf_until = 0  # this member answers no question before this time
         self.sightings: dict[Address, Sighting] = {}
         self.last_views: dict[Address, AgreedView] = {}  # with each known process, the last that this member heard of
         self.apart: dict[Address, None] = {}  # processes with other settings, which are never asked again
@@ -204,6 +206,12 @@ class ViewSearch:
             settings = digest(self.env.fingerprint)
             self.layer.tell(peer, FindReq(self.env.now, self.env.contact, settings, self.current.id, seen))
 
+    def after_pause(self) -> None:
+        """This member was paused for long.  Questions and answers lay in its sockets, so they would measure the pause.
+        The processes that asked ask again in the next interval."""
+        self.since = self.env.now
+        self.deaf_until = self.env.now + self.env.config.merge_interval
+
     def on_find_req(self, src: Address, head: FindReq) -> None:
         self.learn({src: head.contact})
         if head.settings != digest(self.env.fingerprint):
@@ -211,6 +219,9 @@ class ViewSearch:
             return
         self.named(src, head.view)
         self._is_there(src)
+        if self.env.now < self.deaf_until:
+            self.env.drop("question soon after a pause")
+            return
         mine = self.current
         named = mine.id in (head.view, head.seen)
         self.layer.tell(src, FindRsp(head.asked_at, mine.id if named else None, None if named else mine))

@@ -7,7 +7,7 @@ GMS then merges the views of those that do (gms/merge_attempt.py).  Note: docs/l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import ClassVar, Final
 
 from pygroups.core import driver_events
@@ -49,6 +49,7 @@ class Round:
         self.ask_at = now  # the processes that have not answered are asked again then
         self.answers: dict[Address, rules.MergeAnswer | None] = {}  # None: the process refuses
         self.changing: dict[Address, None] = {}  # those that refuse because their view is about to change
+        self.reserved: dict[Address, None] = {}  # those that refuse because of another merge; they are asked again, too
         self.highest = 0
 
 
@@ -57,6 +58,7 @@ class Merge2(Layer):
 
     __slots__ = (
         "answer_at",
+        "cancelled",
         "counter",
         "failures",
         "finding",
@@ -87,6 +89,7 @@ class Merge2(Layer):
         self.waits_since: int | None = None  # since when another member has been the leader, in the present view
         self.pause_until = 0
         self.failures = 0  # merges in a row that were cancelled
+        self.cancelled: Round | None = None  # the questions and answers of the last of these merges
         self.counter = 0  # of the merges that this member led
         self.round: Round | None = None
         self.handed: MergeId | None = None  # the merge under way in GMS
@@ -152,7 +155,7 @@ class Merge2(Layer):
     def _ask_to_merge(self, round: Round) -> None:
         round.ask_at = self.env.now + self._pace(round.round_trip) // 4
         for peer in round.contacts:
-            if peer != self.env.me and peer not in round.answers:
+            if peer != self.env.me and (peer not in round.answers or peer in round.reserved):
                 self.tell(peer, MergeReq(round.merge, tuple(round.views.values()), round.round_trip))
 
     def on_merge_rsp(self, src: Address, head: MergeRsp) -> None:
@@ -165,15 +168,18 @@ class Merge2(Layer):
             self.env.drop("answer with an unknown view")
             return
         round.answers[src] = None if view is None else rules.MergeAnswer(view, dict.fromkeys(head.hears))
+        round.reserved.pop(src, None)
         if head.changes:
             round.changing[src] = None
+        elif view is None:
+            round.reserved[src] = None
         round.highest = max(round.highest, head.highest)
-        if all(peer in round.answers for peer in round.contacts if peer != self.env.me):
+        if not round.reserved and all(peer in round.answers for peer in round.contacts if peer != self.env.me):
             self._decide(round)
 
     def _decide(self, round: Round) -> None:
         """All have answered, or the time for it is over."""
-        self.round = None
+        self.round, self.cancelled = None, round
         round.answers[self.env.me] = rules.MergeAnswer(self.finding.current, self.finding.hears(round.contacts))
         sides = rules.take_part(self.env.me, round.answers, round.changing)
         if sides and not self.occupied.busy:
@@ -192,6 +198,14 @@ class Merge2(Layer):
         self.pause_until = self.env.now + longest // 2 + self.env.rng.randrange(0, longest)
         if self.reserved is not None and self.reserved.leader == self.env.me:
             self._reserve(None)
+
+    def _hears(self, member: Address, peers: Container[Address]) -> None:
+        """`member` hears `peers`.  The pause after a cancelled merge ends when a link works that did not work in this
+        merge."""
+        round = self.cancelled
+        if round is not None and rules.hears_more(round.answers.get(member), round.contacts, peers):
+            self.env.count("pauses between merges ended")
+            self.cancelled, self.pause_until = None, self.env.now
 
     # -- taking part
 
@@ -261,11 +275,13 @@ class Merge2(Layer):
             finding.on_find_req(src, head)
         elif isinstance(head, FindRsp):
             finding.on_find_rsp(src, head)
+            self._hears(self.env.me, finding.sightings)
             self._answer_if_all_heard()
         elif isinstance(head, OtherSettings):
             finding.on_other_settings(src, head)
         elif isinstance(head, Sighted):
             finding.learn(head.contacts)
+            self._hears(src, head.contacts)
         elif isinstance(head, MergeReq):
             self.on_merge_req(src, head)
         elif isinstance(head, MergeRsp):
@@ -314,13 +330,17 @@ class Merge2(Layer):
             self.env.count("merged views")
             if event.view.id.leader == self.env.me:
                 self.env.count("merges")
-            self.failures, self.pause_until = 0, 0
+            self.failures, self.pause_until, self.cancelled = 0, 0, None
             self._reserve(None)
         if self.tick_at == NEVER:
             self.tick_at = self.env.now + self.env.rng.randrange(0, self.env.config.merge_interval)
         self._set_wake()
 
     # -- time
+
+    def after_pause(self) -> None:
+        """This member was paused for long."""
+        self.finding.after_pause()
 
     def timer(self) -> None:
         now, interval, round = self.env.now, self.env.config.merge_interval, self.round
