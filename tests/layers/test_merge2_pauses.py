@@ -13,7 +13,7 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.merge_events import MergeWanted, Occupied
 from pygroups.core.run import Run
-from pygroups.core.view import AgreedView, Subgroup, ViewId
+from pygroups.core.view import AgreedView, MergeId, Subgroup, ViewId
 from pygroups.layers._merge_heads import FindReq, FindRsp, MergeReq, MergeRsp, Sighted
 from pygroups.layers._merge_rules import MergeAnswer, hears_more
 from pygroups.layers.merge2 import Merge2, Round
@@ -80,6 +80,18 @@ def test_questions_that_lay_in_the_sockets_during_a_pause_are_not_answered() -> 
     assert merge2.env.drops["question soon after a pause"] == 1
     merge2.env.now += merge2.env.config.merge_interval
     assert len(asks(merge2, B)) == 1
+
+
+def test_a_merge_that_lay_in_the_sockets_during_a_pause_reserves_nothing() -> None:
+    """Its leader may have cancelled it long ago.  A leader that still waits asks again."""
+    merge2 = member()
+    merge2.after_pause()
+    request = MergeReq(MergeId(1, B), (ALONE, OTHERS))
+    merge2.up(Run(B, A, (request,)))
+    assert (merge2.reserved, sent(merge2)) == (None, [])
+    merge2.env.now += merge2.env.config.merge_interval
+    merge2.up(Run(B, A, (request,)))
+    assert merge2.reserved == request.merge
 
 
 def test_an_asker_that_was_not_answered_is_known_to_be_there() -> None:

@@ -86,9 +86,9 @@ def _can_unite(one: Party, other: Party, willing: Mapping[Address, MergeAnswer])
     return all(a.name != b.name and b in willing[a].hears and a in willing[b].hears for a, b in pairs)
 
 
-def hears_more(answer: MergeAnswer | None, asked: Iterable[Address], peers: Container[Address]) -> bool:
+def hears_more(answer: MergeAnswer | None, asked: Container[Address], peers: Iterable[Address]) -> bool:
     """Whether one of `peers` was asked for the same merge, and the sender of this answer did not hear it then."""
-    return answer is not None and any(peer in peers and peer not in answer.hears for peer in asked)
+    return answer is not None and any(peer in asked and peer not in answer.hears for peer in peers)
 
 
 def _size(of: Iterable[Party]) -> int:

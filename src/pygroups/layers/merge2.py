@@ -7,7 +7,7 @@ GMS then merges the views of those that do (gms/merge_attempt.py).  Note: docs/l
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from pygroups.core import driver_events
@@ -199,7 +199,7 @@ class Merge2(Layer):
         if self.reserved is not None and self.reserved.leader == self.env.me:
             self._reserve(None)
 
-    def _hears(self, member: Address, peers: Container[Address]) -> None:
+    def _hears(self, member: Address, peers: Iterable[Address]) -> None:
         """`member` hears `peers`.  The pause after a cancelled merge ends when a link works that did not work in this
         merge."""
         round = self.cancelled
@@ -214,6 +214,8 @@ class Merge2(Layer):
             self.env.drop("merge of another leader")
         elif sum(len(view.members) for view in head.views) > MEMBERS_MAX:
             self.env.drop("merge of too many")
+        elif self.env.now < self.finding.deaf_until:
+            self.env.drop("merge soon after a pause")
         elif self._refuses(head.merge):
             self.tell(src, MergeRsp(head.merge, None, None, changes=self._changes()))
         elif self.requested is None or self.requested.merge != head.merge:  # otherwise it waits for answers
@@ -275,7 +277,7 @@ class Merge2(Layer):
             finding.on_find_req(src, head)
         elif isinstance(head, FindRsp):
             finding.on_find_rsp(src, head)
-            self._hears(self.env.me, finding.sightings)
+            self._hears(self.env.me, (src,) if src in finding.sightings else ())
             self._answer_if_all_heard()
         elif isinstance(head, OtherSettings):
             finding.on_other_settings(src, head)
