@@ -181,8 +181,8 @@ def roots(session: Any) -> dict[str, Any]:
 
 
 def crowd(session: Any) -> int:
-    """The number of processes with windows at this one, this one included: the members of the view, or without a group
-    the processes with a connection."""
+    """The number of processes whose windows this process keeps, and this process itself.  These are the members of the
+    view, or without a group the processes that have a connection with this one."""
     if session.view is not None:
         return len(session.view.members)
     unicast = roots(session)["unicast2"]
@@ -190,7 +190,7 @@ def crowd(session: Any) -> int:
 
 
 def tables(session: Any, config: Config, members: int) -> dict[str, dict[str, int | None]]:
-    """Per existing table the `size` of the fullest container at its path, and the `limit`."""
+    """Per existing table the `size` of the fullest container at the path of the table, and the `limit`."""
     values, found = limits(config, members), {}
     begins = roots(session)
     for path, limit in rows(begins):

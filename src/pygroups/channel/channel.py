@@ -31,25 +31,25 @@ class Channel:
     Blocked, Unblocked, Undelivered, JournalLost and Left.
 
     `profile`: "total" (one order for all members, the default), "fifo" (the order of each sender), or "unicast": two
-    processes without a group, opened with `Channel(None, profile="unicast")`; see `send`.  `name`: the
-    member's name, unique in the group.  `bind`: the address to listen on, `host:port`; an address outside loopback
-    needs `insecure=True`, because no encryption or authentication protects the group yet.  `advertise`: the address
-    that the other members connect to, if it differs.  `transport`: "tcp" (the default), "udp", or "udp:239.1.2.3:7000"
-    for IP multicast; all members need the same one.  `discovery`: where members find each other: "dir:/path" (by
-    default a folder below /tmp), "host:port,host:port", "dns:name:port", "udp:239.1.2.3:7000", "cache:/path", or a
-    list of these.  `expect`: the number of all processes that may take part in the first view, for a group in which a
-    majority decides each view.  `rejoin`: after an exclusion this member joins again, as a new incarnation with another
-    address, and the events go on: `Left("excluded")`, the state, a View.  `journal`: a folder for the log of this
-    member's events; `journal_payloads` adds the messages, `journal_fsync` calls fsync for each write.  `state`: an
-    object with `async get_state()` and `async set_state(data)`, or with `async set_state_chunks(chunks)` for a large
-    state.
-    `on_merge`: the side whose state all members take when the sides of a network split merge: "keep" (none), "primary",
-    or a function that gets a tuple of MergeSide and returns one of them.
-    `events="none"`: for a program that only sends; the channel keeps no events, and every message counts as read.
-    `config`: limits and timeouts.
+    processes without a group, opened with `Channel(None, profile="unicast")`; see `send`.  `name`: the member's name,
+    unique in the group; by default made from the host name and the process id.  `bind`: the address to listen on,
+    `host:port`, by default a free port of 127.0.0.1; an address outside loopback needs `insecure=True`, because no
+    encryption or authentication protects the group yet.  `advertise`: the address that the other members connect to, if
+    that address differs from `bind`.  `transport`: "tcp" (the default), "udp", or "udp:239.1.2.3:7000" for IP
+    multicast; all members need the same one.  `discovery`: where members find each other: "dir:/path" (by default a
+    folder below /tmp), "host:port,host:port", "dns:name:port", "udp:239.1.2.3:7000", "cache:/path", or a list of these.
+    `expect`: the number of all processes that may take part in the first view, for a group in which a majority decides
+    each view.  `rejoin`: after an exclusion this member joins again, as a new incarnation with another address, and the
+    events go on: `Left("excluded")`, the state, a View.  `journal`: a folder for the log of this member's events;
+    `journal_payloads` adds the messages, `journal_fsync` calls fsync for each write.  `state`: an object with `async
+    get_state()` and `async set_state(data)`, or with `async set_state_chunks(chunks)` for a large state.  `on_merge`:
+    the side whose state all members take when the sides of a network split merge: "keep" (none), "primary", or a
+    function that gets a tuple of MergeSide and returns one of them.  `events="none"`: for a program that only sends;
+    the channel keeps no events, and every message counts as read.  `config`: limits and timeouts.
 
     Raises UsageError for a wrong option, and NotBuilt for an option that is not built yet.  `async with` raises
-    NameTaken or Refused if the group refuses this member.
+    NameTaken or Refused if the group refuses this member, and UsageError if an address or a folder of an option cannot
+    be used.
     """
 
     @with_parameters_of(Options)
@@ -89,7 +89,8 @@ class Channel:
 
     @property
     def view(self) -> View:
-        """The newest view of this member.  The program may not have read the event of this view yet."""
+        """The newest view of this member.  The program may not have read the event of this view yet.  Raises
+        ChannelClosed before the channel has joined, and for a channel without a group."""
         session = self._opened()
         if session.view is None:
             raise ChannelClosed(NOT_JOINED if session.receivers is None else "a channel without a group has no view")
@@ -97,7 +98,7 @@ class Channel:
 
     @property
     def contact(self) -> str:
-        """Where this process listens, "host:port", for the `to` of a channel without a group."""
+        """The place where this process listens, "host:port".  A channel without a group takes this place as `to`."""
         return self._opened().network.contact
 
     @property
@@ -153,14 +154,16 @@ class Channel:
         """Send a message to all members, or `to` one member.  Returns the number of the message.
 
         Without a group `to` is the place of a process, "host:port", or the sender of a message.  `send` then waits
-        until the process there has answered; NotSent says that none did.
+        until the process there has answered, and raises NotSent if no process answers.
 
-        `send` waits while the window is full.  With `until="delivered"` it also waits until the message is in this
+        `send` waits while the window is full.  With `until="delivered"` `send` also waits until the message is in this
         member's event queue, with `until="stable"` until the message is in the event queue of every member of the view.
-        With `to`, `until="delivered"` waits until the receiver has acknowledged the message; "stable" is refused.
-        With `rejoin=True` the messages of an excluded member wait until it has joined again.
-        `timeout` limits the whole wait, in seconds.  After NotSent (Timeout, WouldDeadlock) the message was certainly
-        not sent.  After Unknown it may still be delivered.
+        With `to`, `until="delivered"` waits until the receiver has acknowledged the message; "stable" is refused.  With
+        `rejoin=True` the messages of an excluded member wait until the member has joined again.  `timeout` limits the
+        whole wait, in seconds.  After NotSent (Timeout, WouldDeadlock) the message was certainly not sent.  After
+        Unknown the message may still be delivered.  Raises DeliveredElsewhere if only the other side of a network split
+        delivered the message, ChannelClosed if the channel is not in its group, and UsageError for a wrong argument,
+        such as a payload over `payload_max` bytes.
         """
         if type(payload) is bytes and to is None and until is None and timeout is None and self._session is not None:
             out = self._out
@@ -178,8 +181,9 @@ class Channel:
         return await self._joined().send(payload, to, until, timeout)
 
     def send_nowait(self, payload: Payload, *, to: Address | str | None = None) -> int:
-        """Send a message without waiting.  Returns its number, or raises WouldBlock if the window is full, or if the
-        process at "host:port" has not answered yet."""
+        """Send a message without waiting.  Returns the number of the message, or raises WouldBlock if the window is
+        full, or if the process at "host:port" has not answered yet.  Raises the other errors of `send` that need no
+        wait."""
         session = self._joined().open_now()
         if isinstance(to, str):
             return session.receivers_for(to).send_nowait(session.sending, payload, to)
@@ -198,9 +202,11 @@ class Channel:
         """Wait until this member's message `number` is delivered or stable, as `send(until=...)` does.
 
         `number` is the return value of a send.  Without `until` a message to all members is awaited until it is stable,
-        and a message to one member until its receiver has acknowledged it.  Raises Unknown if the timeout expires, if
-        the channel leaves its group first, if it has joined again since, or if the receiver leaves before it has
-        acknowledged the message.  After the receiver has left, `wait` raises Unknown for each message to it.
+        and a message to one member until its receiver has acknowledged it.  `timeout` is in seconds.  Raises Unknown if
+        the timeout expires, if the channel leaves its group first, if the channel has joined again since, or if the
+        receiver leaves before the acknowledgement.  Raises DeliveredElsewhere if only the other side of a network split
+        delivered the message, and UsageError for a number that no message has.  After the receiver has left, `wait`
+        raises Unknown for each message to this receiver.
         """
         await self._here().sending.wait(number, until, timeout)
 
@@ -245,7 +251,8 @@ class Channel:
             raise session.crash
 
     async def leave(self) -> Left:
-        """Leave the group in an orderly way, within `leave_timeout`.  Returns the last event; iteration also gives it.
+        """Leave the group in an orderly way, within `leave_timeout`.  Returns the last event, which iteration also
+        gives.
 
         From now on the channel accepts no messages, and all messages count as read here.
         """
@@ -261,7 +268,7 @@ class Channel:
         """Write a mark into the journal: `fault` (with the members concerned), `heal` or `quiet`.
 
         The audit uses these marks, for instance to judge whether members were suspected without a fault.  Raises
-        UsageError without `journal=DIR`.
+        UsageError for another kind, and without `journal=DIR`.
         """
         if kind not in MARKS:
             raise UsageError(f"mark {kind!r} is not known: use {', '.join(MARKS)}")

@@ -35,7 +35,7 @@ class View(Event, frozen=True):
     `members` are in rank order; the first one is the coordinator.  `transitional` are the members that came with this
     member from its previous view, itself included.  These members have delivered exactly the same messages.  `primary`
     is true if this view has more than half of the members of the last primary view, or half of them with its first
-    member.  It is a hint: two sides of a network split can both be primary for a while.
+    member.  `primary` is a hint: two sides of a network split can both be primary for a while.
     """
 
     id: ViewId
@@ -56,8 +56,8 @@ class MergeView(View, frozen=True):
     """Views that a fault separated have become one view.
 
     `subgroups` are the members by the view from which they came, each in the order of the addresses.  The sides of the
-    fault may have delivered different messages.  The events Gap that follow name the messages that this member
-    misses.  `winner` is the subgroup that `on_merge` chose, () if it chose none.  With `reset` this member comes from
+    fault may have delivered different messages.  The events Gap that follow name the messages that this member misses.
+    `winner` is the subgroup that `on_merge` chose, () if `on_merge` chose none.  With `reset` this member comes from
     another subgroup: the group goes on with the state of the winner, and the channel has just set this state if it has
     `state=`.
     """
@@ -97,8 +97,8 @@ class Slow(Event, frozen=True):
 
 
 class Blocked(Event, frozen=True):
-    """Too few members of the view are reached for a majority, for the `reason`.  This member delivers nothing, and
-    what it sends waits.  Unblocked, a view or Left follows.
+    """Too few members of the view are reached for a majority, for the `reason`.  This member delivers nothing, and the
+    messages that this member sends wait.  Unblocked, a view or Left follows.
 
     The event comes only in a group in which a majority decides each view.
     """
@@ -121,15 +121,15 @@ class JournalLost(Event, frozen=True):
     """The journal cannot be written.  The event comes once for each outage; `stats()` counts the missing records.
 
     The member goes on without a journal, and tries to write again once a second.  With
-    `Config(on_journal_lost="leave")` it leaves its group.
+    `Config(on_journal_lost="leave")` the member leaves its group.
     """
 
     reason: str
 
 
 class Left(Event, frozen=True):
-    """The last event: this process is not a member any more.  With `rejoin=True` it joins again after "excluded", and
-    a View follows.
+    """The last event: this process is not a member any more.  With `rejoin=True` the process joins again after
+    "excluded", and a View follows.
 
     `reason` is "left", "excluded", "journal lost" or "crashed".  `unknown` are the numbers of this member's messages
     that were accepted and not delivered here.  Other members may have delivered these messages.

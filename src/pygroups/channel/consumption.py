@@ -31,7 +31,7 @@ class Consumption:
             self._own_unread.append((item.run.next, max(len(item.run.body), self.run_min)))
 
     def skipped(self, size: int) -> None:
-        """Own multicasts of `size` bytes never come here: they fill the window no more."""
+        """Own multicasts of `size` bytes never come here, so these multicasts no longer fill the window."""
         self.own_read += size
         self.schedule()
 

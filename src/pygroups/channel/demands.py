@@ -9,7 +9,8 @@ from pygroups.core.errors import NotSent, Unknown, UnknownYet, UsageError
 
 
 class Withdrawn(NotSent):
-    """The member was excluded while the message waited for room.  With `rejoin=True` the next incarnation sends it."""
+    """The member was excluded while the message waited for room.  With `rejoin=True` the next incarnation sends the
+    message."""
 
 
 Payload = bytes | bytearray | memoryview
@@ -40,7 +41,7 @@ def late(number: int, until: Until | None, timeout: float | None) -> UnknownYet:
 
 
 def of_window(to: Address | None) -> str:
-    """The words that tell the window of one receiver from the window of the multicasts."""
+    """The words that name the window of one receiver; "" for the window of the multicasts."""
     return "" if to is None else f"of messages to {to} "
 
 

@@ -346,7 +346,7 @@ class Inbox:
             self.guarded.remove(waiting)
 
     def end_deadlocks(self, now: int) -> None:
-        """Raise WouldDeadlock in the sends for which the reading task waits, by all signs, while no task reads."""
+        """Raise WouldDeadlock in the sends for which the reading task seems to wait, while no task reads."""
         self.reader_sends.end(now, self.progress, blocked=self.has_unread and not self.reading)
 
 

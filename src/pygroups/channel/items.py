@@ -32,7 +32,8 @@ Item = Delivered | Event | StateRequest | Loading | Raised
 
 
 def divided(queue: Iterable[Item], otherwise: int = 0) -> tuple[list[Item], list[Item]]:
-    """The queue before a state that is not complete, and behind; without one it is divided at `otherwise`."""
+    """The items before the first state that is not complete, and the items from this state on.  Without such a state
+    the queue is divided at index `otherwise`."""
     items = list(queue)
     waiting = [n for n, item in enumerate(items) if isinstance(item, Loading) and not item.is_complete]
     at = waiting[0] if waiting else otherwise

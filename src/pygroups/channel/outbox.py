@@ -109,7 +109,8 @@ class Outbox:
         return self._accepted(data, to)
 
     async def send_many(self, payloads: Iterable[Payload], until: Until | None, timeout: float | None) -> list[int]:
-        """Accept `payloads` in order.  Returns their numbers; NotSent.accepted has the number of those accepted."""
+        """Accept `payloads` in order.  Returns their numbers.  NotSent.accepted has the number of the accepted
+        payloads."""
         check_how(None, until, timeout)
         numbers: list[int] = []
         accepted = False

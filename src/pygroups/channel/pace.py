@@ -46,7 +46,7 @@ class Pace:
         self.given_at = self.ran_at = self.now()
 
     def let_run(self) -> None:
-        """The loop has run other tasks since the last slice, because the program let it."""
+        """The loop has run other tasks since the last slice, because the program suspended its task."""
         self._grow()
         self.ran()
 

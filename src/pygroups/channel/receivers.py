@@ -16,8 +16,8 @@ from .outbox import Outbox
 class KnownReceivers:
     """The processes that answered, by the places where they listen.  `meet` asks the process at a place.
 
-    A process stays known until a connection to it ends, because another process may listen there afterwards.  At most
-    `most` places are remembered.
+    A process stays known until a connection to the process ends, because another process may listen there afterwards.
+    At most `most` places are remembered.
     """
 
     def __init__(self, meet: Callable[[str], Awaitable[Address]], most: int) -> None:

@@ -117,7 +117,7 @@ class Session:
         self.member.happened(event)
 
     def _members(self) -> Container[Address]:
-        """The processes that can be sent to."""
+        """The processes to which this member can send."""
         if self.receivers is not None:
             return self.reachable
         return () if self.view is None else self.view.members
@@ -311,7 +311,7 @@ class Session:
         self.log.warning("no side wins the merge, and each member keeps its state: %s", why)
 
     def _leave_if_nobody_reads(self) -> None:
-        """Leave when the program has left too many views and other news unread: they fill no window."""
+        """Leave when the program has left too many views and other news unread: these events fill no window."""
         unread = sum([not isinstance(item, Delivered) for item in self.reading.queue])
         if unread >= UNREAD_EVENTS_MAX and self.closing is None:
             self.reading.why_ended = ChannelClosed(
@@ -341,7 +341,7 @@ class Session:
             self.closing = asyncio.get_running_loop().create_task(self.leave(), name="pygroups closes")
 
     def _end(self, reason: str) -> None:
-        """Tell the application and all waiting tasks that the membership has ended; only once."""
+        """Report to the application and to all waiting tasks, only once, that the membership has ended."""
         if self.left.done():
             return
         if reason == "left" and self.unjournaled is not None:

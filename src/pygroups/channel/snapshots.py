@@ -14,7 +14,8 @@ async def one(data: bytes) -> AsyncIterator[bytes]:
 
 @asynccontextmanager
 async def closing(pieces: AsyncIterator[bytes]) -> AsyncIterator[None]:
-    """Close the application's iterator, if it has aclose(), in any case: it may hold an open snapshot."""
+    """Close the application's iterator, if it has aclose(), in any case, because the iterator may hold an open
+    snapshot."""
     try:
         yield
     finally:

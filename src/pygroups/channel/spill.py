@@ -55,7 +55,7 @@ class Spill:
             return run
 
     def close(self) -> None:
-        """Write no more.  Each file goes with the last body in it."""
+        """Write no more.  Each file is freed with the last body in the file."""
         if self.fd >= 0:
             os.close(self.fd)
         self.fd, self.end, self.mapping = -1, 0, memoryview(b"")

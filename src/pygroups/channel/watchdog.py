@@ -38,7 +38,7 @@ class StateReporter(Protocol):
         """Report that `member` has kept the window full for `seconds`."""
 
     def end_deadlocks(self, now: int) -> None:
-        """End sends that wait for a task that waits for them."""
+        """Raise WouldDeadlock in each send that waits for a task which waits for the send."""
 
 
 class Lasting:

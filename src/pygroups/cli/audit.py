@@ -200,7 +200,7 @@ def broken_groups(result: AuditResult, promise: str) -> list[str]:
 
 
 def some_of(violations: list[Violation]) -> list[Violation]:
-    """SHOWN of them: the first of each group, then the second of each group, and so on."""
+    """At most SHOWN violations: the first one of each group, then the second one of each group, and so on."""
     seen: Counter[str] = Counter()
     ranked = []
     for violation in violations:

@@ -53,7 +53,8 @@ def primary(
 
 
 def _answer(group: str, gone: Address) -> CommandAnswer:
-    """The answer of the member that accepts the command.  Raises UsageError if none can, and Error if `gone` runs."""
+    """The answer of the member that accepts the command.  Raises UsageError if no member can accept the command, and
+    Error if the process of `gone` runs."""
     unknown: list[CommandAnswer] = []
     silent: list[str] = []
     for answer in _answers(group, gone, silent):
@@ -78,7 +79,8 @@ def _answer(group: str, gone: Address) -> CommandAnswer:
 
 
 def _answers(group: str, gone: Address, silent: list[str]) -> Iterator[CommandAnswer]:
-    """The answers of the members on this machine, one after the other.  Those that do not answer go to `silent`."""
+    """The answers of the members on this machine, one after the other.  Members that do not answer are added to
+    `silent`."""
     for path in _sockets(group):
         try:
             answer = ask(path, LocalCommand("vouch", gone))

@@ -1,6 +1,6 @@
 """Standard input and output beside an event loop, in threads, because a terminal, a pipe or a file can block.
 
-The member therefore goes on while its output is not read, and while no input arrives.
+The member therefore goes on while another process does not read its output, and while no input arrives.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ Incarnation = Annotated[str, Meta(min_length=1, max_length=32)]
 
 
 class Address(NamedTuple):
-    """A member's name and its random incarnation, which is new at each start.  Compared as (name, incarnation), by
-    bytes."""
+    """A member's name and its random incarnation, which is new at each start.  Addresses are compared as pairs (name,
+    incarnation), byte by byte."""
 
     name: Name
     incarnation: Incarnation
@@ -39,7 +39,8 @@ def parse_address(text: str) -> Address:
 
 
 def checked_name(text: str, what: str) -> str:
-    """`text`, if it is a valid name.  Raises UsageError otherwise; its message uses `what`: "member" or "group"."""
+    """`text`, if it is a valid name.  Raises UsageError otherwise.  The message of the error contains `what`: "member",
+    "group" or "process"."""
     if not isinstance(text, str) or not NAME.fullmatch(text) or text in (".", ".."):
         raise UsageError(f"{text!r} cannot name a {what}: use 1 to 64 letters, digits, dots, underscores or dashes")
     return text

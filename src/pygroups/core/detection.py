@@ -6,8 +6,8 @@ from .limits import Config
 
 
 def far_beats(config: Config, members: int) -> int:
-    """In a view of so many members: heartbeats until a member has sent one to every member that is no neighbor; 0 if
-    each heartbeat goes to all."""
+    """The number of heartbeats, in a view of so many members, until a member has sent one to every member that is no
+    neighbor.  The number is 0 if each heartbeat goes to all members."""
     others = members - 1 - 2 * config.heartbeat_neighbors
     return 0 if members <= config.heartbeat_all or others <= 0 else -(-others // (2 * config.heartbeat_neighbors))
 

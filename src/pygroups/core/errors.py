@@ -33,12 +33,13 @@ class Excluded(Error):
 
 
 class StateLost(Error):
-    """This member waited for the group's state, and all members that had the state are gone.  Iteration raises it
-    once."""
+    """This member waited for the group's state, and all members that had the state are gone.  Iteration raises this
+    error once; `Channel.ready()` raises the error too."""
 
 
 class ChannelClosed(Error):
-    """The channel has not joined its group yet, is leaving it, or has left it."""
+    """The channel has not joined its group yet, is leaving the group, or has left the group.  A forked child gets this
+    error too, because the channel belongs to the parent."""
 
 
 class JournalFailed(Error):
@@ -49,8 +50,8 @@ class JournalFailed(Error):
 
 
 class NotSent(Error):
-    """The message was certainly not sent.  `accepted`: the number of messages of `send_many` that were sent before
-    it."""
+    """The message was certainly not sent.  `accepted`: the number of messages of `send_many` that were sent before the
+    error."""
 
     def __init__(self, text: str, accepted: int = 0) -> None:
         super().__init__(text)
@@ -62,7 +63,8 @@ class WouldBlock(NotSent):
 
 
 class WouldDeadlock(NotSent):
-    """`send` waits for the window, and only the reading task, which waits for this `send`, could open the window."""
+    """`send` and the task that reads the events wait for each other.  `send` waits for room in the window, and the
+    window opens only when members read.  The message of the error names the cause."""
 
 
 class Timeout(NotSent, TimeoutError):
@@ -70,8 +72,8 @@ class Timeout(NotSent, TimeoutError):
 
 
 class Unknown(Error):
-    """The timeout expired, or the member left, while `send` waited for `until`.  Message `number` may still be
-    delivered."""
+    """`send` or `wait` ended before message `number` was delivered, acknowledged or stable: the timeout expired, this
+    member left the group, or the receiver left.  The message may still be delivered."""
 
     def __init__(self, text: str, number: int) -> None:
         super().__init__(text)
@@ -79,7 +81,7 @@ class Unknown(Error):
 
 
 class UnknownYet(Unknown, TimeoutError):
-    """An Unknown because of a timeout.  `except TimeoutError` catches it, as it catches Timeout."""
+    """An Unknown because of a timeout.  `except TimeoutError` catches this error and Timeout."""
 
 
 class DeliveredElsewhere(Error):

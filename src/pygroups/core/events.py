@@ -28,8 +28,8 @@ class Event(msgspec.Struct):
 class Expel(Event):
     """Down, flow_control to gms: exclude `member` by policy, because it keeps the window of this member full.
 
-    `reason` is a sentence about `member`, without its subject; all members get it, `member` too.  With `if_silent`
-    the member is excluded only if it leaves Ready unanswered.
+    `reason` is a sentence about `member`, without its subject; all members get the sentence, `member` too.  With
+    `if_silent` the member is excluded only if it leaves Ready unanswered.
     """
 
     member: Address
@@ -45,8 +45,8 @@ class Join(Event):
 
 
 class Leave(Event):
-    """Down, top to gms: leave the group.  Each layer passes it on when it holds no message that only this member
-    has."""
+    """Down, top to gms: leave the group.  Each layer passes the event on when the layer holds no message that only this
+    member has."""
 
 
 class Invited(Event):
@@ -124,7 +124,7 @@ class HeldQuery(Event):
 
 
 class Held(Event):
-    """Up, the layer with streams to `asker`."""
+    """Up, the layer with streams to `asker`: the answer to HeldQuery."""
 
     asker: type
     held: Positions  # the end of the runs without a hole
@@ -189,8 +189,9 @@ class Release(Event):
 
 
 class Blocked(Event):
-    """Up, gms to the application: too few members of the view are reached for a majority.  Nothing is delivered, and
-    what is sent waits.  `Unblocked`, with a view, or `Excluded` follows when enough members are reached again."""
+    """Up, gms to the application: too few members of the view are reached for a majority.  This member delivers
+    nothing, and new messages wait.  `Unblocked`, with a view, or `Excluded` follows when enough members are reached
+    again."""
 
     reason: str
 
@@ -210,7 +211,7 @@ class VouchedFor(Event):
     """Up, gms to the application: the answer to `Vouched`.
 
     `taken`: from now on the view changes without `member`.  `unknown`: `member` is not in this member's view.  `alive`:
-    it is heard, or was heard lately.
+    this member hears `member`, or heard `member` lately.
     """
 
     member: Address
@@ -246,7 +247,7 @@ class Excluded(Event):
 
 
 class Consumed(Event):
-    """Down, the application to flow_control and stable: new marks of the messages that it has consumed in all."""
+    """Down, the application to flow_control and stable: new marks of all messages that the application has consumed."""
 
     marks: Marks  # multicasts
     unicasts: Marks = {}  # messages to this member alone

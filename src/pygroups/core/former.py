@@ -28,7 +28,7 @@ class FormerLife(msgspec.Struct):
     next: ViewId | None = None  # the view in that proposal
 
     def take(self, kind: str, view: ViewId | None, fields: Mapping[str, Any]) -> None:
-        """Take the next record of that life."""
+        """Take the next record of the former incarnation."""
         if kind == "view" and view is not None:
             members = tuple(fields["members"])
             self._enter(AgreedView(view, members, ("",) * len(members), fields.get("history") or ""))

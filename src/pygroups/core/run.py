@@ -21,8 +21,8 @@ class Loose:
 
 
 class Tracked:
-    """Base of heads on runs with payload whose layer wants to know when a unicast arrives: UNICAST2 reports that it
-    waits (`Unacknowledged`) and that the peer has it (`Acknowledged`).  Such a head is hashable."""
+    """Base of heads on runs with payload whose layer wants to know when a unicast arrives: UNICAST2 reports that the
+    unicast waits (`Unacknowledged`) and that the peer has the unicast (`Acknowledged`).  Such a head is hashable."""
 
     __slots__ = ()
 

@@ -50,7 +50,8 @@ class ViewWanted(Event):
 
 
 class StateTaken(Event):
-    """Up, state_transfer to the application, at the provider: `joiner` has `chunks` parts, or needs no more (None)."""
+    """Up, state_transfer to the application, at the provider: `joiner` has `chunks` parts.  None: `joiner` needs no
+    more parts."""
 
     view: ViewId
     joiner: Address

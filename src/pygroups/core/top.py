@@ -280,8 +280,8 @@ class Top(Layer):
             self.above += event.gaps
 
     def _record_block(self, event: Blocked | Unblocked) -> None:
-        """Here, and not where the event begins: all deliveries before the event are recorded.  A process without a view
-        has delivered nothing that could stop."""
+        """Record a block.  The record is written here, and not where the event begins, because here all deliveries
+        before the event are recorded.  A process without a view has delivered nothing that could stop."""
         if self.env.view is None:
             return
         if isinstance(event, Blocked):

@@ -36,7 +36,7 @@ class Ballot(NamedTuple):
 class ViewId(NamedTuple):
     """The id of a view: the number and the leader of the ballot under which the view was first proposed.
 
-    So no two proposals share an id.  Ids are compared as pairs, and rise at each member.
+    So no two proposals share an id.  Ids are compared as pairs.  At each member a later view has a higher id.
     """
 
     number: Number

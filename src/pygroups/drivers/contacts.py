@@ -51,8 +51,8 @@ class Contact(NamedTuple):
 
 
 def parse_contact(text: str, what: str = "contact") -> Contact:
-    """The contact written as `host:port` or `[host]:port`.  Raises UsageError for other text; its message has
-    `what`."""
+    """The contact written as `host:port` or `[host]:port`.  Raises UsageError for other text; the message of the error
+    contains `what`."""
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -127,8 +127,8 @@ def announced(me: Address, bind: Contact, bound: Contact, advertise: str | None)
 def own_address(bound: Contact) -> str:
     """The address from which this machine sends to other networks.  No packet leaves: the kernel only picks a route.
 
-    A process that listens on `::` also accepts IPv4, so an IPv4 address will do if there is no other one.  A machine
-    without a route to other networks has the address of its name.
+    A process that listens on `::` also accepts IPv4, so an IPv4 address is enough if the machine has no other address.
+    A machine without a route to other networks has the address of its name.
     """
     six = ":" in bound.host
     for far, family in sorted(FAR, key=lambda one: (one[1] == socket.AF_INET6) != six):

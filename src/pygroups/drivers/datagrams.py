@@ -64,8 +64,9 @@ class Unfinished:
 class Joiner:
     """Joins the parts of frames.
 
-    From one sender it keeps UNFINISHED_MAX frames and UNFINISHED_BYTES, of all `limit` bytes, none for longer than
-    UNFINISHED_TIME; the oldest frame makes room.  `count` gets each reason for which a part or a frame is dropped.
+    A joiner keeps at most UNFINISHED_MAX frames and UNFINISHED_BYTES bytes of one sender, and `limit` bytes of all
+    senders.  A joiner keeps no frame for longer than UNFINISHED_TIME.  The oldest frame is dropped to make room.
+    `count` gets each reason for which a part or a frame is dropped.
     """
 
     def __init__(self, limit: int, count: Callable[[str], None]) -> None:

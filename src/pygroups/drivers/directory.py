@@ -151,7 +151,7 @@ class Directory(NoQuestions):
             self._may_found_no_more()
 
     def _is_there(self) -> bool:
-        """Whether the entry is in the folder, if necessary after writing it again."""
+        """Whether the entry is in the folder.  A missing entry is first written again."""
         if self.entry >= 0 and is_at(self.entry, self.path):
             return True
         if self.entry >= 0:
@@ -279,8 +279,8 @@ class Directory(NoQuestions):
     def _others(self) -> tuple[dict[Address, str], bool]:
         """The other members, and whether this process must not found the group although there is no member.
 
-        A process must not found the group while a group admits a process that has not announced itself yet, and if this
-        process cannot reach a member, because of another transport or another version of IP.
+        A process must not found the group while a group admits a process that has not announced itself yet, or while
+        this process cannot reach a member, because of another transport or another version of IP.
         """
         found, invited = {}, False
         self.unreached, self.seekers = "", {}
@@ -301,7 +301,7 @@ class Directory(NoQuestions):
         return found, invited
 
     def _separated(self, entry: Entry) -> str:
-        """The reason why this process cannot reach the process of `entry`; "" if it can."""
+        """The reason why this process cannot reach the process of `entry`; "" if this process can."""
         if entry.transport != self.transport:
             return (
                 f"uses transport {entry.transport!r}, and this process uses {self.transport!r}: "

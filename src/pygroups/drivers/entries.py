@@ -119,7 +119,8 @@ def founders_lock(folder: Path) -> int | None:
 
 
 def remove_empty_group(folder: Path) -> None:
-    """Remove the folder of a group in which only the lock file is left.  Raises OSError if it cannot be removed.
+    """Remove the folder of a group in which only the lock file is left.  Raises OSError if the folder cannot be
+    removed.
 
     The lock file is removed under its own lock, so no founder holds it.  A process that opened the file before finds
     that the file has lost its name, and makes a new one.  The folder stays if a process has written an entry meanwhile.
@@ -136,7 +137,7 @@ def remove_empty_group(folder: Path) -> None:
 
 
 def own_folder(path: Path) -> None:
-    """Make the folder `path` if it is missing.  Raises OSError if it is a link, or if another user has access."""
+    """Make the folder `path` if it is missing.  Raises OSError if the path is a link, or if another user has access."""
     with contextlib.suppress(FileExistsError):
         path.mkdir(0o700)
     found = path.lstat()

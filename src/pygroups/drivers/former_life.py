@@ -1,8 +1,8 @@
 """The former incarnation of a process, in the folder of its journal, where a majority decides each view.
 
 A process that starts under the name of a former incarnation takes the lock of its journal, which proves that the former
-incarnation has ended.  The process answers for it while it holds the lock, and writes each answer into that journal
-before it sends the answer.  Note: docs/decisions/0104, 0112.
+incarnation has ended.  While the process holds the lock, the process answers for the former incarnation.  Each answer
+is written into that journal before the answer is sent.  Note: docs/decisions/0104, 0112.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The handshake of a connection: both members, the group and the version, before the first frame.  And the questions of
-discovery, which take the place of a handshake.
+"""The handshake of a connection: both members, the group and the version, before the first frame.  This module also has
+the questions of discovery, which take the place of a handshake.
 
 A member dials a connection to send frames, so each connection has frames in one direction only.  The dialing side sends
 `Hello`, and the dialed side answers `Welcome`.  Each is one msgpack array of at most HELLO_MAX bytes, behind its length

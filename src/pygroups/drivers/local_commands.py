@@ -69,7 +69,7 @@ def entries_in(folder: Path) -> list[Address]:
 def ask(path: Path, command: LocalCommand, patience: float = PATIENCE) -> CommandAnswer | None:
     """The answer of the member whose socket is at `path`.  None if the member has ended; its socket is then removed.
 
-    Raises TimeoutError if the member does not answer within `patience` seconds, and OSError if it ends or fails
+    Raises TimeoutError if the member does not answer within `patience` seconds, and OSError if the member ends or fails
     meanwhile.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:

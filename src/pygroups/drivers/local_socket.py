@@ -56,7 +56,7 @@ class LocalSocket:
         self.server = await asyncio.start_unix_server(self._serve, sock=sock, limit=COMMAND_MAX)
 
     def close(self) -> None:
-        """Stop to listen, drop the commands that wait for an answer, and remove the socket."""
+        """Stop listening, drop the commands that wait for an answer, and remove the socket."""
         if self.server is None:
             return
         self.server.close()

@@ -1,6 +1,6 @@
 """DNS names of discovery: all addresses of a name, looked up in a thread, again and again.
 
-A name with one address for each process is what a headless service of Kubernetes has.  While a lookup fails, the
+For instance, the name of a headless service of Kubernetes has one address for each process.  While a lookup fails, the
 addresses of the last one stay.
 """
 

@@ -50,7 +50,8 @@ class DiscoveryNetwork(Protocol):
         not at all."""
 
     def unreachable(self, contact: Contact) -> str:
-        """The reason why this process cannot send to `contact`; "" if it can, or if that is not known."""
+        """The reason why this process cannot send to `contact`; "" if this process can send, or if the answer is not
+        known."""
 
 
 class NetworkDiscovery:
@@ -99,7 +100,7 @@ class NetworkDiscovery:
     # -- beginning and end
 
     def open(self, contact: str) -> None:
-        """Begin to answer.  Raises UsageError if a way cannot be used."""
+        """Begin to answer.  Raises UsageError if a source of discovery cannot be used."""
         for reason in filter(None, map(self.network.unreachable, self.sources.listed)):
             raise UsageError(f"discovery names an address that this process cannot reach: {reason}")
         if self.directory is not None:
@@ -244,7 +245,7 @@ class NetworkDiscovery:
             self.happened(Replied(place, presence, at))
 
     def _separated(self, presence: Presence) -> str:
-        """The reason why this process cannot reach the member that answered; "" if it can."""
+        """The reason why this process cannot reach the member that answered; "" if this process can."""
         try:
             return self.network.unreachable(parse_contact(presence.contact))
         except UsageError:

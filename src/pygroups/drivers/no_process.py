@@ -8,7 +8,8 @@ from .contacts import Contact
 
 
 def no_process_at(contact: Contact, *, refused: bool) -> NotSent:
-    """`refused`: no process listens there, or one that does not fit; otherwise no answer came in time."""
+    """The error for a message to `contact`.  `refused`: no process listens there, or the process that listens there has
+    other settings.  Otherwise no answer came in time."""
     if refused:
         return NotSent(
             f"the message was not sent: no process with profile 'unicast', the same limits and the same version of "

@@ -65,7 +65,7 @@ class PeerConnection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is no connection, and none is being made."""
+        """Whether there is no connection, and no attempt to connect."""
         return self.sock is None and self.dialing is None
 
     # -- sending
@@ -198,7 +198,8 @@ class PeerConnection:
 
     def try_early(self) -> None:
         """The network to the peer may work again.  Start another try beside a silent dial, or end the pause after a
-        failed one: once until the next connection, or two late members would dial each other without end."""
+        failed one: Do this only once until the next connection.  Otherwise two late members would dial each other
+        without end."""
         if self.dialer is not None:
             self.dialer.try_again(self.network.reaches(self.peer))
         elif self.is_idle and not self.dead and not self.tried_early and self.network.loop.time() < self.not_before:

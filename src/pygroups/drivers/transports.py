@@ -26,7 +26,8 @@ class Transport(NamedTuple):
     def limits(self, config: Config) -> Config:
         """`config`, with runs and parts of a state that fit one datagram over UDP.
 
-        One lost datagram then costs one run.  A frame with long names may be a little larger; it goes in two parts.
+        One lost datagram then costs one run.  A frame with long names may be a little larger; such a frame is sent in
+        two parts.
         """
         if self.kind == "tcp":
             return config

@@ -51,7 +51,7 @@ OTHER_VERSION_OF_IP: Final = "peers whose address has another version of IP"
 class UdpNetwork:
     """The datagrams of one member.  `receive` is called with each frame, `happened` with Ended, Answered and Dead.
 
-    `to_all`: an IP multicast address and port, or None.  A frame for more than one member goes there, once.
+    `to_all`: an IP multicast address and port, or None.  A frame for more than one member goes to this address, once.
     """
 
     lossless = False  # a lost datagram is not reported
@@ -229,8 +229,8 @@ class UdpNetwork:
         return self.book.reaches(peer)
 
     def places_of(self, contact: Contact) -> list[SocketAddress]:
-        """The numeric addresses of a contact that the socket can send to.  A name is looked up in a task, and has none
-        until the lookup is done."""
+        """The numeric addresses of a contact that the socket can send to.  A name is looked up in a task, and has no
+        address until the lookup is done."""
         if not contact.is_number:
             if contact not in self.places and len(self.places) < self.config.contacts_max:
                 self.places[contact] = []
@@ -343,7 +343,8 @@ class UdpNetwork:
         self.datagrams.give([ANSWER + nonce + encoded(answer)[LENGTH.size :]], place)
 
     def _unanswerable(self, hello: Hello) -> str:
-        """The refusal of a sender whose contact this member cannot send to; "" if it can."""
+        """The refusal of a sender whose contact this member cannot send to; "" if this member can send to the
+        contact."""
         try:
             reason = self.unreachable(parse_contact(hello.contact))
         except UsageError:

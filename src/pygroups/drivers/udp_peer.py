@@ -40,7 +40,7 @@ class UdpPeerNetwork(Protocol):
 
     def reaches(self, peer: Address) -> list[Reach]: ...
     def places_of(self, contact: Contact) -> list[SocketAddress]:
-        """The numeric addresses to send to; none while a name is looked up, and if the lookup failed."""
+        """The numeric addresses to send to; no address while a name is looked up, or if the lookup failed."""
 
     def send_hello(self, peer: Address, place: SocketAddress, nonce: bytes) -> None: ...
     def answered_at(self, peer: Address, place: SocketAddress) -> None: ...
@@ -186,7 +186,7 @@ class UdpPeer:
 
 
 def opened(datagram: memoryview, kind: type[HandshakeMessage]) -> tuple[bytes, HandshakeMessage]:
-    """The number of a question or an answer, and the message in it."""
+    """The number of a question or an answer, and the message in `datagram`.  Raises PeerError for invalid bytes."""
     if not 1 + NONCE_BYTES < len(datagram) <= 1 + NONCE_BYTES + HELLO_MAX:
         raise PeerError("malformed hello")
     return bytes(datagram[1 : 1 + NONCE_BYTES]), decoded(datagram[1 + NONCE_BYTES :], kind)

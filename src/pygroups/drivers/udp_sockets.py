@@ -122,9 +122,9 @@ class Datagrams:
             )
 
     def _read_from(self, sock: socket.socket) -> None:
-        """Have the loop call when datagrams, or errors, are there.
+        """Register a callback of the loop for arrived datagrams and for errors.
 
-        uvloop stops to watch a socket that has an error.  An epoll around the socket never has an error.
+        uvloop no longer watches a socket that has an error.  An epoll around the socket never has an error.
         """
         poll = None
         if hasattr(select, "epoll"):
@@ -235,7 +235,8 @@ class Datagrams:
 
 
 def _unmapped(place: tuple[Any, ...]) -> SocketAddress:
-    """The host and port of a sender, with an IPv4 address as such also where an IPv6 socket received."""
+    """The host and port of a sender.  An IPv4 address that an IPv6 socket reports in the form of IPv6 is turned back
+    into the form of IPv4."""
     host, port = place[:2]
     if host.startswith(MAPPED) and "." in host:
         host = host.removeprefix(MAPPED)

@@ -1,7 +1,7 @@
-"""The end of a life's journal, for a process that continues the journal, or that answers for the life.
+"""The end of an incarnation's journal, for a process that continues the journal, or that answers for the incarnation.
 
-Only the last segment with records is read: it has the highest index, and its header repeats the records in force.  Of
-its frames only those with a record that counts are decoded, so 64 MiB take a fraction of a second.
+Only the last segment with records is read: this segment has the highest index, and its header repeats the records in
+force.  Of its frames only those with a record that counts are decoded, so 64 MiB take a fraction of a second.
 """
 
 from collections.abc import Iterator

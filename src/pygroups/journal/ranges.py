@@ -1,7 +1,7 @@
 """Divides large segments into ranges that can be read separately. Borders are between frames, found by their lengths.
 
-A range has two facts that a reader cannot find in it: the header, and the history id before it. All ranges of a segment
-together give the same rows and damage as the segment.
+A range has two facts that a reader cannot find in the range itself: the header, and the history id before it.  All
+ranges of a segment together give the same rows and damage as the segment.
 """
 
 from collections.abc import Iterator, Sequence

@@ -122,8 +122,8 @@ def _lives_in(path: Path) -> list[Path]:
 
 
 def _folders_in(path: Path) -> list[Path]:
-    """The folders in `path`. Raises OSError if `path` may have journals and cannot be read, because they would be
-    missed."""
+    """The folders in `path`.  Raises OSError if `path` may have journals and cannot be read, because such journals
+    would be missed."""
     try:
         with os.scandir(path) as entries:
             return [Path(entry.path) for entry in entries if entry.is_dir()]

@@ -1,6 +1,7 @@
 """Finds the frames of a segment, window by window, so that a large file is never completely in memory.
 
-Damage is reported as `frames.walk` reports it. Only after damage the rest of the file is read at once.
+Damage is reported as `frames.walk` reports it.  After a damaged place, and only then, the rest of the file is read at
+once.
 """
 
 from collections.abc import Iterator

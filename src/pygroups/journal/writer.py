@@ -79,7 +79,7 @@ class JournalEncoder:
 
 
 class MemoryJournal:
-    """A journal in memory, in one segment, which can be saved. The simulator writes many."""
+    """A journal in memory, in one segment, which can be saved to a folder.  The simulator writes many such journals."""
 
     def __init__(
         self,
@@ -191,12 +191,12 @@ class JournalWriter:
         return self._encoder.index
 
     def write(self, records: Sequence[Record], time_us: int, mono_us: int) -> None:
-        """Append `records` in one frame; when this returns, a kill loses none of them.
+        """Append `records` in one frame.  After the return a kill of the process loses none of the records.
 
-        Times in microseconds: the wall clock, the monotonic clock. Raises JournalError when the disk refuses, once for
-        each outage. During an outage the writer tries again once a second, and counts all other records in `lost`. A
-        record that says so stands behind the first lost records, if the disk lets it: otherwise the loss would look
-        like the end of the process. ValueError: a record does not fit the schema.
+        Times in microseconds: the wall clock, the monotonic clock.  Raises JournalError when the disk refuses, once for
+        each outage.  During an outage the writer tries again once a second, and counts all other records in `lost`.  A
+        record of the loss stands behind the first lost records, if the disk accepts that record.  Otherwise the loss
+        would look like the end of the process.  Raises ValueError for a record that does not fit the schema.
         """
         if not records:
             return
@@ -288,7 +288,7 @@ class JournalWriter:
     def _append(self, frame: bytes) -> None:
         """Write all of `frame` or nothing, because a part of a frame would be damage in the middle of a segment.
 
-        If that fails in a way that leaves the segment in doubt, the next write begins a new one.
+        If the write fails and leaves the segment in doubt, the next write begins a new segment.
         """
         if os.fstat(self._file).st_nlink == 0:  # the system takes writes to a removed file, and keeps none of them
             self._sound = False

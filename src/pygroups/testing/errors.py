@@ -10,7 +10,9 @@ class Crashed(ChannelClosed):
 
 
 class Hang(AssertionError):
-    """The test waits for an event that cannot happen any more.  The message names each task and its event."""
+    """The test does not end.  Either no event can wake a task of the test any more, or the test takes longer than its
+    `limit` of virtual time, or a task continues although it was canceled.  The message names each task and the event
+    that the task waits for."""
 
 
 class Unsettled(AssertionError):
@@ -18,4 +20,5 @@ class Unsettled(AssertionError):
 
 
 class LeftOpen(UserWarning):
-    """A task or a channel was still open at the end of a test, and was closed."""
+    """A task or a channel was still open at the end of a test, and was closed.  The same warning reports a process that
+    was queued in a fixture and never ran."""

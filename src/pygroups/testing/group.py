@@ -38,7 +38,7 @@ class Group:
     """All processes of one test, in one event loop and in virtual time.  Guide: docs/guides/testing.md.
 
     `seed`: the seed of all random decisions; the same seed gives the same bytes.  `limit`: the longest duration of a
-    test, in seconds of virtual time.
+    test, in seconds of virtual time, 7,200 by default.
     """
 
     def __init__(self, *, seed: int = 0, limit: float = LIMIT) -> None:
@@ -56,8 +56,9 @@ class Group:
         """Run `program(*args, **kwargs)` in virtual time to its end, and return its result.
 
         Every Channel that the program opens is a member in memory.  Raises the exception of the program, or of one of
-        its tasks that nothing awaited; Broken if a promise was broken; Hang if no task can ever run again.  Tasks and
-        channels that are open at the end are closed, with a warning for each.
+        its tasks that no other task awaited (an ExceptionGroup for several tasks); Broken if a promise was broken; Hang
+        if the test does not end; UsageError if this Group has run a test already.  Tasks and channels that are open at
+        the end are closed, with a warning for each.
         """
         __tracebackhide__ = True  # pytest shows the lines of the test
         test = self._prepared()
@@ -88,8 +89,9 @@ class Group:
     def start(self, name: str, program: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Start `program` as a process with this name.  Channels of the process without a name get the same name.
 
-        In a fixture the process is queued, and starts when the test begins.  `crash(name)` ends all tasks of the
-        process. Tasks of the process that still run at the end of the test are canceled without a warning.
+        Returns the task that runs `program`.  In a fixture the process is queued, and starts when the test begins.
+        `crash(name)` ends all tasks of the process.  Tasks of the process that still run at the end of the test are
+        canceled without a warning.  Raises UsageError for an invalid name, and after the end of the test.
         """
         checked_name(name, "process")
         context = copy_context()
@@ -107,7 +109,7 @@ class Group:
         """End processes, as `kill -9` does: their tasks are canceled.
 
         A task outside the process that still reads one of its channels gets Crashed; a task that sends gets
-        ChannelClosed. Each name is the name of a process or of a member.
+        ChannelClosed.  Each name is the name of a process or of a member.  Raises UsageError for another name.
         """
         test = self._running()
         for name in names:
@@ -155,7 +157,8 @@ class Group:
 
     def weather(self, **shares: float) -> None:
         """Set the shares of frames, from 0 to 1, for each fault: `loss`, `repeat`, `reorder`, `tail` (very late
-        frames), `late` (a copy arrives long after the frame), `corrupt`."""
+        frames), `late` (a copy arrives long after the frame), `corrupt` (damaged bytes).  Faults without a share end.
+        Raises UsageError for another name, and for a share outside of this range."""
         for name, share in shares.items():
             if name not in SHARES or not 0 <= share <= 1:
                 raise UsageError(f"weather {name}={share!r}: give shares from 0 to 1 of {', '.join(SHARES)}")
@@ -164,7 +167,7 @@ class Group:
         self._mark("fault", reason="weather")
 
     def heal(self) -> None:
-        """Remove all partitions and all losses.  Crashed processes stay crashed."""
+        """Remove all partitions, losses and other faults of the network.  Crashed processes stay crashed."""
         self._platform.weather.mend_all()
         self._platform.weather.set_weather(CALM)
         self._mark("heal")
@@ -181,10 +184,10 @@ class Group:
     async def settled(self, within: float | None = None, *, one: bool = False) -> None:
         """Wait until all groups have been settled for a second.
 
-        A group is settled when all members of each view are in that view, have all its messages, and have no unfinished
-        work.  The two sides of a network split are settled, each in its own view.  With `one=True` each group must be
-        in one view.  Unread messages do not matter.  `within`: the longest wait, in seconds of virtual time; the
-        default follows from the members' timeouts.  Raises Unsettled.
+        A group has settled when all members of each view are in that view, have all its messages, and have no
+        unfinished work.  The two sides of a network split can settle, each in its own view.  With `one=True` each group
+        must be in one view.  Unread messages do not matter.  `within`: the longest wait, in seconds of virtual time;
+        the default follows from the members' timeouts.  Raises Unsettled after this time.
         """
         begin = self._platform.background.time
         allowed = self._bound() if within is None else round(within * SECOND)

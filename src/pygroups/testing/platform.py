@@ -88,7 +88,8 @@ class MemoryPlatform:
         return Journals(copy, disk, self._lasting(), lambda records: self._wrote(me, records))
 
     def _lasting(self) -> list[PlainRecord]:
-        """Marks of the faults that last now, for a new incarnation, which has not recorded the start of the faults."""
+        """Marks of the active faults, for the journal of a new incarnation, which has not recorded the start of these
+        faults."""
         return [("fault", None, {"reason": kind}) for kind in self.weather.troubles(self.background.time)]
 
     def _wrote(self, me: Address, records: Sequence[PlainRecord]) -> None:

@@ -133,7 +133,7 @@ class RunningTest:
             loop.default_exception_handler(context)
 
     def _failures(self) -> Iterable[tuple[asyncio.Task[Any], BaseException]]:
-        """The tasks that raised an error which no task has retrieved, and the error."""
+        """The tasks that raised an error which no task has retrieved, each with its error."""
         for task in self.loop.failed[: self._before_end[1]]:
             error = task.exception() if unseen(task) else None
             if error is not None and not isinstance(error, Crashed):

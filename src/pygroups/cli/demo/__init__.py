@@ -1,4 +1,4 @@
-"""`pygroups demo`: a group of four processes, one of which is killed, and checks that no record is lost."""
+"""`pygroups demo`: runs a group of four processes, kills one of them, and checks that no record is lost."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ Order = Go | Mark | TellBusy | LeaveGroup
 
 
 class Joined(msgspec.Struct, frozen=True, tag=True):
-    """From a worker: it is a member.  `records`: the records in its state; `lines`: the next line of each feed."""
+    """From a worker: the worker is a member.  `records`: the records in its state; `lines`: the next line of each
+    feed."""
 
     address: str
     records: int
@@ -52,14 +53,14 @@ class Joined(msgspec.Struct, frozen=True, tag=True):
 
 
 class Views(msgspec.Struct, frozen=True, tag=True):
-    """From a worker: it has a new view."""
+    """From a worker: the worker has a new view."""
 
     at_us: int
     members: list[str]
 
 
 class FirstDelivered(msgspec.Struct, frozen=True, tag=True):
-    """From a worker: it has delivered the first message after a view that a member left."""
+    """From a worker: the worker has delivered the first message after a view that a member left."""
 
     at_us: int
 

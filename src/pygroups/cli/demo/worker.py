@@ -153,7 +153,7 @@ class Orders:
         self.waiting: list[bytes] = []
 
     async def task(self) -> Task:
-        """The first line."""
+        """The first order, which contains the task."""
         self.waiting = await anext(self.lines)
         return msgspec.json.decode(self.waiting.pop(0), type=Task)
 
