@@ -27,7 +27,8 @@ class Reserved(Event):
 
 class RoundTrips(Event):
     """Up, merge2 to gms, and down, merge2 to failure: the time, in microseconds, that each of these processes took to
-    answer a question.  Before a merge up, at its leader; after it both, at each member of the merged view."""
+    answer a question.  Before a merge, MERGE2 at the leader of the merge sends this event up.  After a merge, MERGE2 at
+    each member of the merged view sends the event up and down."""
 
     times: dict[Address, int]
 

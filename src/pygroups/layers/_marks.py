@@ -1,4 +1,5 @@
-"""For layers that follow origins from view to view: forgetting old origins, and runs beyond the end of a view."""
+"""Functions for layers that follow origins from view to view.  They forget old origins, and find the runs beyond the
+end of a view."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pygroups.core.run import Run
 
 def forget_outside(marks: dict[Address, Any], members: Collection[Address], most: int) -> None:
     """Keep of the origins outside the view the `most` that were in a view last: a former member's late runs must not be
-    delivered again.  To be called in each view; `marks` is sorted by the last view of its origins."""
+    delivered again.  A layer calls this function in each view.  `marks` is sorted by the last view of its origins."""
     for member in members:
         if member in marks:
             marks[member] = marks.pop(member)

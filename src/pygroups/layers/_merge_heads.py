@@ -49,7 +49,8 @@ class Sighted(msgspec.Struct, Loose, array_like=True, tag=54):
 
 
 class MergeReq(msgspec.Struct, Loose, array_like=True, tag=55):
-    """Leader of a merge to every process that may take part: will you?  No member stops."""
+    """Leader of a merge to every process that may take part: do you take part?  No member stops its streams for this
+    request."""
 
     merge: MergeId
     views: Annotated[tuple[AgreedView, ...], Meta(max_length=MEMBERS_MAX)]  # their members are asked

@@ -53,9 +53,9 @@ def take_part(
 ) -> tuple[Party, ...]:
     """The views that a merge under the lead of `me` can unite, with the members of each that take part.
 
-    `answers` has None for a process that refuses.  A process that did not answer is not in it.  Views with a member in
-    `changing` are about to change, and stay out.  The result begins with the view of `me`, and is empty if fewer than
-    two views can be united.
+    `answers` has None for a process that refuses.  `answers` lacks each process that did not answer.  Views with a
+    member in `changing` are about to change, and stay out.  The result begins with the view of `me`, and is empty if
+    fewer than two views can be united.
     """
     willing = {member: answer for member, answer in answers.items() if answer is not None}
     found = parties({member: answer.view for member, answer in willing.items()})

@@ -85,7 +85,7 @@ class ViewSearch:
 
     @property
     def current(self) -> AgreedView:
-        """The view of this member.  Only for callers that have checked that there is one."""
+        """The view of this member.  A caller must first check that there is a view."""
         assert self.view is not None
         return self.view
 
@@ -121,7 +121,7 @@ class ViewSearch:
         return {peer: min(self.sightings[peer].took, longest) for peer in peers if peer in self.sightings}
 
     def longest_round_trip(self) -> int:
-        """Microseconds that the slowest process took to answer, of those that answered lately; 0 without such a
+        """Microseconds that the slowest of the processes that answered lately took to answer; 0 without such a
         process."""
         return max(self.round_trips(self.sightings).values(), default=0)
 

@@ -67,7 +67,8 @@ class Collecting:
     # -- origins outside the view
 
     def _make_room(self, origin: Address) -> None:
-        """A leaver's last message may come from outside the view; of such messages only a few are collected at once."""
+        """Drop pieces to make room.  The last message of a leaver may come from outside the view, and only a few such
+        messages are collected at once."""
         if origin in self.receivers or origin == self.env.me:
             return
         outside = self._of_outsiders()

@@ -1,4 +1,5 @@
-"""The window of multicasts that stays full: since when, and the members to exclude for it, by policy.
+"""The window of multicasts that stays full: the time since then, and the members that the policy excludes for this
+reason.
 
 Pure: this file sends nothing and reads no clock.  Note: docs/layers/flow_control.md.
 """
@@ -20,7 +21,7 @@ GAP: Final = 5 * SECOND  # after a longer pause of the reports, a late report ma
 class FullWindow:
     """How long the window of multicasts has been full.
 
-    A window is full while it has less room than a quarter, or than a run.
+    A window is full while its free room is less than a quarter of the window, or less than a run.
     """
 
     __slots__ = ("after", "asked", "full_bytes", "heard_at", "lateness", "look_at", "since", "steady_since")
@@ -46,11 +47,11 @@ class FullWindow:
         return True
 
     def reported(self, slowest: Iterable[Address], idle: Iterable[int], now: int) -> list[Expel]:
-        """The coordinator reported, and perhaps named the members that have consumed least, and for how long each of
-        them has consumed nothing of any member.
+        """Take a report of the coordinator.  The report may name the members that have consumed least, and the time for
+        which each of these members has consumed nothing of any member.
 
-        Returns the members to exclude, if the window has been full for too long: those that consumed nothing for so
-        long.  The others may have the messages of another sender to read first.
+        Returns the members to exclude if the window has been full for too long: the named members that consumed nothing
+        for that long.  The other named members may first have to read messages of another sender.
         """
         self._notice_lateness(now)
         if now - self.heard_at > GAP:
@@ -68,8 +69,9 @@ class FullWindow:
         return wishes
 
     def look(self, awaited: Iterable[Address], now: int) -> list[Expel]:
-        """Look at the full window, as planned.  The coordinator reports nothing while these members do not answer.
-        Returns them, to be excluded if they are silent, when nothing was reported for long enough."""
+        """Look at the full window, as planned.  The coordinator reports nothing while the `awaited` members do not
+        answer.  If no report came for long enough, this function returns these members: each of them is excluded if
+        that member is silent."""
         self._notice_lateness(now)
         self.look_at = now + LOOK
         silent_for = now - max(self.since, self.heard_at)
@@ -80,7 +82,8 @@ class FullWindow:
         return [self._asked(Expel(member, reason, if_silent=True)) for member in awaited if member not in self.asked]
 
     def _notice_lateness(self, now: int) -> None:
-        """If this member was late itself, news may wait unread in its sockets: the wait counts for less, or anew."""
+        """If this member was late itself, reports may wait unread in its sockets.  The lateness is then subtracted from
+        the wait, or the wait begins anew."""
         late = now - self.look_at
         if late >= self.lateness:
             self.since = now if late >= LOOK // 2 else min(now, self.since + 2 * late)

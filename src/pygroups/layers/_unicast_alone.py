@@ -1,6 +1,6 @@
-"""UNICAST2 in a process without a group.  No view closes connections there, and no layer below judges their ends: the
-driver's evidence comes here.  The layer also ends the process's membership in no group, as GMS does in a group: it
-leaves when everything is acknowledged.  Note: docs/layers/unicast2.md.
+"""UNICAST2 in a process without a group.  Without a group no view closes connections, and no layer below judges whether
+a peer has ended: the evidence of the driver comes to this module.  This module also ends a leave, as GMS does in a
+group: the process has left when all its messages are acknowledged.  Note: docs/layers/unicast2.md.
 """
 
 from __future__ import annotations

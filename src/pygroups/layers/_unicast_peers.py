@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Memory(Generic[T]):
-    """One remembered thing about each of at most `most` peers, for `age` microseconds."""
+    """One entry for each of at most `most` peers, kept for `age` microseconds."""
 
     __slots__ = ("age", "most", "things")
 
@@ -24,8 +24,8 @@ class Memory(Generic[T]):
         self.things: dict[Address, tuple[int, T]] = {}  # until when; the oldest first
 
     def put(self, peer: Address, thing: T, now: int) -> bool:
-        """Remember `thing` of `peer`, in place of an earlier one.  Returns whether a thing of another peer was dropped
-        before its time."""
+        """Remember `thing` as the entry of `peer`, in place of an earlier entry.  Returns whether the entry of another
+        peer was dropped before its time."""
         self.things.pop(peer, None)
         self.things[peer] = (now + self.age, thing)
         if len(self.things) <= self.most:
@@ -96,13 +96,13 @@ class Peers:
     # -- when to look after a peer
 
     def look_after(self, peer: Address, when: int) -> None:
-        """Something is open with `peer`: look after it at `when` at the latest."""
+        """A connection with `peer` has open work: look after `peer` at `when` at the latest."""
         if when < self.due.get(peer, NEVER):
             self.due[peer] = when
             self.layer.wake_at(when)
 
     def leave_alone(self, peer: Address) -> None:
-        """Nothing is open with `peer`: the timer does not fire for it."""
+        """No connection with `peer` has open work: the timer does not fire for `peer`."""
         if self.due.pop(peer, NEVER) <= self.layer.wake:
             self.layer.wake = self.next_due()
 
@@ -114,5 +114,5 @@ class Peers:
         return due
 
     def next_due(self) -> int:
-        """When the next peer is to be looked after; NEVER if nothing is open with any."""
+        """The time to look after the next peer; NEVER if no peer has open work."""
         return min(self.due.values(), default=NEVER)

@@ -60,7 +60,8 @@ class Receiving:
             self.peers.look_after(peer, self.env.now + self.env.config.unicast_period)
 
     def _take_other(self, peer: Address, connection: IncomingConnection, data: Data, run: Run) -> None:
-        """A run that was not the next one: the lane opens with it, or skips, or the run came twice, or early."""
+        """A run that was not the next one: the lane opens with this run or skips to the run, or the run came twice or
+        early."""
         lane = connection.lanes[data.lane]
         begin = lane.begin(data.seq, data.low, data.opens)
         if begin is not None:

@@ -142,7 +142,7 @@ class Voter(Layer):
             self.wake = clock.at
 
     def _to_vote(self, reason: Reason) -> None:
-        """There is a reason to vote that is about no single origin."""
+        """There is a reason to vote that concerns no single origin."""
         self.clock.arises(reason, self.env.now)
         self.wake_at(self.clock.at)
 
@@ -165,7 +165,7 @@ class Voter(Layer):
             self.tell(self.members[0], vote)
 
     def _count_own(self, vote: Vote) -> None:
-        """Add this member's own vote: it counts the votes."""
+        """Add this member's own vote.  Only the coordinator, which counts the votes, calls this function."""
         raise NotImplementedError
 
     def _settled(self) -> bool:

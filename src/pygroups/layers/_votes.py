@@ -167,8 +167,8 @@ class Origin:
 
 
 class Votes:
-    """The last vote of each member of one view, at its coordinator.  A member that only its votes of the view `before`
-    show to be idle stays so."""
+    """The last vote of each member of one view, at its coordinator.  `before` has the votes of the view before.  A
+    member that was idle there counts as idle here until a vote shows that the member has consumed a message."""
 
     __slots__ = ("before", "last", "members", "moved", "since")
 
@@ -211,7 +211,7 @@ class Votes:
         return False
 
     def consumptions(self) -> dict[Address, tuple[int, Marks]]:
-        """Of each voter, when its consumption moved last, and how far it came."""
+        """For each voter, the time when its marks of consumption last rose, and these marks."""
         return {
             voter: (at, dict(zip(self.members, self.last[voter].consumed, strict=True)))
             for voter, at in self.moved.items()
@@ -222,7 +222,7 @@ class Votes:
         return [max(0, now - self.moved[member]) for member in self.members]
 
     def not_set(self) -> list[Address]:
-        """The members that have not voted in this view."""
+        """The members whose vote in this view is missing."""
         return [member for member in self.members if member not in self.last]
 
     def all_set(self) -> bool:

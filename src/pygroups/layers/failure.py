@@ -26,15 +26,15 @@ from ._neighbors import Neighbors, neighbors, silences
 
 
 class Heartbeat(msgspec.Struct, array_like=True, tag=1):
-    """To the members of the sender's view, each period: the sender is alive.  In a large view to a part of them
-    (_neighbors.py)."""
+    """To the members of the sender's view, each period: the sender is alive.  In a large view the sender chooses some
+    of the members (_neighbors.py)."""
 
     view: ViewId  # the sender's: a receiver in another view learns that one of the two missed a view
 
 
 class Doubt(msgspec.Struct):
-    """A member was heard after a connection to it was refused: a firewall refused, or the run was sent before it
-    crashed."""
+    """A member was heard after a connection to this member was refused.  Either a firewall refused the connection, or
+    the member sent the run before it crashed."""
 
     times: int = 0
     probe_at: int = NEVER  # when to connect again, if no frame arrives until then
@@ -234,8 +234,8 @@ class Failure(Layer):
         """Extend the timeouts of all members because this member was late itself: frames of the others may lie unread
         in its sockets.
 
-        Each timeout is extended by twice the lateness: once because it passed unused, once for reading.  After half a
-        heartbeat or more all timeouts begin anew.
+        Each timeout is extended by twice the lateness: once for the time that passed unused, and once for the time to
+        read the frames.  After half a heartbeat or more all timeouts begin anew.
         """
         if late < self.env.config.lateness:
             return  # every timer fires a little late: if that moved deadlines, no deadline would ever come

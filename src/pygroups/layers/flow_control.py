@@ -67,7 +67,7 @@ class SentRuns:
         self.pieces_bytes = 0  # of a message of which only some pieces were sent: see FRAGMENTATION
 
     def enter(self, run: Run) -> None:
-        """A run was sent.  A message in pieces enters with its last piece; its first one may come again."""
+        """A run was sent.  A message in pieces enters with its last piece; its first piece may come again."""
         size = len(run.body)
         if run.index:
             size += 0 if run.index == 1 else self.pieces_bytes
@@ -167,8 +167,8 @@ class FlowControl(Layer):
             self.wake_at(self.full.look_at)
 
     def _ask_again_at(self, sent: SentRuns) -> int:
-        """When to ask once more.  Without a group an unacknowledged question shows that the peer is gone; in a group a
-        view shows this."""
+        """The time to ask a receiver once more.  Without a group an unacknowledged question shows that the peer is
+        gone; in a group a view shows this."""
         return NEVER if self.env.grouped else sent.asked_at + self.env.config.heartbeat_timeout
 
     # -- a window that stays full
@@ -183,8 +183,8 @@ class FlowControl(Layer):
         self._watch(full)
 
     def _look(self, full: FullWindow) -> None:
-        """The report of the coordinator is missing as long as it does not answer, or, while the view changes, any
-        member."""
+        """Look at a window that stays full.  A missing report of the coordinator has one of two causes: the coordinator
+        does not answer, or the view changes and some member does not answer."""
         coordinator = self.members[0]
         for wish in full.look(self.members if self.blocked else (coordinator,), self.env.now):
             self._expel(wish)

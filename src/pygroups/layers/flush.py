@@ -138,8 +138,8 @@ class Flush(Layer):
         self.below.append(HeldQuery(Flush))
 
     def _take_back(self) -> None:
-        """A view may end in the turn that installs it: multicasts that were handed down for it and have not left this
-        layer wait for the next view."""
+        """A view may end in the turn in which it is installed: multicasts that were handed down for it and have not
+        left this layer wait for the next view."""
         left, self.below = self.below, []
         for item in left:
             if isinstance(item, Run) and item.dest is None:

@@ -31,7 +31,7 @@ from ._pieces_in import Collecting
 
 
 class Fragmentation(Layer):
-    """See the module."""
+    """Splits large payloads into pieces, and joins the pieces at the receiver."""
 
     __slots__ = (
         "ahead",
@@ -107,7 +107,7 @@ class Fragmentation(Layer):
             self._finished(dest)  # UNICAST2 brings them, or reports the message
 
     def _finished(self, dest: Address | None) -> None:
-        """All pieces of the large run have left: the runs behind it leave, up to the next large one."""
+        """All pieces of the large run have left.  Now the runs behind the large run leave, up to the next large run."""
         box = self.outgoing.pop(dest)
         behind = box.behind
         if dest is not None:
@@ -316,7 +316,8 @@ class Fragmentation(Layer):
         self.above.append(FreedTo(dest, total + here))
 
     def _tell_behind(self, dest: Address, head: object, first: int) -> None:
-        """Behind the pieces, so in their lane: it is a run with an empty list of payloads."""
+        """Send `head` to `dest` behind the pieces, in the lane of the pieces: on a run with an empty list of
+        payloads."""
         me = self.env.me
         self.below.append(Run(me, dest, (head,), me, first, 0, 1, pack([])))
 

@@ -54,7 +54,7 @@ class Round:
 
 
 class Merge2(Layer):
-    """See the module."""
+    """Finds other views, and agrees with their members on a merge."""
 
     __slots__ = (
         "answer_at",
@@ -178,7 +178,7 @@ class Merge2(Layer):
             self._decide(round)
 
     def _decide(self, round: Round) -> None:
-        """All have answered, or the time for it is over."""
+        """Decide on the merge: all processes have answered, or the time for their answers is over."""
         self.round, self.cancelled = None, round
         round.answers[self.env.me] = rules.MergeAnswer(self.finding.current, self.finding.hears(round.contacts))
         sides = rules.take_part(self.env.me, round.answers, round.changing)
@@ -222,7 +222,7 @@ class Merge2(Layer):
             self._take_part(head)
 
     def _take_part(self, head: MergeReq) -> None:
-        """Answer when all processes in the request have been heard, or a pace is over."""
+        """Answer when all processes in the request have been heard, or when the time for their answers is over."""
         self.finding.learn_views(head.views)
         self._reserve(head.merge, head.round_trip)
         self.requested, self.answer_at = head, self.env.now + self._pace(head.round_trip)

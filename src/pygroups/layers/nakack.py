@@ -48,8 +48,8 @@ class Data(msgspec.Struct, Tracked, array_like=True, frozen=True, tag=60):
 
 
 class XmitReq(msgspec.Struct, Loose, array_like=True, tag=61):
-    """To a member that may hold the runs: send me these runs of `stream` again.  The request is repeated by its sender:
-    on the reliable lane each repetition would wait, arrive and be answered."""
+    """To a member that may hold the runs: send me these runs of `stream` again.  The sender repeats the request itself,
+    and does not use the reliable lane: there each repetition would wait, arrive and be answered."""
 
     view: ViewId
     stream: Address
@@ -64,7 +64,8 @@ class HighestSeq(msgspec.Struct, array_like=True, tag=62):
 
 
 class Nakack(Layer):
-    """See the module.  As a layer with numbered streams it answers HeldQuery, Fetch and Stability."""
+    """Numbers the multicasts of this member, and delivers the multicasts of each member in order, once and without
+    holes.  As a layer with numbered streams, NAKACK answers HeldQuery, Fetch and Stability."""
 
     __slots__ = ("announce_at", "announce_pause", "streams")
 

@@ -140,7 +140,7 @@ class Sequencer(Layer):
         queue.append(run)
 
     def _follows(self, origin: Address, piece: Run) -> bool:
-        """Whether the piece before this one was the last one queued.  The first one may come again."""
+        """Whether the piece before this one was the last one queued.  The first piece may come again."""
         if piece.index > 1 and self.queued.get(origin) != (piece.first, piece.index - 1):
             return False
         self.queued[origin] = (piece.first, piece.index)

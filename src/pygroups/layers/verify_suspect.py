@@ -22,7 +22,8 @@ Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 
 
 class AreYouAlive(msgspec.Struct, array_like=True, tag=10):
-    """To a silent member: answer if you are alive.  The frame names the member's incarnation: no other one answers."""
+    """To a silent member: answer if you are alive.  The frame names the member's incarnation, so no other incarnation
+    answers."""
 
     number: Number  # of the question, at the asker
 

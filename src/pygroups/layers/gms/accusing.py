@@ -47,8 +47,8 @@ class Accusing:
     # -- telling
 
     def tell(self) -> None:
-        """Send the suspicions of this member to those that are to hear of them and have not yet, and to those that were
-        sent others.
+        """Send the suspicions of this member to each member of `hearers`, and to each member that got other suspicions
+        before.  A member that already has exactly these suspicions gets no message.
 
         The first change is sent at once.  Later changes are gathered for `batch`, because half of a large group may
         become silent within some milliseconds.
@@ -71,9 +71,9 @@ class Accusing:
             membership.tell(member, Accuse(view.id, own))
 
     def give_way_if_unheard(self) -> None:
-        """Most members leave Ready unanswered.  If most also accuse this member, it gives way.
+        """Most members leave Ready unanswered.  If most members also accuse this member, this member gives way.
 
-        The next in rank may hear this member well, and would never know that it has to lead.
+        The next member in rank may hear this member well, and would never know that the next member has to lead.
         """
         membership, me = self.membership, self.env.me
         leads = membership.leads()  # a member that does not lead may only ask those before it
@@ -83,7 +83,7 @@ class Accusing:
             self.tell()
 
     def lead_again_if_heard(self) -> None:
-        """Take that back when most members hear this member again."""
+        """Withdraw this member's accusation of itself when most members hear this member again."""
         membership, me = self.membership, self.env.me
         if me in membership.suspicions and not membership.suspicions.is_unheard(me, membership.current.members):
             membership.suspicions.heard(me)
@@ -92,7 +92,7 @@ class Accusing:
     # -- hearing
 
     def on_accuse(self, src: Address, head: Accuse) -> dict[Address, Suspicion]:
-        """Keep the accusations of `src`; returns the members that it suspects newly, or newly with a proof."""
+        """Keep the accusations of `src`; returns the members that `src` suspects newly, or newly with a proof."""
         membership = self.membership
         if membership.view is None:
             self._before_the_first_view(src, head)

@@ -14,7 +14,7 @@ from .membership import Membership
 
 
 class Admission:
-    """The queue of joins and leaves."""
+    """The queue of joins and leaves at the leader."""
 
     def __init__(self, membership: Membership, times: AnswerTimes) -> None:
         self.membership = membership

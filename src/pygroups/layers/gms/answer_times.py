@@ -32,7 +32,7 @@ class AnswerTimes:
             self.took[member] = now - asked
 
     def after_pause(self) -> None:
-        """This member was paused for long, so the answers to earlier questions may have waited for it."""
+        """This member was paused for long, so the answers to earlier questions may have waited for this member."""
         self.asked = {member: [UNKNOWN] * len(asked) for member, asked in self.asked.items()}
 
     def measured(self, times: Mapping[Address, int]) -> None:

@@ -83,7 +83,8 @@ class Answering:
         return head.view == view.id and head.merge == self.membership.reserved and free and is_above
 
     def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
-        """Keep the message if this member is on its way to its view.  Tell the sender where this member is."""
+        """Keep a message of another view if this member is on its way to that view.  Tell the sender where this member
+        is."""
         membership = self.membership
         if membership.knows(src) and membership.may_come_to(view):
             self.membership.later[src, type(head)] = head
@@ -192,7 +193,8 @@ class Answering:
         self.membership.wake_at(self.heard_at + self._patience())
 
     def complain(self) -> None:
-        """Ask the members of the view for the installation; if none has it, the leader begins an attempt."""
+        """Ask the members of the view for the installation; if no member has the installation, the leader begins an
+        attempt."""
         membership, ballot = self.membership, self.binding.ballot
         assert ballot is not None
         if self.env.now >= self.heard_at + self._patience():

@@ -1,7 +1,7 @@
 """An attempt at a view change: from Ready to the decision, as a pure machine.
 
 `STEPS` is the whole course of an attempt: per stage and input the next stage, and the deed of its leader.  The picture
-in docs/layers/gms.md is drawn from this table.  An input without a row is ignored: a late answer, or a lie.
+in docs/layers/gms.md is drawn from this table.  An input without a row, such as a late or a false answer, is ignored.
 view_change.py begins attempts, passes inputs to them, and carries out their deeds.
 """
 
@@ -149,8 +149,9 @@ class Attempt:
         now: int,
         expelled: Mapping[Address, str] = MappingProxyType({}),
     ) -> Proposal:
-        """The next view; the cut is the furthest that one of those asked holds, leavers included.  If all leave or are
-        expelled, `me` goes on; a leaver leaves one view later.  A proposal that may have been decided is repeated."""
+        """The next view; the cut is the furthest position that one of the asked members holds, leavers included.  If
+        all members leave or are expelled, `me` goes on, and a leaving `me` leaves one view later.  A proposal that may
+        have been decided is repeated."""
         assert self.stage is Stage.PROPOSE
         self.since = now
         self.proposal = self.quorum.taken_over(self.view, self.ballot, self.answers)
@@ -177,9 +178,10 @@ class Attempt:
         return self.proposal
 
     def _history(self, *, lost: bool = False) -> str | None:
-        """None: the same history goes on.  Without the members that an operator vouches for, what they alone knew is
-        lost: if the others are not a quorum of the full view, a new history begins.  So it does if runs are `lost`
-        that a member may have delivered."""
+        """The id of the new history that begins with the next view; None if the same history goes on.  A new history
+        begins if the members that answered are not a quorum of the full view, because an operator vouches for other
+        members: the facts that only those members knew are lost.  A new history also begins if runs are `lost` that a
+        member may have delivered."""
         if self.quorum.may_go_on(self.view, self.answers, ()) and not lost:
             return None
         return decide.next_history(self.view, self.ballot)
@@ -207,7 +209,7 @@ class Attempt:
 
     def _lacks_a_holder(self) -> bool:
         """Whether a member without an answer may hold the runs of a proposal that has to be repeated, and no other
-        does."""
+        member holds these runs."""
         taken = self.quorum.taken_over(self.view, self.ballot, self.answers)
         open = [one for one in self.view.members if one not in self.answers and one not in self.vouched]
         return taken is not None and not _is_held(taken) and bool(open)
@@ -223,7 +225,7 @@ class Attempt:
         return self.take(Input.AGREED if decided else Input.ACCEPT)
 
     def on_fetches(self, src: Address, head: Fetches, now: int) -> Deed | None:
-        """`src` fetches its missing runs; another attempt would not help it."""
+        """`src` fetches its missing runs; another attempt would not help this member."""
         if self.stage is not Stage.PROPOSE or head.ballot != self.ballot:
             return None
         if src not in self.asked or src in self.accepted:

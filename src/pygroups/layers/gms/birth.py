@@ -77,8 +77,9 @@ def is_enough(expect: int, some: Collection[Address]) -> bool:
 def first_view(
     ballot: Ballot, answers: Mapping[Address, Proposal | None], contacts: Mapping[Address, str], history: str
 ) -> Proposal:
-    """The proposal that an answer reports under the highest ballot, under the new `ballot`; without one, a view of all
-    that answered, by address, which begins `history`."""
+    """The proposal for the first view.  If answers report accepted proposals, this is the one with the highest ballot,
+    now under the new `ballot`.  Otherwise this is a view of all processes that answered, by address, which begins
+    `history`."""
     reported = [accepted for accepted in answers.values() if accepted is not None]
     if reported:
         last = max(reported, key=lambda proposal: proposal.ballot)
@@ -123,8 +124,8 @@ class Birth:
     @property
     def is_open(self) -> bool:
         """Whether this process may take part: it has no view, and heard of no living group.  A process that accepted a
-        first view takes part all the same: the group may be the one of that view, and may have lost the link to this
-        process before it sent the view."""
+        first view takes part all the same: the living group may be the group of that view, and may have lost the link
+        to this process before the view was sent."""
         unheard = self.looked and self.env.now > self.group_heard_at + 2 * self.env.config.join_retry
         if self.membership.phase is not Phase.JOINING or self.rebirth.missing():
             return False
@@ -165,7 +166,8 @@ class Birth:
             self.membership.wake_at(attempt.until)
 
     def _begin_at(self) -> int:
-        """The first by address begins at once, and each other one a while later unless it hears of an attempt."""
+        """The time when this process may begin an attempt.  The first process by address begins at once.  Each other
+        process begins a while later, unless that process hears of an attempt."""
         if self.since == NEVER:
             return NEVER
         patience = self.env.config.flush_timeout
@@ -184,7 +186,7 @@ class Birth:
         membership.wake_at(env.now + env.config.ready_timeout)
 
     def _timeout(self, attempt: BirthAttempt) -> None:
-        """Go on without the silent ones; fail if too few have answered."""
+        """Go on without the silent processes; fail if too few processes have answered."""
         if attempt.proposal is None and is_enough(self.env.expect, attempt.answers):
             self._propose(attempt)
         else:
@@ -195,7 +197,8 @@ class Birth:
         self._pause()
 
     def _pause(self) -> None:
-        """The next attempt of this process begins after a pause that grows, and is another one at each process."""
+        """Begin the next attempt of this process after a random pause.  The longest pause grows with each failed
+        attempt."""
         config = self.env.config
         self.attempt, self.failures = None, self.failures + 1
         longest = min(config.flush_timeout << min(self.failures, 10), config.patience_max)

@@ -86,8 +86,8 @@ def next_view(
     joiners: Mapping[Address, str],
     history: str | None = None,
 ) -> AgreedView:
-    """The members that go on, in their old order, then the joiners by address.  The id is made of the ballot.
-    `history`: None: that of the old view."""
+    """The members that go on, in their old order, then the joiners by address.  The id is made of the ballot.  With
+    `history` None the next view has the history of the old view."""
     joining = sorted(joiners)
     contacts = [old.contact(member) for member in go_on] + [joiners[member] for member in joining]
     members, history = (*go_on, *joining), old.history if history is None else history
@@ -108,7 +108,8 @@ def makes_sense(proposal: Proposal, side: Side, me: Address, held: Mapping[Addre
 def stays_primary(
     old: AgreedView, primary: bool, agreeing: Sequence[Address], vouched: Container[Address] = ()
 ) -> bool:
-    """A hint.  True if the old view has the hint and a majority of it agrees.  Members that leave count."""
+    """Whether the next view has the hint `primary`: the old view has the hint, and a majority of the old view agrees.
+    Members that leave count."""
     return primary and is_majority(old, agreeing, vouched)
 
 

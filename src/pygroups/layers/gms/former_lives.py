@@ -64,8 +64,8 @@ FORWARDED: Final = (Collect, Propose, Install)
 
 
 def may_take(decided: Difference, membership: Membership) -> bool:
-    """Whether this member holds all that the view needs which a former incarnation installed.  The processes that held
-    the rest may have ended, and a member that takes the decision waits for nothing else."""
+    """Whether this member holds all runs that the view needs which a former incarnation installed.  The processes that
+    held other runs may have ended, and a member that takes the decision waits for no run."""
     binding, view = membership.binding, membership.current
     proposal = proposal_of(decided, view)
     side = None if proposal is None else proposal.side_of(view.id)
@@ -89,7 +89,7 @@ class Speaker:
         return self.env.former if self.membership.view is None else None
 
     def tell_members(self, members: Iterable[Address]) -> None:
-        """Members that lack a majority need the answers of the former incarnation in its last view."""
+        """Offer the answers of the former incarnation to members that lack a majority of its last view."""
         life = self.life
         if life is not None and life.view is not None:
             for member in members:
@@ -114,7 +114,8 @@ class Speaker:
             self._votes(src, life, head)
 
     def _votes(self, src: Address, life: FormerLife, head: Collect | Propose) -> None:
-        """Be bound, or accept, unless the former incarnation is bound to a higher ballot.  The record comes first."""
+        """Bind the former incarnation to a ballot, or accept a proposal in its place, unless the former incarnation is
+        bound to a higher ballot.  The record is written before the answer leaves."""
         assert life.view is not None
         proposal = proposal_of(head.difference, life.view) if isinstance(head, Propose) else None
         ballot = head.ballot if isinstance(head, Collect) else head.difference.ballot
@@ -178,7 +179,7 @@ class AskingFormer:
         return ToFormer(former, head)
 
     def on_answer(self, src: Address, head: FromFormer) -> None:
-        """`src` answers for a member of this view, of which it proves that it has ended."""
+        """`src` answers for a member of this view.  The answer proves that this member has ended."""
         gms, former, answer = self.gms, head.former, head.head
         if not gms.knows(former) or former in (self.env.me, src) or former.name != src.name:
             return
@@ -192,8 +193,8 @@ class AskingFormer:
 
     def _offers(self, src: Address, former: Address, offer: LeaveReq) -> None:
         """`src` can answer for a former incarnation.  Ask `src` only if the living members are not enough: the former
-        incarnation is out of the next view anyway.  A blocked member asks all of them: runs that none of them holds are
-        lost.
+        incarnation is out of the next view anyway.  A blocked member asks all former incarnations: runs that no former
+        incarnation holds are lost.
 
         A former incarnation in a later view is asked whether this member is left out.  A former incarnation in an
         earlier view gets this view.

@@ -21,7 +21,7 @@ Patience = Callable[[Iterable[Address]], int]  # how long to wait for an answer 
 
 
 class Handover:
-    """`proposal` was decided, and this member hands it over."""
+    """This member hands over the decided `proposal`."""
 
     def __init__(self, membership: Membership, other_views: OtherViews, proposal: Proposal, patience: Patience) -> None:
         self.membership = membership
@@ -70,7 +70,7 @@ class Handover:
         return True
 
     def _is_waited_for(self) -> bool:
-        """Whether a member that goes on may still acknowledge.  One that takes too long is asked Ready instead."""
+        """Whether a member that goes on may still acknowledge.  A member that takes too long is asked Ready instead."""
         config, suspicions = self.env.config, self.membership.suspicions
         missing = tuple(m for m in self._silent(self.proposal.going_on) if m not in suspicions)
         if not missing or self.overdue:
@@ -93,7 +93,7 @@ class Handover:
 
 
 class Parting(Handover):
-    """The same where a majority decides, at a member that has no place in the view.
+    """A handover where a majority decides, at a member that has no place in the view.
 
     Such a member may be the only one that knows the decision.  The member stays until enough members of the view have
     the installation to go on without it.  Until then the member repeats the installation.

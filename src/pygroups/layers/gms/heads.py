@@ -39,7 +39,8 @@ class Join(msgspec.Struct, array_like=True, tag=30):
 
 
 class Refuse(msgspec.Struct, array_like=True, tag=31):
-    """To a joiner: it is refused, for its name by the leader, for its settings by each member that it asks."""
+    """To a joiner: the group refuses the joiner.  The leader refuses a name that is in use.  Each member that the
+    joiner asks refuses other settings."""
 
     reason: Text  # "name taken" or OTHER_SETTINGS
     detail: Annotated[str, Meta(max_length=DETAIL_MAX)]

@@ -116,8 +116,8 @@ class Joining:
         self._ask(unasked[:1])
 
     def _ends_refused(self) -> bool:
-        """End the join if the last search found only members with other settings.  At a refusal it is too early: some
-        members may not have been found yet."""
+        """End the join if the last search found only members with other settings.  The refusal of a single member does
+        not end the join, because some members may not have been found yet."""
         if not self.apart or any(member not in self.apart for member in self.found):
             return False
         self.membership.left(OTHER_SETTINGS, next(iter(self.apart.values())))

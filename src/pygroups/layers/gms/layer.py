@@ -199,7 +199,7 @@ class Gms(Membership):
     # -- messages that concern more than one part
 
     def on_ready(self, src: Address, head: Ready) -> None:
-        """A joiner that is asked is being taken in."""
+        """Answer Ready.  A joiner that gets Ready may be in the next view."""
         if self.view is None:
             self.joining.invited()
         self.answering.on_ready(src, head)
@@ -215,7 +215,7 @@ class Gms(Membership):
             self.leading.verification.on_accused(member, how)
 
     def on_accept(self, src: Address, head: Accept) -> None:
-        """The last one that was needed decides the view."""
+        """The last Accept that is needed decides the view."""
         proposal = self.leading.change.on_accept(src, head)
         if proposal is None:
             return
@@ -239,7 +239,8 @@ class Gms(Membership):
     # -- installing
 
     def on_install(self, src: Address, head: Install) -> None:
-        """Take the successor of the own view, or the first view.  Any other gets the reply of other_views.py."""
+        """Take the successor of the own view, or the first view.  For any other view the sender gets the reply of
+        other_views.py."""
         difference, me, view = head.difference, self.env.me, self.view
         if view is not None and difference.id == view.id:
             self.tell(src, InstallAck(view.id))

@@ -85,7 +85,8 @@ class Leading:
                 self.handover.tell_old_members()  # the leader before may have reached only some members
 
     def _hands_over_another_view(self) -> bool:
-        """Go on with the handover.  Returns whether it is of a view without this member, which then only waits."""
+        """Go on with the handover.  Returns whether the handed view lacks this member.  Such a member only waits for
+        the end of the handover."""
         handover = self.handover
         if handover is None:
             return False
@@ -101,11 +102,11 @@ class Leading:
         return Handover(self.membership, self.other_views, proposal, self.change.patience)
 
     def goes_after_all(self, proposal: Proposal) -> None:
-        """This member has no place in the decided view, and goes when all members have the view."""
+        """This member has no place in the decided view, and leaves when all members have the view."""
         self.handover = self._new_handover(proposal)
 
     def goes_after_enough(self, proposal: Proposal) -> None:
-        """This member has no place in the decided view, and goes when enough members have the view to go on alone."""
+        """This member has no place in the decided view, and leaves when enough members have the view to go on alone."""
         self.membership.binding.decided = proposal
         self.change.attempt = None
         self.handover = Parting(self.membership, self.other_views, proposal, self.change.patience)

@@ -131,7 +131,7 @@ class Membership(Layer):
 
     @property
     def current(self) -> AgreedView:
-        """The view, for those that ask only while there is one."""
+        """The view of this member.  A caller must first check that there is a view."""
         assert self.view is not None
         return self.view
 
@@ -148,7 +148,8 @@ class Membership(Layer):
         return self.current.members
 
     def new_history(self) -> str:
-        """The id of the history that a first view begins.  Only where a majority decides: see primary.py."""
+        """The id of the history that a first view begins.  Only a group in which a majority decides has such an id: see
+        primary.py."""
         return ""
 
     # -- the leader
@@ -162,7 +163,7 @@ class Membership(Layer):
         return self.leader() == self.env.me
 
     def next_ballot(self) -> Ballot:
-        """For an attempt of this member."""
+        """The ballot for the next attempt of this member."""
         return Ballot(decide.next_number(self.current, self.highest), self.env.me)
 
     def heard_of(self, ballot: Ballot) -> None:
@@ -184,26 +185,27 @@ class Membership(Layer):
         return member in self.suspicions and member not in self.spoken_for
 
     def take_vouched(self, members: Iterable[Address]) -> None:
-        """Members for which an operator vouches.  Only where a majority decides: see primary.py."""
+        """Take members for which an operator vouches.  Only a group in which a majority decides uses these members: see
+        primary.py."""
 
     # -- speaking, and leaving
 
     def tell(self, dest: Address | None, head: object) -> None:
-        """As Layer.tell.  A message of a leader to itself goes through the inbox, and is handled as those of others
-        are."""
+        """As Layer.tell.  A message of a leader to itself goes through the inbox, and is handled as the messages of
+        other members are."""
         if dest == self.env.me:
             self.inbox.append((self.env.me, head))
         else:
             super().tell(dest, head)
 
     def tell_others(self, members: tuple[Address, ...], head: object) -> None:
-        """To each of `members` but this one."""
+        """Send `head` to each of `members` except this member."""
         for member in members:
             if member != self.env.me:
                 self.tell(member, head)
 
     def tell_decided(self, members: Iterable[Address], proposal: Proposal) -> None:
-        """To each of `members` but this one: `proposal` is decided."""
+        """Send the decided `proposal` to each of `members` except this member."""
         for member, difference in differences(proposal, members):
             if member != self.env.me:
                 self.tell(member, Install(difference, None))

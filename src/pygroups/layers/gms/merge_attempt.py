@@ -72,7 +72,8 @@ class MergeAttempt(Attempt):
         return self.take(Input.LATE)
 
     def again(self) -> MergeWanted | None:
-        """The next try: with the members that accepted, or, if a ballot was too low, with all; None: give up."""
+        """The next try: with the members that accepted, or with all members if a ballot was too low.  None: give the
+        merge up."""
         accepted = self.accepted if self.proposal is not None else self.asked
         sides = self.sides(accepted)
         if self.number >= TRIES_MAX or len(sides) < 2 or self.ballot.leader not in accepted:

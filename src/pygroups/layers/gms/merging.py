@@ -1,4 +1,5 @@
-"""The meeting of GMS and MERGE2: a report whether this member may take part in a merge, and the begin of a merge."""
+"""The part of GMS that works with MERGE2: it reports whether this member may take part in a merge, and begins
+merges."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from .membership import Membership, Phase
 
 
 class Merging:
-    """See the module.  merge_attempt.py has the merge itself."""
+    """Reports to MERGE2 whether this member may take part in a merge, and begins merges.  merge_attempt.py has the
+    merge itself."""
 
     def __init__(self, membership: Membership, leading: Leading) -> None:
         self.membership = membership

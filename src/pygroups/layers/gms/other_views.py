@@ -153,12 +153,13 @@ class OtherViews:
     # -- questions
 
     def was_here(self, theirs: ViewId | None) -> bool:
-        """Whether this member has left the view `theirs` behind.  So has each member of this view; None: it has joined
-        since."""
+        """Whether this member has left the view `theirs` behind.  Each member of this view has then left `theirs`
+        behind too.  With None, for a process that has no view, the result is True: each member has joined since."""
         return theirs is None or theirs in self.past
 
     def explain(self, member: Address, theirs: ViewId | None, *, asked: bool) -> None:
-        """Reply to `member`, which names the view `theirs`, or None if it has no view yet.  See the tables."""
+        """Reply to `member`, which names the view `theirs`, or None if `member` has no view yet.  The tables above
+        contain the replies."""
         if self.membership.view is not None:
             is_member, seen = self.membership.knows(member), self._seen(member, theirs)
             holds = self._holds_for(member, theirs) or self._holds_for_left_out(member, theirs)
@@ -167,7 +168,7 @@ class OtherViews:
 
     def gave_the_decided(self, member: Address, theirs: ViewId) -> bool:
         """Send the decided successor of this view, which is not installed here, to a member that still leads or asks in
-        this view.  Returns whether it was sent."""
+        this view.  Returns whether the successor was sent."""
         membership, decided = self.membership, self.membership.binding.decided
         if decided is None or theirs != membership.current.id:
             return False
@@ -177,7 +178,8 @@ class OtherViews:
         return True
 
     def give_installation(self, member: Address, theirs: ViewId | None) -> bool:
-        """Send the installation of this view to `member` if it lacks this installation; returns whether it does."""
+        """Send the installation of this view to `member` if `member` lacks this installation.  Returns whether `member`
+        lacks it."""
         lacks = self._holds_for(member, theirs)
         if lacks:
             self._send(member, theirs, Reply.INSTALL_AND_STARTS if theirs is None else Reply.INSTALL)

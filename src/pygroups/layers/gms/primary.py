@@ -5,8 +5,8 @@ application (`Blocked`), and waits.  When enough members are heard again, the ne
 (`Unblocked`), or it learns that the others went on without it (`Excluded`).
 
 A majority may decide a view without the answer of each member.  A member that is named in the view and has not accepted
-it fetches its missing runs first.  A member that has no place in the view stays until enough members of the view have
-the installation: it may be the only one that knows it.
+it fetches its missing runs first.  A member that has no place in the view may be the only member that knows the view.
+Therefore it stays until enough members of the view have the installation.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ class PrimaryGms(Gms):
     # -- a minority, and former incarnations
 
     def helpers(self) -> tuple[Address, ...]:
-        """The members that are heard.  A minority may wait for days, and messages to silent members would pile up."""
+        """The members that this member hears.  A minority may wait for days, and messages to silent members would pile
+        up."""
         return tuple(member for member in self.current.members if member not in self.suspicions.known)
 
     def tell(self, dest: Address | None, head: object) -> None:
@@ -253,7 +254,7 @@ class PrimaryGms(Gms):
         self.leading.goes_after_enough(proposal)
 
     def excluded_by(self, src: Address, proposal: Proposal) -> None:
-        """Stay until enough members of the view have the installation.  `src` has it."""
+        """Stay until enough members of the view have the installation.  `src` has the installation."""
         if self.binding.decided is None:
             self.env.count("left out and waits")
             self.decided_without_me(proposal)

@@ -191,7 +191,8 @@ def proposal_of(difference: Difference, mine: AgreedView | None) -> Proposal | N
 
 
 def _side(end: SideEnd, mine: AgreedView | None) -> Side | None:
-    """The side; None if the receiver does not have its view, if a rank is not in it, or if no member goes on."""
+    """The side that `end` describes.  None if the receiver does not have the view of the side, if a rank is not in this
+    view, or if no member goes on."""
     view = mine if end.view is None else end.view
     if view is None or view.id != end.old or len(end.cut) != len(end.holders):
         return None
@@ -208,7 +209,7 @@ def _side(end: SideEnd, mine: AgreedView | None) -> Side | None:
 
 
 def in_full(difference: Difference, view: AgreedView) -> Difference:
-    """The same for a receiver that has less than a member of `view`: with this view."""
+    """The same difference for a receiver that does not know `view`: with this view in full."""
     ends = [msgspec.structs.replace(end, view=view) if end.old == view.id else end for end in difference.sides]
     return msgspec.structs.replace(difference, sides=tuple(ends))
 
@@ -217,12 +218,12 @@ def in_full(difference: Difference, view: AgreedView) -> Difference:
 
 
 def text_of(proposal: Proposal) -> str:
-    """The proposal as text, for a later life of this process."""
+    """The proposal as text, for a later incarnation of this process."""
     return base64.b85encode(msgspec.msgpack.encode(difference(proposal, None))).decode()
 
 
 def difference_in(text: str) -> Difference | None:
-    """The proposal in such a text, with the earlier view in full; None for any other text."""
+    """The proposal in a text of `text_of`, with the earlier view in full; None for any other text."""
     try:
         return msgspec.msgpack.decode(base64.b85decode(text), type=Difference) if text else None
     except (msgspec.DecodeError, ValueError):

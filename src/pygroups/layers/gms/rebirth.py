@@ -70,7 +70,7 @@ class Rebirth:
         return missing(self._shown(), self.vouched)
 
     def have_ended(self, members: Iterable[Address]) -> bool:
-        """Whether all of these have ended for certain, and no member of a former group may still live."""
+        """Whether all of these members have ended for certain, and no member of a former group may still live."""
         shown = self._shown()
         ended = {member: None for one in shown for member in one.ended}
         return all(one in ended or one in self.vouched for one in members) and not missing(shown, self.vouched)
@@ -98,7 +98,8 @@ class Rebirth:
         return heard_at is not None and self.env.now <= heard_at + lately
 
     def take_vouched(self, members: Iterable[Address]) -> None:
-        """An operator vouches that these have ended for good.  A member that is alive has not."""
+        """Take members for which an operator vouches that they have ended for good.  Members that are alive are not
+        taken."""
         missing = self.missing()
         for member in members:
             if member in missing and not self.is_alive(member) and len(self.vouched) < MEMBERS_MAX:

@@ -1,4 +1,5 @@
-"""Requests to the leader: to join, to leave, to make another view.  A member that does not lead hands each on once."""
+"""Requests to the leader: to join, to leave, to make another view.  A member that does not lead hands each request on
+once."""
 
 from __future__ import annotations
 
@@ -56,9 +57,9 @@ class Requests:
     # -- this member is asked
 
     def on_join(self, src: Address, head: Join) -> None:
-        """A joiner asks.  Each member refuses it if its profile, stack or limits differ: so the joiner learns of each
-        member that it asks whether they do.  Else the request is handed on to the leader once: two members may
-        disagree about the leader."""
+        """A joiner asks.  Each member refuses a joiner whose profile, stack or limits differ, so the joiner learns from
+        each member that it asks whether the settings are equal.  Otherwise the request is handed on to the leader, only
+        once, because two members may disagree about the leader."""
         if self.membership.view is None:
             return
         if head.fingerprint != self.env.fingerprint:

@@ -57,8 +57,8 @@ class RollCall:
         return any(member in self.suspicions for member in self.membership.current.members)
 
     def is_complete(self) -> bool:
-        """Whether all needed answers are there.  While one is missing, this asks again when it is time, and sets the
-        timer."""
+        """Whether all needed answers are there.  While an answer is missing, this function asks again when it is time,
+        and sets the timer."""
         now, missing = self.env.now, self._missing()
         if missing and now >= self.asked_at + self._patience(missing):
             self._count_unanswered(missing)
@@ -88,9 +88,10 @@ class RollCall:
         return [m for m in self.members if m not in self.answers and m not in self.suspicions]
 
     def _patience(self, missing: list[Address]) -> int:
-        """The time to wait for answers: short while a member is suspected here, or if only members are missing that are
-        to be excluded; longer while only others suspect one.  If no fault is known, two rounds take as long as silence
-        takes to be noticed.  Slow members get more time."""
+        """The time to wait for answers, in microseconds.  The time is short while this member suspects a member, or if
+        only members are missing that are to be excluded.  The time is longer while only other members suspect a member.
+        If no fault is known, two rounds take as long as the detection of a silent member.  Slow members get more
+        time."""
         config = self.env.config
         if self.hurries or self.membership.may_be_excluded(missing):
             base = config.ready_timeout
@@ -103,8 +104,8 @@ class RollCall:
 
     def _is_confirmed(self) -> bool:
         """Whether no proof needs more time.  A proof that only this member has may be wrong: if others answer and none
-        of them suspects the member, they may hear it, and it gets as long to answer as all others.  If no member
-        answers, no member can confirm the proof."""
+        of them suspects the member, they may hear it, and the member gets as much time to answer as all others.  If no
+        member answers, no member can confirm the proof."""
         until = self.since + 2 * self.env.config.ready_timeout
         alone = [m for m in self.members if m not in self.answers and self.suspicions.is_unconfirmed(m)]
         if self.env.now < until and alone and any(member in self.answers for member in self.members):

@@ -91,7 +91,7 @@ class Suspicions(Container[Address]):
         self.known[member] = Suspicion.ELSEWHERE
 
     def gives_way(self, me: Address) -> None:
-        """This member leads, and most do not hear it: another one has to."""
+        """This member leads, and most members do not hear it: another member has to lead."""
         self.known[me] = Suspicion.UNHEARD
 
     def heard(self, member: Address) -> None:

@@ -70,8 +70,9 @@ class Verification:
             self.question.is_complete()
 
     def _is_to_ask(self, before: tuple[Address, ...], *, late: bool) -> bool:
-        """Whether it is time for a question: at once for a new reason, a moment after each answer while the reason
-        lasts, and seldom while only others suspect a member, which the leader checks itself, or `late`."""
+        """Whether it is time for a question.  A new reason makes a question due at once.  While the reason lasts, the
+        next question is due a moment after each answer.  Questions are rare while only other members suspect a member,
+        because the leader checks such a member itself, and rare when only the handover is `late`."""
         suspicions, now, ready_timeout = self.membership.suspicions, self.env.now, self.env.config.ready_timeout
         if not self.membership.reaches_enough():
             return False  # no leader could change the view
@@ -93,7 +94,7 @@ class Verification:
         return True
 
     def on_ready_rsp(self, src: Address, head: ReadyRsp) -> None:
-        """An answer to the question, perhaps."""
+        """Take an answer to Ready, which may belong to the question."""
         if self.question is not None:
             self.question.answers[src] = head
         self.membership.doubted.pop(src, None)
@@ -112,7 +113,8 @@ class Verification:
             self.due = now + apart
 
     def installed(self) -> None:
-        """A new view.  The accusations of the old one are over; pairs that could not reach each other may still not."""
+        """A new view.  The accusations of the old one are over; pairs that could not reach each other may still be cut
+        off from each other."""
         view, config = self.membership.current, self.env.config
         self.due, self.question, self.questioned, self.ask_at = NEVER, None, NOTHING, NEVER
         self.late_at = self.env.now + config.heartbeat_timeout + config.verify_timeout

@@ -94,13 +94,14 @@ class ViewChange:
         membership.wake_at(attempt.since + self.patience(attempt.asked))
 
     def heard_again(self, others_until: int = 0) -> None:
-        """A member is heard again: what failed without it may succeed now.  Until the given time others may follow."""
+        """A member is heard again, so an attempt that failed without this member may succeed now.  Other members may
+        follow until the given time."""
         self.failures, self.pause_until = 0, max(min(self.pause_until, self.env.now), others_until)
         self.membership.wake_at(self.pause_until)
 
     def may_begin_now(self) -> None:
-        """A member answers that left Ready unanswered: the pause ends.  The patience stays, because the member may be
-        slow."""
+        """A member that left Ready unanswered now answers, so the pause ends.  The patience stays, because the member
+        may be slow."""
         self.pause_until = min(self.pause_until, self.env.now)
 
     def is_unheard(self) -> bool:
@@ -168,13 +169,13 @@ class ViewChange:
             self.roll.answers[src] = head
 
     def on_collect_ack(self, src: Address, head: CollectAck) -> None:
-        """See the attempt."""
+        """Pass CollectAck on to the attempt under way."""
         if self.attempt is not None:
             self.membership.take_vouched(head.vouched)
             self._do(self.attempt.on_collect_ack(src, head, self.env.now))
 
     def on_accept(self, src: Address, head: Accept) -> Proposal | None:
-        """See the attempt; returns the proposal when it is decided."""
+        """Pass Accept on to the attempt under way.  Returns the proposal if this Accept decides it."""
         attempt = self.attempt
         if attempt is None:
             return None
@@ -183,12 +184,12 @@ class ViewChange:
         return attempt.proposal if deed is Deed.INSTALL else None
 
     def on_fetches(self, src: Address, head: Fetches) -> None:
-        """See the attempt."""
+        """Pass Fetches on to the attempt under way."""
         if self.attempt is not None:
             self._do(self.attempt.on_fetches(src, head, self.env.now))
 
     def on_low(self, head: Low) -> None:
-        """See the attempt."""
+        """Pass Low on to the attempt under way."""
         if self.attempt is not None and head.ballot == self.attempt.ballot:
             self.membership.heard_of(head.named)
             self._do(self.attempt.on_low(head))

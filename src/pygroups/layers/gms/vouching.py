@@ -1,7 +1,7 @@
-"""Vouching: an operator says that the process of a member has ended for good, where a majority decides.
+"""Vouching: an operator confirms that the process of a member has ended for good, where a majority decides.
 
-Such a member is in no further view, and it is left out of the count: more than half of the others decide, or half of
-them with the first one.
+Such a member is in no further view, and does not count: more than half of the other members decide, or half of them
+with the first of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .rebirth import Rebirth
 
 
 class Vouching:
-    """The operator's words that this member gets or hears of; `Membership.vouched` has the members."""
+    """The confirmations of operators that this member gets or hears of; `Membership.vouched` has the members."""
 
     def __init__(self, gms: Gms, rebirth: Rebirth) -> None:
         self.gms = gms
@@ -25,7 +25,7 @@ class Vouching:
         self.rebirth = rebirth
 
     def asked(self, member: Address) -> None:
-        """An operator speaks to this member.  A process that this member hears has not ended."""
+        """An operator vouches for a member at this member.  A process that this member hears has not ended."""
         gms = self.gms
         if gms.phase is Phase.JOINING and member in self.rebirth.missing():
             self.rebirth.take_vouched([member])
@@ -39,7 +39,7 @@ class Vouching:
             gms.above.append(VouchedFor(member, "taken"))
 
     def take(self, members: Iterable[Address]) -> None:
-        """Take the operator's word, from the operator or from another member."""
+        """Take the confirmation of an operator, from the operator or from another member."""
         gms = self.gms
         new = [member for member in members if gms.knows(member) and member not in (self.env.me, *gms.vouched)]
         for member in new:

@@ -34,7 +34,7 @@ class Answers:
         self.sent_at, self.spent, self.swept_at, self.waiting = {}, {}, 0, {}
 
     def waits(self, asker: Address, head: object) -> None:
-        """An answer waits in the reliable lane to `asker`: a copy of it would only wait behind it."""
+        """An answer waits in the reliable lane to `asker`: a copy of this answer would only wait behind the answer."""
         self.waiting[asker, head] = None
 
     def arrived(self, asker: Address, heads: Iterable[object]) -> None:

@@ -43,7 +43,7 @@ class Stream(Window):
         self.pause, self.tries, self.again_at = period, 0, 0
 
     def stop(self) -> None:
-        """Take no further run but those fetched from now on, and ask for none."""
+        """From now on take only fetched runs, and request no run."""
         self.limit, self.fetch, self.check_at = self.next, None, NEVER
 
     def begin_fetch(self, fetch: Fetch, *, stopped: bool, period: int) -> None:
@@ -55,7 +55,7 @@ class Stream(Window):
             self.limit = max(self.next, fetch.high)
 
     def announced(self, upper: int) -> None:
-        """Every run below `upper` was sent at least a period ago: those missing were lost."""
+        """Every run below `upper` was sent at least a period ago: the missing runs were lost."""
         self.hear_of(upper)
         self.ripe = self.horizon = upper
 
@@ -64,7 +64,7 @@ class Stream(Window):
         self.ripe, self.horizon = self.horizon, self.seen
 
     def ask_from(self, now: int) -> int | None:
-        """From which number on to ask for holes at a check at `now`; None: not at this check.
+        """The number from which a check at `now` requests missing runs; None if this check requests none.
 
         A fetch whose runs arrive, or whose last request is younger than its pause, is not repeated.
         """

@@ -100,7 +100,7 @@ class ViewStreams:
             self._advance(name, stream)
 
     def find(self, view: ViewId, name: Address, run: Run) -> Stream | None:
-        """The stream `name` of the view that is installed; otherwise `run` is kept for its view or dropped, and None.
+        """The stream `name` of the view that is installed; otherwise None, and `run` is kept for its view or dropped.
 
         `run` arrived and names that stream of that view: a run of the stream, or any message about the stream.
         """

@@ -135,7 +135,7 @@ def play(
 
 
 class _Stopped(Exception):
-    """The time is over until which a schedule should be played."""
+    """The requested time for the schedule is over."""
 
 
 def _stop() -> None:

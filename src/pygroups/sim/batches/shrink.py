@@ -147,7 +147,7 @@ class Shrinker:
         self._once(simpler.sooner)
 
     def _in_a_storm(self) -> None:
-        """If the weather needed many steps to cause the failure, try worse weather with fewer steps."""
+        """Try worse weather with fewer steps, if the weather needed many steps to cause the failure."""
         if self._stormy or size_of(self.best).steps <= MANY:
             return
         self._stormy = True

@@ -188,7 +188,7 @@ def _names(action: Action) -> tuple[str, ...]:
 
 
 def ordinary(schedule: Schedule) -> Iterator[Schedule]:
-    """Use calm weather, default habits and default limits: all at once, then each alone."""
+    """Use calm weather, default habits and default limits: all three at once, then each of them alone."""
     calm = {"weather": CALM, "habits": dict.fromkeys(schedule.names, Habits()), "config": {}, "rejoin": False}
     yield changed(schedule, **calm)
     for name, plain in calm.items():

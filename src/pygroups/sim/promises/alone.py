@@ -6,7 +6,8 @@ from .facts import Check, Rest
 
 
 class SettledAlone(Check):
-    """When everything has settled, each process has sent its payloads, holds nothing, and has left if it wanted to."""
+    """When everything has settled, each process has sent its payloads and holds nothing, and each process that wanted
+    to leave has left."""
 
     promises = ("liveness", "buffers-drain")
 

@@ -86,8 +86,8 @@ class Chain(Check):
                 self.broken("primary-chain", detail, member=view.member, other=first.member, view=view.id)
 
     def _may_have_lost(self, view: Viewed) -> bool:
-        """Whether another view was accepted before this one, and a former life took part: runs of its cut are lost
-        with the processes that held them."""
+        """Whether another view was accepted before this one, and a former incarnation took part: runs of its cut are
+        lost with the processes that held them."""
         rivals = [next for next, *_ in self.acceptors if next != view.id and next > (view.came_from or next)]
         return bool(self.answered_for and rivals)
 

@@ -17,9 +17,9 @@ MILLE: Final = 1_000  # a clock can run faster by one in so many
 
 
 class SlowExclusion(Check):
-    """A member is excluded by policy only if another one has asked for that.  While no fault makes a running process
-    look dead, a member asks only if the other one has left messages of the first unread for `slow_exclude`, and has
-    read no message of any sender in this time."""
+    """A member is excluded by policy only if another member has asked for the exclusion.  While no fault makes a
+    running process look dead, a member asks for an exclusion only if the slow member has left messages of the asking
+    member unread for `slow_exclude`, and has read no message of any sender in this time."""
 
     promises = ("slow-exclusion",)
 

@@ -190,7 +190,7 @@ class Check:
 
     def blocked(self, member: Address, reason: str | None) -> None:
         """`member` learned that it is blocked for this reason: it reaches too few members of its view, or the group is
-        to begin anew.  None: it is blocked no more."""
+        to begin anew.  None: `member` is no longer blocked."""
 
     def vouched(self, member: Address) -> None:
         """An operator vouches that the process of `member` has ended for good."""

@@ -19,7 +19,8 @@ TRIPS = 10  # number of transits for all messages of a join
 
 
 class Joins(Check):
-    """A lone join takes no longer than its messages and the time in which the group collects joins for one view."""
+    """A lone join takes no longer than the exchange of its messages and the time in which the group collects joins for
+    one view."""
 
     promises = ("join-in-time",)
 

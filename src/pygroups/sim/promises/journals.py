@@ -14,7 +14,7 @@ class JournalFirst(Check):
     """When a message is delivered, its sender's journal already contains the sending, and its receiver's journal the
     delivery.  A process that crashes has therefore recorded everything that other processes can know of it.
 
-    After a report that its journal cannot be written, a member is excused."""
+    The check excuses a member after the report that the member's journal cannot be written."""
 
     promises = ("journal-first",)
 

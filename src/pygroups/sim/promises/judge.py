@@ -201,7 +201,7 @@ class Judge:
             check(member)
 
     def blocked(self, member: Address, reason: str | None) -> None:
-        """`member` learned that it is blocked for this reason, or (None) that it is blocked no more."""
+        """`member` learned that it is blocked for this reason, or (None) that `member` is no longer blocked."""
         for check in self._blocked:
             check(member, reason)
 

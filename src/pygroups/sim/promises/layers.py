@@ -14,7 +14,7 @@ from .facts import Check, Rest
 
 
 class ViewsInOrder(Check):
-    """See the module."""
+    """Checks that each layer of a member gets each view once, in the order in which the application gets the views."""
 
     promises = ("views-in-order",)
 

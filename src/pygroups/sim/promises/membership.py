@@ -2,9 +2,9 @@
 
 The others suspect a member whose process is paused for longer than they need to detect a silence, and go on without it.
 When the process runs again, the member first checks its membership: it delivers a message in its old view only if the
-members of this view were still in it after the pause.  All of them; where a majority decides, a majority, this member
-included.  A view change and the end of the membership are no reason to wait: the messages that a member delivers right
-before them belong to the cut of the old view.
+members of this view were still in it after the pause.  All of these members must have been in the view; where a
+majority decides, a majority of them, this member included.  A view change and the end of the membership are no reason
+to wait: the messages that a member delivers right before them belong to the cut of the old view.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class EarlyOrder(NamedTuple):
 
 
 class ChecksMembership(Check):
-    """See the module."""
+    """Checks that a member delivers nothing after a long pause in a view that the other members have left behind."""
 
     promises = ("checks-membership",)
 
@@ -57,7 +57,7 @@ class ChecksMembership(Check):
             self.early[member] = EarlyOrder(self.around.clock(), delivery, missing)
 
     def _missing(self, member: Address, view: ViewId) -> Address | None:
-        """A member of the view that cannot have confirmed it, if too few can have done so."""
+        """A member of the view that cannot have confirmed the view, if too few members can have done so."""
         woke, members, left = self.woke[member], self.members[view], self.left.get(view, {})
         here = [one for one in members if one == member or self.views.get(one) == view or left.get(one, -1) >= woke]
         enough = is_majority(members, here) if self.around.majority else len(here) == len(members)

@@ -16,8 +16,9 @@ class MergedViews(Check):
     """The subgroups of a merged view are the groups of its members by their earlier views.  Every member announces
     exactly the messages that it lacks and that members of another subgroup may have, so all begin with equal marks.
 
-    Members that come from one view and accept a merged view install it all or none.  A fault may divide them, so this
-    is judged of those that accept it after all faults have healed.
+    Of the members that come from one view and accept a merged view, all install the merged view, or none of them does.
+    A fault may divide these members, so the check judges only members that accept the merged view after all faults have
+    healed.
     """
 
     promises = ("merge-agreement", "merge-announced")
@@ -86,8 +87,8 @@ class MergedViews(Check):
         self._check_marks(view)
 
     def _together(self, view: ViewId, merged: ViewId) -> None:
-        """Those that accepted the merged view in `view`, and installed another one, are at fault if any from `view`
-        installed the merged one."""
+        """Judge the members that accepted the merged view in `view` and installed another view.  They are at fault if
+        some member from `view` installed the merged view."""
         taker = self.taken.get((view, merged))
         if taker is None:
             return
@@ -124,7 +125,8 @@ class MergedViews(Check):
             self.broken("merge-agreement", problem, member=view.member, view=view.id)
 
     def _check_marks(self, view: Viewed) -> None:
-        """Messages has taken the gaps over before."""
+        """Check the marks and gaps with which a merged view begins.  The check `Messages` has taken over these gaps
+        before."""
         marks = self.messages.next.get(view.member, {})
         for origin, (mark, _) in view.merged.items():
             self.announced += 1

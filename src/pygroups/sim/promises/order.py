@@ -15,8 +15,8 @@ Key = tuple[Address, int]  # origin and first number: which run
 
 
 class OneOrder(Check):
-    """No two members deliver two messages of a view in opposite orders, and no member skips a message before one
-    that it delivers."""
+    """No two members deliver two messages of a view in opposite orders, and no member skips a message that comes before
+    a delivered message."""
 
     promises = ("total-order", "gap-free-prefix")
 

@@ -34,7 +34,8 @@ MERGES: Final = 20  # intervals in which all views that reach each other merge
 
 
 def bound_with_merges(config: Config, round_trip: int = 0) -> int:
-    """The same in a stack that merges views, where the sides must find each other first."""
+    """The longest time as `bound_of` gives it, for a stack that merges views: there the sides must first find each
+    other."""
     return bound_of(config, round_trip) + MERGES * (config.merge_interval + round_trip)
 
 
@@ -110,9 +111,10 @@ class Progress(Check):
     def _stays_for_the_others(self, stand: Stand, later: list[Stand]) -> bool:
         """Whether this member has to wait until enough members of the next view acknowledge its installation.
 
-        Where a majority decides, a member that has no place in the next view stays, blocked, until then: it may be the
-        only one that knows the view.  While it reaches too few members of that view, it cannot get enough answers.  If
-        the members that it reaches know that all members have the view, they must tell it so.
+        Where a majority decides, a member that has no place in the next view stays, blocked, until then: this member
+        may be the only one that knows the view.  While it reaches too few members of that view, it cannot get enough
+        answers.  If the members that this member reaches know that all members have the view, they must report this to
+        the member.
         """
         if not self.around.majority or not stand.told or not later:
             return False
@@ -140,7 +142,7 @@ class Progress(Check):
                     yield APART, side[0].member, other[0].member, 0
 
     def _untold(self, side: list[Stand], situation: Situation) -> Iterator[Problem]:
-        """Members that are cut off from too many members of their view, and do not know it."""
+        """Members that are cut off from too many members of their view, and have not learned this."""
         for stand in side:
             there = [one.member for one in situation.stands if one.runs and _hears(stand, one, situation.cut)]
             if not is_majority(stand.members, there) and not stand.told and not stand.leaving:

@@ -13,7 +13,8 @@ from .messages import Messages
 
 
 class Quiet(Check):
-    """Each member is in a view of exactly the members that are in it, has all messages, and has empty buffers."""
+    """Each member is in a view that lists exactly the members that have installed this view.  Each member has all
+    messages, and empty buffers."""
 
     promises = ("view-accuracy", "self-delivery", "liveness", "buffers-drain")
 

@@ -153,7 +153,8 @@ def _without_ones(marks: Marks) -> Marks:
 
 
 def _agree(some: Marks, others: Marks, members: tuple[Address, ...], most: int) -> bool:
-    """Whether no mark differs.  A side that knows `most` origins outside the view (`marks_max`) may omit others."""
+    """Whether two sets of marks agree: no mark differs.  A side that knows `most` origins outside the view
+    (`marks_max`) may omit others."""
     return all(
         some.get(one, 1) == others.get(one, 1)
         or forgotten(one, some, members, most)

@@ -148,7 +148,7 @@ class Player:
 
     @property
     def view(self) -> tuple[str, ...]:
-        """The names of the members of its view, in rank order; empty before the first view."""
+        """The names of the members of this member's view, in rank order; empty before the first view."""
         views = self.views
         return views[-1] if views else ()
 
@@ -159,7 +159,7 @@ class Player:
 
     @property
     def view_id(self) -> ViewId | None:
-        """The id of its view; None before the first view."""
+        """The id of this member's view; None before the first view."""
         ids = self._seen.ids
         return ids[-1] if ids else None
 
@@ -218,7 +218,8 @@ class Player:
 
     @property
     def unknown(self) -> list[int] | None:
-        """After the member has left: the numbers of own multicasts with an unknown fate.  None after a crash."""
+        """After the member has left: the numbers of own multicasts with an unknown fate.  The value is None after a
+        crash."""
         return self._seen.unknown
 
     @property

@@ -65,8 +65,8 @@ class ScenarioWorld(World):
         self.planned = 0  # number of payloads whose sending time has not come
 
     def start(self, name: str) -> None:
-        """Start a new incarnation under `name`, with an application that follows the test.  Raises UsageError if one
-        runs."""
+        """Start a new incarnation under `name`, with an application that follows the test.  Raises UsageError if an
+        incarnation with this name runs."""
         if name in self.running:
             raise UsageError(f"{name} already runs")
         habits = self.schedule.habits.setdefault(name, Habits())
@@ -77,7 +77,8 @@ class ScenarioWorld(World):
             self.on_start(member, script)
 
     def life(self, name: str) -> SimulatedMember:
-        """The incarnation that runs under `name`, or the last one.  Raises UsageError if there was none."""
+        """The incarnation that runs under `name`, or the last one.  Raises UsageError for a name that no incarnation
+        had."""
         if name in self.running:
             return self.running[name]
         lives = [member for member in self.lives.values() if member.address.name == name]
@@ -146,7 +147,7 @@ class ScenarioWorld(World):
         super().send(member, hit.dest, self.frames_of(hit.src, [hit.run]))
 
     def frames_of(self, src: Address, runs: list[Run]) -> list[bytes]:
-        """These runs of one frame again in a frame, with the number that it had."""
+        """A new frame with these `runs` of one earlier frame.  The new frame has the number of the earlier frame."""
         self.codec.next_number = runs[0].frame
         return self.codec.encode(src, runs[0].dest, runs)
 

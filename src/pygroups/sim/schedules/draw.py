@@ -326,7 +326,7 @@ def _starts(rng: Random, names: Sequence[str], heal_at: int, faults: Sequence[st
 
 
 def _fill(plan: FaultPlan, wish: Wish) -> int:
-    """Draw the steps of a plan, first a grave one.  Returns the end of a long pause among them, or 0."""
+    """Draw the steps of a plan, first a step with a grave fault.  Returns the end of a long pause among them, or 0."""
     rng = plan.rng
     weights = {fault: STEPS[fault] * rng.choice((1, 2, 6)) for fault in plan.may if fault in STEPS}
     grave = {fault: weight for fault, weight in weights.items() if fault in GRAVE}

@@ -36,7 +36,8 @@ def merge(plan: FaultPlan, at: int) -> None:
 
 
 def merge_leader(plan: FaultPlan, at: int) -> None:
-    """The leader of the merge crashes, stops or is cut off at a step of it; in some plans a member that takes part."""
+    """The leader of the merge crashes, stops or is cut off at a step of the merge.  In some plans this happens to
+    another member that takes part."""
     rng, ends = plan.rng, _part(plan, at)
     for _ in range(rng.choice((1, 1, 2))):
         moment = rng.choice(LEADS if rng.random() < 0.75 else TAKES_PART)

@@ -55,7 +55,7 @@ KINDS: Final = {label: kind for kind, label in LABELS.items()}
 
 
 def labels_of(heads: Iterable[type]) -> tuple[str, ...]:
-    """The labels of the messages that members send whose layers have these heads."""
+    """The labels of the messages that members with these heads send."""
     labels = [LABELS[head] for head in heads]
     labels += [LABELS[Digest]] if LABELS[Install] in labels else []
     labels += [LABELS[kind] for kind in OF_MERGES.values()] if LABELS[MergeReq] in labels else []

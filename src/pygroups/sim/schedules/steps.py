@@ -57,7 +57,7 @@ class StartProcess(Step, frozen=True, tag="start"):
 
 class Send(Step, frozen=True, tag="send"):
     """The application at `who` sends `count` payloads of `size` bytes at once: multicasts, or messages to the member
-    `to`.  If `who` is no member, the next name that is one sends."""
+    `to`.  If `who` is no member, the next name that is a member sends."""
 
     who: str
     count: Nth
@@ -199,8 +199,8 @@ class CloseConnection(Step, frozen=True, tag="forget"):
 
 
 class Beside(Step, frozen=True, tag="beside"):
-    """A second process starts under a name that is in use, or one with another profile (`stranger`), and asks to
-    join.  If no member refuses the process, it ends after `lasts`."""
+    """A second process starts under a name that is in use, or a process with another profile starts (`stranger`).  The
+    process asks to join.  If no member refuses the process, it ends after `lasts`."""
 
     who: str
     lasts: Time

@@ -44,7 +44,8 @@ def mislead(plan: FaultPlan, at: int) -> None:
 
 
 def forget(plan: FaultPlan, at: int) -> None:
-    """A member sends messages to another, closes the connection while they are in transit, and sends again."""
+    """A member sends messages to another member, closes the connection while the messages are in transit, and sends
+    again."""
     rng = plan.rng
     one, other = rng.sample(plan.names, 2)
     plan.actions += [

@@ -40,7 +40,7 @@ def tear(plan: FaultPlan, at: int) -> None:
 
 
 def ahead(plan: FaultPlan, at: int) -> None:
-    """The coordinator leaves, and its successor is the last member to learn it.  The other members then send in a
+    """The coordinator leaves, and its successor is the last member that learns this.  The other members then send in a
     view that the successor does not know."""
     rng, lasts = plan.rng, plan.rng.randrange(20, 300) * MILLISECOND
     plan.actions.append(Leave(at=at + 1, who=COORDINATOR))

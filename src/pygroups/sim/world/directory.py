@@ -51,8 +51,8 @@ class Directory:
         return now < self._wrong.get(how, 0)
 
     def told(self, who: Address, now: int, chance: Random, founding: bool = True) -> Found:
-        """The answer to `who`, possibly wrong.  The permission to found a group comes from a lock and is always
-        right."""
+        """The answer that `who` gets, which a fault may have made wrong.  The permission to found a group comes from a
+        lock and is always right."""
         found = self.find(who, founding)
         if found.may_found:
             return found

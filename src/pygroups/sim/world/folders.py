@@ -1,4 +1,4 @@
-"""The folder of the journals of one name: what a process finds there of its former lives."""
+"""The folder of the journals of one name: the records of former incarnations that a process finds there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pygroups.core.layer import Env, Record
 
 
 class Folder:
-    """The lives under one name, in the order of their starts.  `runs` returns whether the process of a life runs."""
+    """The incarnations under one name, in the order of their starts.  `runs` returns whether the process of an
+    incarnation runs."""
 
     def __init__(self, runs: Callable[[Address], bool]) -> None:
         self.runs = runs
@@ -21,8 +22,9 @@ class Folder:
         self.locked_by: dict[Address, Address] = {}  # per former life, the last process that answered for it
 
     def opens(self, env: Env) -> None:
-        """A process starts with this folder: it answers for the last life that took part in a group, and whose lock is
-        free.  Without such a life it still knows that the others have ended."""
+        """A process starts with this folder.  The process answers for the last incarnation that took part in a group,
+        and whose lock is free.  Without such an incarnation the process still knows that the other incarnations have
+        ended."""
         ended = [life for one, life in self.lives.items() if not self.runs(one) and not self._is_locked(one)]
         known = [life for life in ended if life.address not in self.lost and (life.view or life.bound)]
         if ended:
@@ -36,7 +38,7 @@ class Folder:
         return holder is not None and self.runs(holder)
 
     def take(self, writer: Address, records: Sequence[Record], *, lost: bool) -> None:
-        """The process `writer` has written these records, some of them perhaps for a former life."""
+        """The process `writer` has written these records, some of them perhaps for a former incarnation."""
         for kind, view, fields in records:
             life = fields.get("life", writer)
             if lost:

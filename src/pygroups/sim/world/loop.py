@@ -47,7 +47,7 @@ class ProcessLoop:
         """Called when a pause begins or ends."""
 
     def clock(self) -> int:
-        """The time that the layers of this process see."""
+        """The time on the clock of this process, which its layers read."""
         now = self.agenda.now
         return local_time(now, self.drift) if self.drift else now
 

@@ -193,7 +193,8 @@ class SimulatedMember(ProcessLoop):
             self._turned()
 
     def _receive(self, now: int, *, timers_due: bool) -> None:
-        """Hand the queued items to the stack.  Due timers run before them, or after them with the rest of the turn."""
+        """Hand the queued items to the stack.  Due timers run before these items, or after the items with the rest of
+        the turn."""
         stack = self.stack
         waiting, self._waiting = self._waiting, []
         if timers_due and self.rng.random() < 0.5:
@@ -346,7 +347,8 @@ class SimulatedMember(ProcessLoop):
         self.soon()
 
     def order_at(self, count: int, size: int, place: str) -> None:
-        """The same for the process at `place`, without a group: the network finds it, or nothing is sent."""
+        """Queue payloads, as `order` does, for the process at `place`, without a group.  If the network finds no such
+        process, nothing is sent."""
         known = self.places.get(place)
         if known is not None:
             self.order(count, size, known)
@@ -371,6 +373,6 @@ class SimulatedMember(ProcessLoop):
         self.world.changes += 1
 
     def _tells_read(self) -> None:
-        """Play a turn that reports reads, unless another turn will."""
+        """Play a turn that reports reads, unless another turn will report them."""
         if not self.ended and not self.paused and self.turn_at == NEVER:
             self.turn()

@@ -1,8 +1,8 @@
 """An operator who vouches that processes have ended, where a majority decides each view.
 
 The operator is honest: only processes that have ended are vouched for, and only where no other process may know of a
-later view.  So the operator speaks to a process in the last view of the chain that a running process has, and while no
-link and no process is disturbed.  The process that hears the operator informs the other members.
+later view.  So the operator vouches at a process in the last view of the chain that a running process has, and only
+while no link and no process is disturbed.  This process informs the other members.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def vouch(world: World, step: Vouch) -> None:
 
 
 def vouches(world: World) -> bool:
-    """If this schedule has an operator who may vouch now, vouch for all that a waiting process misses.  Returns whether
-    there is one."""
+    """If this schedule has an operator who may vouch now, vouch for all members that a waiting process misses.  Returns
+    whether there is such an operator."""
     has_operator = is_calm(world) and any(isinstance(step, Vouch) for step in world.schedule.actions)
     if has_operator:
         for member in processes_that_wait(world).values():
@@ -59,8 +59,8 @@ def is_calm(world: World) -> bool:
 
 
 def missing(world: World, member: SimulatedMember) -> list[Address]:
-    """The members of the last view of this process, or of its former life, that have ended, without those for which a
-    process answers."""
+    """The members of the last view of this process, or of its former incarnation, that have ended.  Members for which a
+    process answers are left out."""
     former = member.env.former
     view = member.view or (None if former is None else former.view)
     members = () if view is None else view.members
@@ -70,7 +70,7 @@ def missing(world: World, member: SimulatedMember) -> list[Address]:
 
 
 def vouch_for(world: World, member: SimulatedMember, gone: Address) -> None:
-    """Tell `member` that `gone` has ended for good."""
+    """Confirm to `member` that `gone` has ended for good."""
     world.count("operator vouches")
     world.count("operator vouches before a birth" if member.view is None else "operator vouches in a view")
     world.tell(member.address.name, f"an operator vouches for {gone}")

@@ -75,7 +75,7 @@ class Pipes:
         return arrivals[0][0]
 
     def _next(self, src: Address, dest: Address) -> None:
-        """The oldest frame arrives, or is held up; it may have been lost with its connection."""
+        """The oldest frame arrives or is held up.  The frame may also have been lost with its connection."""
         pipe = self.pipes[src, dest]
         if not pipe.frames:
             return

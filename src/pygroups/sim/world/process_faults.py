@@ -163,7 +163,8 @@ def _begin_anew_without_folders(world: World, chains: Sequence[Chain]) -> None:
 
 
 def _start_all(world: World) -> None:
-    """More than half of all processes must run for a birth, and none of them must know a group that has ended."""
+    """Restart all processes.  More than half of all processes must run for a birth, and no process may know a group
+    that has ended."""
     world.count("all started for a birth")
     for member in list(world.running.values()):
         world.tell(member.address.name, "fault: restarted, because the whole group has ended")

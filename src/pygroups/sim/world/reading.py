@@ -1,4 +1,5 @@
-"""The reading of one simulated application: when it reads the delivered messages, and when its stack learns of that."""
+"""The reading of one simulated application: when the application reads the delivered messages, and when its stack
+learns of the read messages."""
 
 from __future__ import annotations
 

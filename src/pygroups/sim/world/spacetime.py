@@ -87,7 +87,7 @@ class SpaceTime:
         self.heard: list[MemberEvent] = []
 
     def hear(self, now: int, who: str, what: str | Event) -> None:
-        """See Story."""
+        """Record the event `what` of `who` at `now` (microseconds); see Story."""
         self.heard.append(MemberEvent(now, who, what))
 
     def lines(self, witness: Witness | None) -> Iterator[Line]:
@@ -178,7 +178,7 @@ class _Stretch:
 
 
 class _Tale:
-    """Makes rows of the recorded events; `signs` is the state of each process."""
+    """Makes rows of the recorded events.  `signs` has a sign for the state of each process."""
 
     def __init__(self, names: Sequence[str], witness: Witness | None) -> None:
         self.names = names

@@ -40,7 +40,7 @@ class Lines:
         self._tell = tell
 
     def hear(self, now: int, who: str, what: str | Event) -> None:
-        """See Story."""
+        """Pass the line of the event `what` of `who` at `now` (microseconds) on; see Story."""
         text = what if isinstance(what, str) else event_text(what)
         if text is not None:
             self._tell(f"{now / 1_000_000:10.6f}  {who:<12} {text}")
@@ -54,7 +54,7 @@ class Followed(Lines):
         self._message = message  # the sender, by name or address, and the number
 
     def hear(self, now: int, who: str, what: str | Event) -> None:
-        """See Story."""
+        """Pass the line of the event on, unless the event is a crossing of another message; see Story."""
         if isinstance(what, Crossed) and self._message is not None and not what.crossing.carries(*self._message):
             return
         super().hear(now, who, what)

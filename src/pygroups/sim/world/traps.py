@@ -1,4 +1,5 @@
-"""Faults that wait for an action, as each member carries them; moments.py decides when they happen."""
+"""Faults that wait for an action of a member.  Each member keeps a list of these faults, and moments.py decides when
+they happen."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .world import World
 
 
 def named(world: World, who: str) -> SimulatedMember | None:
-    """The running process that a schedule means by `who`."""
+    """The running process that a schedule means by `who`, which is a name or a role."""
     if who == WHOEVER:
         chance = stream(world.schedule.seed, WHOEVER, world.agenda.now)
         return chance.choice(list(world.running.values())) if world.running else None

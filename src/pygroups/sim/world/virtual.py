@@ -132,7 +132,8 @@ class VirtualWorld(Generic[P]):
         self.gets(src, dest, frame)
 
     def gets(self, src: Address, dest: Address, frame: bytes) -> bool:
-        """The host of `dest` has a frame for it.  Whether that process runs; if not, its sender learns of it."""
+        """Deliver a frame that has arrived at the host of `dest`.  Returns whether the process of `dest` runs.  If that
+        process has ended, the sender of the frame learns this."""
         receiver = self.lives[dest]
         if not receiver.ended:
             receiver.arrive((src, frame))
