@@ -1,9 +1,11 @@
-"""The classes of Spark as a JVM loads them fastest: an archive that the JVM writes once, for users who ask for it.
+"""An archive of Spark's classes, from which a JVM loads the classes fastest.  The JVM writes the archive once, for
+users who ask for the archive.
 
-A new JVM spends CPU on finding, checking and preparing some 9,000 classes, and an archive saves most of that. To write
-it costs more than one audit does (docs/decisions/0062-rules-count-first.md has the figures), so the archive pays for
-users with many audits. With `PYGROUPS_JVM_ARCHIVE=FILE` in the environment the JVM of the first small audit writes FILE
-after the command has ended (some 190 MB), and the JVM of each later audit maps it. The JVM checks whether a file fits.
+A new JVM spends CPU on finding, checking and preparing some 9,000 classes, and an archive saves most of that.  The JVM
+needs more CPU time to write the archive than one audit takes (docs/decisions/0062-rules-count-first.md has the
+figures), so the archive pays for users with many audits.  With `PYGROUPS_JVM_ARCHIVE=FILE` in the environment the JVM
+of the first small audit writes FILE after the command has ended (some 190 MB), and the JVM of each later audit maps it.
+The JVM checks whether a file fits.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The audit: journals, or a table of them, in; a verdict per promise out.
+"""The audit reads journals, or a table of journals, and gives a verdict for each promise.
 
 The journals become a table first (`ingest`), in this process while Spark's JVM starts. Then the tables that rules share
 are prepared, and the rules are judged over them. On a cluster all machines read and write the folder of these tables.
@@ -41,13 +41,14 @@ def audit(
     out: Path | None = None,
     progress: Progress = lambda step: None,
 ) -> AuditResult:
-    """Judge every promise over the journals in `paths` (folders of journals, of groups, or of lives), or over a table.
+    """Judge every promise over the journals in `paths` (folders of journals, of groups, or of incarnations), or over a
+    table.
 
-    `master` chooses the Spark cluster, default `local[*]`. `out` keeps the table of the history and the tables derived
-    from it (`silver`, `gold`) as Parquet; without `out` they go to a temporary folder that ends with the process. A
-    table that is there already grows by the new records, and all of it is judged. A cluster needs `out`, a folder that
-    all its machines mount at the same place; the same holds for a table that is audited. `progress` is called with the
-    name of each step.
+    `master` chooses the Spark cluster, default `local[*]`.  `out` keeps the table of the history and the tables derived
+    from it (`silver`, `gold`) as Parquet; without `out` they go to a temporary folder that ends with the process.  A
+    table that is in the folder already grows by the new records, and the audit judges the whole table.  A cluster needs
+    `out`, a folder that all its machines mount at the same place; the same holds for a table that is audited.
+    `progress` is called with the name of each step.
 
     Raises NotAJournal for paths without a journal or without any record, NotATable for a table of another format or one
     that is damaged, NamesCollide for two names under one key, NoSpark if Spark or Java is missing or `out` for a
@@ -91,7 +92,8 @@ def _judged(
 
 
 def _segments(manifest: pa.Table) -> set[tuple[int, int]]:
-    """The segments with bytes in the table, as pairs of a life's key and a number. Two copies are one segment."""
+    """The segments with bytes in the table, as pairs of an incarnation's key and a number.  Two copies are one
+    segment."""
     return set(zip(manifest["life"].to_pylist(), manifest["segment"].to_pylist(), strict=True))
 
 

@@ -39,7 +39,7 @@ def merged(prefix: str = "") -> dict[str, str]:
 
 
 def named(columns: Mapping[str, str]) -> list[str]:
-    """SQL text with a name for each."""
+    """SQL texts, each with the name of its column."""
     return [f"{text} as {name}" for name, text in columns.items()]
 
 
@@ -64,11 +64,12 @@ def streams_of(records: DataFrame, lives: DataFrame, purges: DataFrame | None, c
     """One row per (kind, life, view, sender, stream, late): a member's sends or deliveries of one sender in a view.
 
     `records` are trusted run records of the kinds 0 to 3; `purges` (`purges_of`) may be None; `columns` are the columns
-    of rules, SQL aggregates by name. Columns: group, profile, ordered, history; `late` (at or behind the end of quiet);
-    runs, messages; `begin`, the first index; `last`, the greatest number; `stop`, the place behind the last run; the
-    digest of the runs (`bits`, `low_sum`, `high_sum`), and the same with `stable_` of the runs purged by votes, with
-    `stable_messages` and the number `below` which they do; of the life `first_view`, `settles` (it reaches quiet),
-    `stops` (its journal has a stop); `origin_whole`, null without the sender's journal.
+    of rules, SQL aggregates by name.  Columns: group, profile, ordered, history; `late` (at or behind the end of
+    quiet); runs, messages; `begin`, the first index; `last`, the greatest number; `stop`, the place behind the last
+    run; the digest of the runs (`bits`, `low_sum`, `high_sum`), and the same with `stable_` of the runs purged by
+    votes, with `stable_messages`, and the number `below` which votes purge runs; of the incarnation `first_view`,
+    `settles` (whether the incarnation reaches quiet), `stops` (whether its journal has a stop); `origin_whole`, null
+    without the sender's journal.
     """
     rows = records.selectExpr(
         *("kind", "life", "view", "history", "index", "sender", "first", "count", "stream", "seq", "expected"),
@@ -94,7 +95,8 @@ def streams_of(records: DataFrame, lives: DataFrame, purges: DataFrame | None, c
 
 
 def purges_of(votes: DataFrame) -> DataFrame:
-    """Per view and stream: below which number votes let runs be purged. Columns group, view, stream, below."""
+    """Per view and stream: the number below which votes let the members purge runs.  Columns group, view, stream,
+    below."""
     entries = votes.where("kind = 'purge' and view is not null").select(
         "group", "view", F.explode("digest").alias("address", "mark")
     )

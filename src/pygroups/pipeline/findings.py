@@ -1,9 +1,9 @@
 """A rule judges one promise: it has counts over the shared tables, and an exact step that finds the violations.
 
-Most histories are right, so a rule is judged in two stages. The *counts* of a rule are SQL text over tables that rules
-share (`tables.py`): how many facts a row judges, how many it leaves out and why, and whether it is suspect. One query
-evaluates the counts of all rules. Only for a rule with a suspect row the *exact step* is planned: it gives one row per
-violation, with the keys of the lives and views in its sentence.
+Most histories are right, so a rule is judged in two stages.  The *counts* of a rule are SQL text over tables that rules
+share (`tables.py`): how many facts a row judges, how many it leaves out and why, and whether it is suspect.  One query
+evaluates the counts of all rules.  Only for a rule with a suspect row the *exact step* is planned: it gives one row per
+violation, with the keys of the incarnations and views in its sentence.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -88,9 +88,9 @@ def findings(
 ) -> DataFrame:
     """One row per violation, from a frame that has `group`, `history` and one row for each.
 
-    `member`, `other`, `origin` are keys of lives, `view` and `also` of views (columns, or SQL text); in `detail` their
-    names are `{view}`, `{other}` and so on. `first` is the number of the first message of the run, `position` its
-    place in the view.
+    `member`, `other`, `origin` are keys of incarnations, `view` and `also` of views (columns, or SQL text); in `detail`
+    their names are `{view}`, `{other}` and so on.  `first` is the number of the first message of the run, `position`
+    its place in the view.
     """
     witness = {
         "view": view,

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 class History:
     """The tables of `docs/journal.md`, with every row of every commit.
 
-    `runs` holds sends and deliveries, `votes` the kinds `purge` and `stable`, `events` all other records. Members,
-    views and histories stand in them as 64-bit keys, which `names` turns into names. `writers` has a row for each life
-    that wrote a record (`writers.py`).
+    `runs` holds sends and deliveries, `votes` the kinds `purge` and `stable`, `events` all other records.  Members,
+    views and histories stand in them as 64-bit keys, which `names` turns into names.  `writers` has a row for each
+    incarnation that wrote a record (`writers.py`).
     """
 
     runs: DataFrame

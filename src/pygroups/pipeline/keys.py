@@ -1,4 +1,4 @@
-"""64-bit keys of lives in SQL: the large tables are joined and grouped by numbers, not by names.
+"""64-bit keys of incarnations in SQL: the large tables are joined and grouped by numbers, not by names.
 
 `ingest` writes the same keys (`ingest/keys.py`) and a table of names, in which two names under one key are seen.
 """
@@ -16,11 +16,12 @@ VIEW_ID: Final = (
 
 
 def life_sql(address: str) -> str:
-    """SQL text for the key of a life from its address `name@incarnation`, a column or SQL text; needs `group`."""
+    """SQL text for the key of an incarnation from its address `name@incarnation`, a column or SQL text; needs
+    `group`."""
     return f"xxhash64(`group`, split({address}, '@', 2)[0], split({address}, '@', 2)[1])"
 
 
 def life_key_of(address: Column) -> Column:
-    """The key of a life as a column. Names contain no `@`."""
+    """The key of an incarnation as a column.  Names contain no `@`."""
     parts = F.split(address, "@", 2)
     return F.xxhash64("group", parts[0], parts[1])

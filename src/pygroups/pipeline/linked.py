@@ -1,4 +1,5 @@
-"""Finds the lives that belong together: views link them, directly or through other lives, at any distance in time."""
+"""Finds the incarnations that belong together: views link them, directly or through other incarnations, at any distance
+in time."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -8,10 +9,10 @@ _NOBODY: Final[tuple[str, ...]] = ()
 
 
 def linked_of(views: Iterable[tuple[str, str, Sequence[str] | None]]) -> dict[Node, int]:
-    """From views as (group, address of the installing member, members): a number for each life in these lists.
+    """From views as (group, address of the installing member, members): a number for each incarnation in these lists.
 
-    The number is the same for all lives that views link within a group: two uses of one folder that share no member are
-    judged apart. Linear in the names that the distinct lists of members hold.
+    The number is the same for all incarnations that views link within a group: two uses of one folder that share no
+    member are judged apart.  The time is linear in the number of names in the distinct lists of members.
     """
     leader: dict[Node, Node] = {}
 

@@ -1,9 +1,10 @@
-"""Lives and views: how far each journal can be trusted, when its life reached quiet, and which views it installed.
+"""Incarnations and views: how far each journal can be trusted, when its incarnation reached quiet, and which views it
+installed.
 
 A journal with a hole or a damaged place counts as ended before it: `end` is the first index that is not trusted, and
-`whole` is false. A life reaches quiet with its `quiet` mark; in a history without marks with a `leave` after a `stats`
-record whose gauges are all 0. A delivery counts if its record stands in view `quiet_view` below index `quiet_end`:
-below the mark, or, without marks, anywhere before the end.
+`whole` is false.  An incarnation reaches quiet with its `quiet` mark; in a history without marks with a `leave` after a
+`stats` record whose gauges are all 0.  A delivery counts if its record stands in view `quiet_view` below index
+`quiet_end`: below the mark, or, without marks, anywhere before the end.
 """
 
 from collections.abc import Mapping
@@ -52,13 +53,13 @@ _LOST: Final = {
 
 
 def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
-    """One row per life, with the columns that rules add (SQL aggregates over the events in `_TOLD`, by name).
+    """One row per incarnation, with the columns that rules add (SQL aggregates over the events in `_TOLD`, by name).
 
     Columns: group, profile, history (null), host, address, life, linked, unknown, end, whole, marked (the group has
-    marks), has_marks (this life has), quiet_index, quiet_view, quiet_end, leave_index, stop_index, stop_reason,
+    marks), has_marks (this incarnation has), quiet_index, quiet_view, quiet_end, leave_index, stop_index, stop_reason,
     first_view, last_view, fault_index, heal_index, healed_us, bound_us, listed_runs and the digest listed_bits,
     listed_low_sum and listed_high_sum (own runs listed as undelivered), lost_messages, lost_views and lost_unicasts
-    (counts behind `end`). Views are keys, the rest are indexes in the journal but for microseconds.
+    (counts behind `end`).  Views are keys, the rest are indexes in the journal but for microseconds.
     """
     ends = recorded.lives.select("life", "end")
     told = recorded.history.events.where(_TOLD).join(ends, "life").where("index < end")

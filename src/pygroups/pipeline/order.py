@@ -70,7 +70,8 @@ def _classes(tables: "Tables") -> DataFrame:
     """The classes of these views: `life` is one of the class, `size` its number of members, `rank` their lowest rank.
 
     `is_reference` is true for one class of a view: the one that differs from most others in the fewest slots, of those
-    the longest, then the largest; `deviates` for those that differ from it, or from most where it has nothing.
+    the longest, then the largest; `deviates` is true for the classes that differ from the reference, or from most
+    classes in a slot where the reference has no run.
     """
     slots, members = _slots(tables), tables.once("silver/order_members", _members)
     classes = members.groupBy("group", "history", "view", "class").agg(

@@ -16,7 +16,8 @@ _MORE_SENT: Final = [
 
 
 def own_messages(tables: "Tables") -> DataFrame:
-    """One row per life: group, profile, history, `settles` (it reaches quiet), `stops` (its journal has a stop).
+    """One row per incarnation: group, profile, history, `settles` (whether the incarnation reaches quiet), `stops`
+    (whether its journal has a stop).
 
     `sent` and `heard` are the greatest own numbers that the member sent, and delivered, before the end of quiet;
     `unlike` is true if the runs that the member sent are not exactly those that it delivered and those that its

@@ -55,7 +55,7 @@ def runs_in_doubt(sample: DataFrame, lives: DataFrame, store: Store) -> DataFram
 
 
 def trusted(frame: DataFrame, lives: DataFrame) -> DataFrame:
-    """The records before the first damage of their journal, with the columns of their life that rules use."""
+    """The records before the first damage of their journal, with the columns of their incarnation that rules use."""
     known = lives.selectExpr(
         *("life", "profile", "address", "end", "whole", "quiet_end", "quiet_index", f"{ORDERED} as ordered")
     )

@@ -1,7 +1,7 @@
 """A history opened in Spark: a table that `ingest` wrote.
 
 This process reads the manifest, the names and the members of the views: they are few, however many messages a history
-has. From them it computes how far each journal can be trusted, and which lives belong together.
+has.  From them it computes how far each journal can be trusted, and which incarnations belong together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,18 +80,18 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
 
 
 def _views(table: Table) -> pa.Table:
-    """Of every view record its life, its index and its members."""
+    """Of every view record its incarnation, its index and its members."""
     asked = {"columns": _MEMBERS, "filters": pc.field("kind") == "view"}
     parts = [read_rows(file, layout.EVENTS, **asked) for file in table.events_files]
     return pa.concat_tables(parts) if parts else layout.EVENTS.empty_table().select(_MEMBERS)
 
 
 def lives_of(manifest: Sequence[Life], views: pa.Table) -> list[Life]:
-    """One row per life: the end of the trusted part of its journal, a number for all lives that views link with it
-    (`linked`), and the addresses of those without a whole journal (`unknown`).
+    """One row per incarnation: the end of the trusted part of its journal, a number for all incarnations that views
+    link with it (`linked`), and the addresses of those without a whole journal (`unknown`).
 
-    `manifest` are rows of the manifest, `views` has `life`, `index` and `members` of every view record. A process
-    without a record is no life.
+    `manifest` are rows of the manifest, `views` has `life`, `index` and `members` of every view record.  A process
+    without a record is no incarnation.
     """
     lives: dict[int, Life] = {}
     for row in manifest:

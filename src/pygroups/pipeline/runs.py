@@ -52,7 +52,7 @@ def sample_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole:
     with `whole` there is no such journal.
 
     Columns beside: `peer` is 0 for a multicast; `in_view`, null but for a multicast that was delivered; `part` is 0 for
-    what origins sent, and for deliveries of the members that stand for others, else the life.
+    what origins sent, and for deliveries of the members that stand for others, otherwise the key of the incarnation.
     """
     of_reference = "bool_or(life = reference) as stands"
     chosen = blocks.where("life = reference or deviates").selectExpr(
@@ -90,7 +90,7 @@ def said_of(tables: "Tables") -> DataFrame:
 
 
 def given_marks(views: DataFrame) -> DataFrame:
-    """Per life, epoch and sender: up to which number the given state covers the sender's messages."""
+    """Per incarnation, epoch and sender: up to which number the given state covers the sender's messages."""
     entries = views.where("digest is not null").select(
         "group", "life", "epoch", F.explode("digest").alias("at", "mark")
     )

@@ -1,4 +1,4 @@
-"""Spark sessions: on this machine by default, on a cluster when asked. Only commands make them."""
+"""Spark sessions: on this machine by default, on a cluster when asked.  Only commands make sessions."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Sets of deliveries in a view, compared between members that have to have the same."""
+"""Sets of deliveries in a view, compared between members that must have the same set."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ _PURPOSES: Final = f"""
 
 
 def cohorts(tables: "Tables") -> DataFrame:
-    """One row per cohort, members that have to have delivered the same set in `view`.
+    """One row per cohort.  The members of a cohort must have delivered the same set in `view`.
 
     `purpose` is TOGETHER for members that went on to `next` together, or SETTLED for those that reached quiet in it.
     Columns beside: group, profile, history, `members`, `messages` at all of them, `differs`.
@@ -69,7 +69,7 @@ def _early(sums: dict[str, str]) -> dict[str, str]:
 
 
 def unlike(members: DataFrame) -> DataFrame:
-    """The members of those cohorts in which some had another set."""
+    """The members of the cohorts whose members do not all have the same set."""
     cohort = "over (partition by purpose, view, next)"
     known = members.selectExpr(*_OF_MEMBER, f"min(digest) {cohort} <> max(digest) {cohort} as differs")
     return known.where("differs")
@@ -128,7 +128,7 @@ def uneven(
 
 
 def _senders(classes: DataFrame, parts: DataFrame, by: tuple[str, ...]) -> DataFrame:
-    """The classes once for each sender of which they may not all have had the same."""
+    """One row for each class and each sender whose deliveries may differ between the classes."""
     here = classes.drop("group", "history", "size", "rank").join(parts, list(by))
     sender = "over (partition by purpose, view, next, sender)"
     whole, early = (f"xxhash64({', '.join(prefix + name for name in DIGEST)})" for prefix in ("", "early_"))

@@ -29,7 +29,7 @@ def read(
     columns: Sequence[str] | None = None,
     partitions: int = 0,
 ) -> DataFrame:
-    """A table of the journals in `paths` (folders of journals, of groups or of lives; or patterns of such).
+    """A table of the journals in `paths` (folders of journals, of groups or of incarnations; or patterns of such).
 
     Relative paths count from this process's folder; with Spark Connect, whose server has the files, from the server's.
     `columns` are the ones that are decoded, all by default; `partitions` is the number of tasks to share the bytes out

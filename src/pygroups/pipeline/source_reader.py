@@ -57,7 +57,7 @@ class _Overriding:
 
 
 class JournalsReader(DataSourceReader):
-    """Reads segments in few fat partitions; each row of a partition has the columns of `schema`."""
+    """Reads segments in few large partitions; each row of a partition has the columns of `schema`."""
 
     def __init__(self, request: Request, segments: list[Segment], schema: StructType) -> None:
         self.table = request.table
@@ -77,7 +77,7 @@ class JournalsReader(DataSourceReader):
         return rest
 
     def _use(self, column: str, test: Callable[[str], bool]) -> bool:
-        """Whether no row that the test refuses will come."""
+        """Use the test of a filter.  Returns whether no row that the test refuses will come."""
         if column == "kind" and self.table == "records":
             self.kinds = frozenset(kind for kind in (KINDS if self.kinds is None else self.kinds) if test(kind))
             return True

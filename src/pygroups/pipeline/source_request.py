@@ -28,7 +28,8 @@ _COLUMNS_SHOWN: Final = 12
 
 
 class WrongRequest(ValueError):
-    """The data source is asked for something that it does not have; the text is one sentence for people."""
+    """A request names a table, a column, a folder or an option that the data source does not have.  The text is one
+    sentence for people."""
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ def _messages_of(part: pa.RecordBatch, counts: Any, columns: Sequence[str]) -> p
 
 
 def rows_of_history(lives: Sequence[str], table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """A table of the history of whole lives, given by their folders: the rows that `ingest` writes, without a file."""
+    """A table of the history of whole incarnations, given by their folders: the rows that `ingest` writes, without a
+    file."""
     if not lives:
         return
     # Spark plans each query in a new process, which would import these for tables that do not need them.

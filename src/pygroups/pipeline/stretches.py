@@ -1,4 +1,4 @@
-"""Stretches of a sender's numbers: most are cleared by digests, so that few runs are added up one by one.
+"""Stretches of a sender's numbers: digests clear most stretches, so that few runs are added up one by one.
 
 A stretch has the runs that begin in a range of BLOCK numbers of one sender. The sends are one part of it, and the
 deliveries in a sample (`sample_of`) are others: those of the members that stand for the rest together, and those of
@@ -65,6 +65,6 @@ def doubtful(sample: DataFrame, lives: DataFrame) -> DataFrame:
 
 
 def within(sample: DataFrame, stretches: DataFrame) -> DataFrame:
-    """The records of a sample in these stretches, and of others that share a key with one."""
+    """The records of a sample in these stretches, and in other stretches that share a key with one of them."""
     rows = sample.selectExpr("*", _KEY.replace("stretch", f"(first div {BLOCK})", 1))
     return rows.join(stretches, "stretch", "left_semi").drop("stretch")

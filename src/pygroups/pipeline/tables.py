@@ -16,9 +16,9 @@ Gathered = Callable[[DataFrame], DataFrame]
 class Recorded:
     """A history as it was ingested, and the facts about it that need no query.
 
-    `lives` has one row per life, from the manifest: group, profile, host, address, life, end, whole, linked, unknown.
-    `kinds` are the kinds of record that occur, `profiles` those of the lives; `whole` is False if a journal ends early;
-    `histories` are the names of history ids by key. `names` in `history` has one row per key.
+    `lives` has one row per incarnation, from the manifest: group, profile, host, address, life, end, whole, linked,
+    unknown.  `kinds` are the kinds of record that occur, `profiles` those of the incarnations; `whole` is False if a
+    journal ends early; `histories` are the names of history ids by key.  `names` in `history` has one row per key.
     """
 
     history: History
@@ -34,12 +34,12 @@ class Recorded:
 class Tables:
     """The tables that rules read: trusted records only, with `group`, `profile` and `history` in each table.
 
-    Lives, views, histories and senders are 64-bit keys (`keys.py`).
+    Incarnations, views, histories and senders are 64-bit keys (`keys.py`).
 
-    - lives: one row per life: address, how far it is trusted, when it reached quiet (`lives.py`)
+    - lives: one row per incarnation: address, how far it is trusted, when it reached quiet (`lives.py`)
     - views: one row per view installed, with its epoch and the views before and after it at this member (`lives.py`)
     - events, votes, sends, deliveries, unicasts: records as ingested, with the `profile`, `address` and `quiet_end` of
-      their life; `unicasts` are sent or delivered, `kind` distinguishes them
+      their incarnation; `unicasts` are sent or delivered, `kind` distinguishes them
     - streams, blocks: deliveries, of each sender in a view and block by block, as digests (`block_scan.py`)
     - all_runs: the records about each run, added up from all sends and a sample of the deliveries (`runs.py`)
     - runs: those of `all_runs` that digests do not clear (`stretches.py`), and all of senders whose journal ends early

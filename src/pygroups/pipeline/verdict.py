@@ -40,10 +40,10 @@ class Verdict:
     """The finding of one rule in one history of one group.
 
     `judged` and `skipped` count facts: one message at one member for rules over messages, one view at one member for
-    rules over views. `reason` explains why facts were skipped or why nothing was judged; otherwise it is "".
-    `excused` is True if nothing was judged because the profile does not promise it or the history had no occasion:
-    `--strict` forgives that. `broken` counts all violations, `violations` holds the first of them; `skips` has the
-    number of skipped facts per reason.
+    rules over views.  `reason` explains why facts were skipped or why nothing was judged; otherwise it is "".
+    `excused` is True if nothing was judged because the profile does not make the promise, or because the history had no
+    occasion: `--strict` ignores such a verdict.  `broken` counts all violations, `violations` holds the first of them;
+    `skips` has the number of skipped facts per reason.
     """
 
     promise: str
@@ -95,7 +95,8 @@ class Work:
 
 @dataclass
 class AuditResult:
-    """Everything one audit found. `history` holds the tables it judged; `session` lives until the caller stops it.
+    """Everything one audit found.  `history` holds the tables it judged; `session` stays open until the caller stops
+    it.
 
     `unjudged` names the promises that profiles in these journals make and that no rule judges yet. `work` has the input
     and the steps of the audit.
@@ -122,7 +123,8 @@ class AuditResult:
 
     @property
     def doubtful(self) -> bool:
-        """True if something was skipped or could not be judged, though promised and with an occasion."""
+        """True if facts were skipped, or if a promise could not be judged although a profile makes the promise and the
+        history had an occasion."""
         return any(v.skipped > 0 or (v.verdict == "not judged" and not v.excused) for v in self.verdicts)
 
 

@@ -1,4 +1,5 @@
-"""From rules to verdicts: one query counts for all of them, one more finds the violations of those with suspects."""
+"""From rules to verdicts: one query counts for all rules, and another query finds the violations of the rules with
+suspects."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -131,7 +132,7 @@ def none_found(names: DataFrame) -> DataFrame:
 
 
 def named(found: DataFrame, names: DataFrame) -> DataFrame:
-    """Findings with the names of lives and views in place of their keys, in the sentence too."""
+    """Findings with the names of incarnations and views in place of their keys, in the sentence too."""
     for column in NAMED:
         kind = "view" if column in ("view", "also") else "life"
         here = names.where(F.col("kind") == kind).select(
@@ -194,7 +195,7 @@ def _of_rule(
 
 
 def _verdict(promise: str, group: str, history: str | None, tally: Tally, no_fact: str) -> Verdict:
-    """`no_fact`: the reason if there was nothing to judge."""
+    """The verdict from the counts of one rule.  `no_fact`: the reason if there was nothing to judge."""
     skipped = sum(tally.skipped.values())
     nothing = tally.judged == 0 and tally.broken == 0
     reason = "; ".join(skip_reasons(tally.skipped))

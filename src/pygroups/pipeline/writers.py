@@ -1,4 +1,5 @@
-"""The lives that wrote the journals of a history, from its manifest alone. This module needs pyarrow, and no Spark."""
+"""The incarnations that wrote the journals of a history, from its manifest alone.  This module needs pyarrow, and no
+Spark."""
 
 from typing import Any, Final
 

@@ -1,4 +1,5 @@
-"""The next number of each sender, per life: a running value along the journal, so that fifo needs no sort later."""
+"""The next number of each sender, per incarnation: a running value along the journal, so that fifo needs no sort
+later."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ _NONE: Final = -(1 << 63)
 
 @dataclass
 class Numbering:
-    """The next number of each sender (by key) at one life.
+    """The next number of each sender (by key) at one incarnation.
 
     `given`: a view record had the numbers of a given state. `gossip`: before that, no first number is expected.
     """

@@ -147,7 +147,7 @@ def _work(
 
 
 def _batches(lives: Sequence[LifeParts], size: int) -> list[list[LifeParts]]:
-    """The lives in their order, in lists of at least `size` bytes; the last list may be smaller."""
+    """The incarnations in their order, in lists of at least `size` bytes; the last list may be smaller."""
     batches: list[list[LifeParts]] = []
     held = size
     for life in lives:

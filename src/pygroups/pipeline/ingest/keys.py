@@ -1,4 +1,4 @@
-"""64-bit keys of lives, views and histories: the numbers that Spark's `xxhash64` gives for the same names."""
+"""64-bit keys of incarnations, views and histories: the numbers that Spark's `xxhash64` gives for the same names."""
 
 import struct
 from typing import Final
@@ -20,7 +20,7 @@ def key_of(*parts: str | int | None) -> int:
 
 
 def life_key(group: str, address: str) -> int:
-    """The key of the life `name@incarnation` in a group; names contain no `@`."""
+    """The key of the incarnation `name@incarnation` in a group; names contain no `@`."""
     name, at, incarnation = address.partition("@")
     return key_of(group, name, incarnation if at else None)
 

@@ -41,9 +41,10 @@ CARRIED: Final = pa.schema(
 class SegmentState:
     """The state of a segment: bytes [0, end) of its `size` bytes are in the table.
 
-    `print` is the fingerprint of [0, end); `history` holds at `end`. `followed`: a later segment existed, so
-    torn bytes behind `end` have been judged. `unreadable`: it has no header that can be read. `told`: the manifest has
-    the damage at `end` already; no whole frame stood behind it, so reading goes on there when there is more.
+    `print` is the fingerprint of [0, end); `history` holds at `end`.  `followed`: a later segment existed, so torn
+    bytes behind `end` have been judged.  `unreadable`: the segment has no header that can be read.  `told`: the
+    manifest has the damage at `end` already; no whole frame stood behind the damage, so the next ingest reads from
+    there when the segment has grown.
     """
 
     segment: int
@@ -59,14 +60,14 @@ class SegmentState:
 
 @dataclass
 class LifeState:
-    """The state of a life: the index of its next record, the next number of each sender, and its segments."""
+    """The state of an incarnation: the index of its next record, the next number of each sender, and its segments."""
 
     next_index: int = 0
     numbering: Numbering = field(default_factory=Numbering)
     segments: dict[int, SegmentState] = field(default_factory=dict)
 
     def row(self, life: int, touched: Iterable[int]) -> dict[str, Any]:
-        """The row of CARRIED for this life, with the changed segments."""
+        """The row of CARRIED for this incarnation, with the changed segments."""
         numbering = self.numbering
         segments = [asdict(self.segments[number]) for number in touched]
         following = {"given": numbering.given, "next": list(numbering.next.items())}
@@ -74,7 +75,7 @@ class LifeState:
 
 
 def known_to(table: Table) -> dict[int, LifeState]:
-    """The lives in a table, by their keys."""
+    """The incarnations in a table, by their keys."""
     lives: dict[int, LifeState] = {}
     for file in table.carried_files:
         for row in read_rows(file, CARRIED).to_pylist():

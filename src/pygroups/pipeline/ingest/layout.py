@@ -132,7 +132,7 @@ def is_table(path: Path) -> bool:
 
 
 def format_of(path: Path) -> int | None:
-    """The format that the table names in its own file; None if this file cannot be read or understood."""
+    """The format that the table names in its own file; None if this file cannot be read or decoded."""
     try:
         told = json.loads((path / TABLE_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

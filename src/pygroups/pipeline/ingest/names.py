@@ -25,13 +25,13 @@ class Keys:
         self._rows: dict[tuple[str, int, str, int | None, str | None], None] = {}
 
     def address(self, address: str | None) -> Key:
-        """The key of a life by its address `name@incarnation`."""
+        """The key of an incarnation by its address `name@incarnation`."""
         if address not in self._lives:
             self._lives[address] = self._told("life", life_key(self.group, str(address)), str(address))
         return self._lives[address]
 
     def life(self, pair: tuple[str | None, str | None] | None) -> Key:
-        """The key of a life by its name and incarnation."""
+        """The key of an incarnation by its name and incarnation."""
         if pair not in self._lives:
             assert pair is not None
             name = f"{pair[0] or ''}@{pair[1] or ''}"
@@ -68,7 +68,8 @@ class Keys:
 
 
 def keys_of(column: Named, keys: Iterable[Key]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """`keys` (one for each name of the column) at every row, and where there is none."""
+    """The key of each row of a column, from `keys` with one key for each name of the column, and a mask of the rows
+    without a name."""
     told = list(keys)
     values = np.array([key or 0 for key in told], np.int64)
     nulls = np.array([key is None for key in told], np.bool_)

@@ -17,7 +17,8 @@ class NotTheSame(ValueError):
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes [begin, size) of a segment. `header` is its header, or why it has none; records begin at `first`.
+    """Bytes [begin, size) of a segment.  `header` is the header of the segment, or the reason why the segment has no
+    header; records begin at `first`.
 
     `told`: True if an earlier commit has reported the damage at `begin`.
     """
@@ -33,7 +34,8 @@ class Part:
 
 @dataclass
 class LifeParts:
-    """The new byte ranges of one life, in the order of its segments; `state` holds before them."""
+    """The new byte ranges of one incarnation, in the order of its segments; `state` is the state before these
+    ranges."""
 
     life: int
     group: str
@@ -50,7 +52,7 @@ class LifeParts:
 
 @dataclass
 class Plan:
-    """The work of one ingest: lives by group and key; `skipped` ranges are known already."""
+    """The work of one ingest: incarnations by group and key; `skipped` ranges are known already."""
 
     lives: list[LifeParts]
     files: int
@@ -86,7 +88,7 @@ def plan(segments: Iterable[Segment], known: dict[int, LifeState]) -> Plan:
 
 
 def _identified(segment: Segment, known: dict[int, LifeState]) -> tuple[LifeParts, Part]:
-    """The life of a segment, by its header; without a header, by the names of its folders."""
+    """The incarnation of a segment, by its header; without a header, by the names of its folders."""
     header, first = header_of(segment.path)
     names = header if isinstance(header, Header) else segment
     key = key_of(names.group, names.member, names.incarnation)
@@ -118,7 +120,8 @@ def _longer(life: LifeParts, one: Part, other: Part) -> Part:
 
 
 def _new_of(life: LifeParts, part: Part, state: LifeState) -> Part | None:
-    """The part of a segment that is new to a table which knows its life; None if the table has the whole segment."""
+    """The part of a segment that is new to a table which knows its incarnation; None if the table has the whole
+    segment."""
     path, size = part.segment.path, part.segment.size
     before = state.segments.get(part.number)
     later = max(state.segments, default=-1) > part.number

@@ -1,4 +1,4 @@
-"""One window of a life's journal becomes rows of `runs`, `events` and `votes`, with keys in place of names."""
+"""One window of an incarnation's journal becomes rows of `runs`, `events` and `votes`, with keys in place of names."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -19,7 +19,7 @@ _NUMBER_OF: Final = np.array([NUMBERS_OF[kind] for kind in RUN_KINDS], np.int8)
 
 
 class Shape:
-    """Rows of one life. `history` and `numbering` go on from window to window."""
+    """Rows of one incarnation.  `history` and `numbering` go on from window to window."""
 
     def __init__(self, keys: Keys, life: int, history: str | None, numbering: Numbering) -> None:
         self.keys = keys

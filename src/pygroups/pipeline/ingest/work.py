@@ -1,4 +1,4 @@
-"""The work of one worker: it reads the new bytes of some lives, writes their rows, and returns a summary."""
+"""The work of one worker: it reads the new bytes of some incarnations, writes their rows, and returns a summary."""
 
 import contextlib
 import gc
@@ -63,7 +63,8 @@ def work_on(
     lives: Sequence[LifeParts],
     progress: Callable[[int], None] = lambda done: None,
 ) -> IngestedRows:
-    """Write the data files `<commit>-<number>.parquet` for these lives, which stand in the order of their groups.
+    """Write the data files `<commit>-<number>.parquet` for these incarnations, which stand in the order of their
+    groups.
 
     `progress` is called with the number of bytes done.
     """
@@ -102,7 +103,7 @@ _TOLD: Final = (
 
 
 class _Life:
-    """Reads the new parts of one life, one after the other."""
+    """Reads the new parts of one incarnation, one after the other."""
 
     def __init__(self, commit: str, life: LifeParts, keys: Keys, sink: Sink) -> None:
         self.commit = commit

@@ -17,9 +17,10 @@ DELIVERED: Final = f"kind in ({DELIVER}, {UNICAST_DELIVER})"
 
 
 def amounts(history: History, **by: Column) -> DataFrame:
-    """Per life (its key) and the columns `by`: runs, messages and bytes, sent and delivered: `sent_runs` and so on.
+    """Per incarnation (its key) and the columns `by`: runs, messages and bytes, sent and delivered: `sent_runs` and so
+    on.
 
-    Sends and deliveries of a life are added up apart and joined afterwards, so Spark reads each row once.
+    Sends and deliveries of an incarnation are added up apart and joined afterwards, so Spark reads each row once.
     """
     rows = history.runs.where(f"{SENT} or {DELIVERED}").groupBy(
         "life", *(key.alias(name) for name, key in by.items()), F.expr(SENT).alias("sent")

@@ -20,10 +20,10 @@ _RUN: Final = "xxhash64(sender, first, peer) as run"
 def latencies(history: History, *, one_host: bool = False) -> DataFrame:
     """One row per run and member that delivered it: `messages`, `time_us` of the delivery, `latency_us`.
 
-    `sender` and `life` (of the member that delivered) are keys of lives; `receiver` is the key of a
-    unicast's only receiver, and 0 for a multicast. On one host the monotonic clock is used, which neither jumps nor
-    differs between processes (`one_clock` is true). Between hosts only wall clocks can be compared; their difference is
-    part of the latency, which may be negative. With `one_host` all lives are on one host, and no clock is looked up.
+    `sender` and `life` (of the member that delivered) are keys of incarnations; `receiver` is the key of a unicast's
+    only receiver, and 0 for a multicast.  On one host the monotonic clock is used, which neither jumps nor differs
+    between processes (`one_clock` is true).  Between hosts only wall clocks can be compared; their difference is part
+    of the latency, which may be negative.  With `one_host` all incarnations are on one host, and no clock is looked up.
     """
     delivered = history.runs.where(DELIVERED).selectExpr(
         *("group", "sender", "first", f"coalesce(peer, {TO_ALL}L) as receiver", "life", "time_us", "mono_us"),
@@ -71,7 +71,7 @@ def latency_percentiles(counts: DataFrame, *by: tuple[str, ...]) -> DataFrame:
 
 
 def with_senders(counts: DataFrame, history: History) -> DataFrame:
-    """`latency_counts` with the sender's name in place of its key: the lives of one name count together."""
+    """`latency_counts` with the sender's name in place of its key: the incarnations of one name count together."""
     names = history.writers.selectExpr("life as sender", "member")
     return counts.join(names, "sender").selectExpr("group", "member as sender", "bucket", "latency_us", "messages")
 
@@ -85,8 +85,9 @@ def delivery_latency(history: History) -> DataFrame:
 def clock_difference(latency_rows: DataFrame, history: History) -> DataFrame:
     """Per group and pair of hosts, how far the second wall clock is ahead of the first, and the shortest way between.
 
-    The fastest message each way is taken to have been under way equally long, so `ahead_us` is half the difference of
-    the two; it is off by at most half of `round_trip_us`. A pair that only sent one way cannot be judged and is absent.
+    The fastest messages of both directions are assumed to take equally long, so `ahead_us` is half of the difference of
+    their latencies.  The error of `ahead_us` is at most half of `round_trip_us`.  A pair with messages in one direction
+    only cannot be judged and is absent.
     """
     between_lives = latency_rows.where("not one_clock").groupBy("group", "sender", "life").agg(_least("latency_us"))
     hosts = history.writers.select("life", "host")

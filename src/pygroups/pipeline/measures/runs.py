@@ -1,4 +1,4 @@
-"""Run sizes: how many messages and bytes travelled as one."""
+"""Run sizes: how many messages and bytes each run contained."""
 
 from __future__ import annotations
 

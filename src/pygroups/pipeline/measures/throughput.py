@@ -12,7 +12,7 @@ SECOND_US = 1_000_000
 
 
 def traffic(history: History, bucket_us: int | Column = SECOND_US) -> DataFrame:
-    """Per life (its key) and stretch of `bucket_us`: `runs`, `messages`, `bytes`, sent and delivered.
+    """Per incarnation (its key) and stretch of `bucket_us`: `runs`, `messages`, `bytes`, sent and delivered.
 
     `bucket` is the first microsecond of its stretch, by the wall clock. Stretches without traffic have no row.
     """
@@ -25,6 +25,7 @@ def throughput(history: History, bucket_us: int | Column = SECOND_US) -> DataFra
 
 
 def throughput_of_group(per_member: DataFrame) -> DataFrame:
-    """The traffic per group: the sends and deliveries of all members, and the number of lives that had traffic."""
+    """The traffic per group: the sends and deliveries of all members, and the number of incarnations that had
+    traffic."""
     sums = [F.sum(name).alias(name) for name in per_member.columns if name.endswith(("_runs", "_messages", "_bytes"))]
     return per_member.groupBy("group", "bucket").agg(*sums, F.count("*").alias("members"))

@@ -1,4 +1,4 @@
-"""The rows of a timeline: the life of each process, its views, and the faults of the group."""
+"""The rows of a timeline: the incarnations of each process, their views, and the faults of the group."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LIFE_COLUMNS: Final = (
 
 
 def lives(history: History) -> DataFrame:
-    """One row per life of a member: its first and last record, its work, and its end.
+    """One row per incarnation of a member: its first and last record, its work, and its end.
 
-    `ending` is `stopped`, `cut off` or `open`. A life that stopped wrote the reason, in `stop_reason`. A life that was
-    cut off wrote no stop; in addition a mark names it as killed or crashed, or its name came back, or a last view of
-    the group that is younger than its last record does not contain it. An open life may still be running.
-    `life` counts the lives of one name from 1; `kinds` are those of its records.
+    `ending` is `stopped`, `cut off` or `open`.  An incarnation that stopped wrote the reason, in `stop_reason`.  An
+    incarnation that was cut off wrote no stop; in addition a mark names it as killed or crashed, or its name came back,
+    or a last view of the group that is younger than its last record does not contain it.  An open incarnation may still
+    be running.  `life` counts the incarnations of one name from 1; `kinds` are those of its records.
     """
     known = history.writers.join(amounts(history), "life", "left").join(_own_story(history), "life", "left")
     told = known.join(_story_of_group(history), "group", "left")

@@ -12,7 +12,7 @@ _FULL = "exists(map_values(gauges), gauge -> gauge <> 0)"
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one `stats` record after quiet; a member that wrote none after its mark is skipped."""
+    """A fact is one `stats` record after quiet; a member that wrote no such record after its mark is skipped."""
     full = "filter(map_entries(gauges), gauge -> gauge.value <> 0)"
     named = F.expr(f"array_join(transform({full}, gauge -> concat(gauge.key, ' ', gauge.value)), ', ')")
     return findings(

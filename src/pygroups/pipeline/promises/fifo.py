@@ -9,7 +9,7 @@ from pygroups.pipeline.tables import Tables
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one message at one member. The number that has to come next was carried along at ingest."""
+    """A fact is one message at one member.  Each record has the expected number, which `ingest` has computed."""
     gaps = gaps_of(tables)
     columns = ("group", "history", "life", "view", "sender", "first", "position", "expected")
     late = tables.deliveries.where("first <> expected").selectExpr(*columns, "'delivered message ' as what")

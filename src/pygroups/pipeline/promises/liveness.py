@@ -1,7 +1,7 @@
 """liveness: after healing the group forms one view in time, and delivers all messages. Marks are required.
 
 A view in which nothing is wrong is not judged if the journal of one of its members may hide that this member reached
-quiet in another one.
+quiet in another view.
 """
 
 from pyspark.sql import DataFrame
@@ -62,7 +62,7 @@ def reached(tables: Tables) -> DataFrame:
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one member at quiet, and one origin as one member heard it by then."""
+    """A fact is one member at quiet, or one origin at one member that reached quiet."""
     sentence = "case " + " ".join(f"when {wrong} then {said}" for wrong, said in _WRONG.items()) + " end"
     views = findings(at_quiet(tables).where(_BROKEN), F.expr(sentence), view="view", member="life")
     return views.unionAll(_unheard(tables))

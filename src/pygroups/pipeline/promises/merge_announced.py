@@ -96,7 +96,8 @@ def _covered(tables: Tables, gaps: DataFrame) -> DataFrame:
 
 
 def _own(tables: Tables, places: DataFrame) -> DataFrame:
-    """Per place (life, view, sender, index): the last number of the sender that the life had heard before, as `own`.
+    """Per place (life, view, sender, index): the last number of the sender that the incarnation had heard before, as
+    `own`.
 
     A view that begins with a given state starts the numbers anew.
     """

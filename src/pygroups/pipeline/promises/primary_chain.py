@@ -4,8 +4,7 @@ A majority of each view accepted the next one under one ballot: more than half o
 one. Members that leave count. The journal of an ended process counts too, if a later process answers in its place.
 
 A history begins with a view of members that had none, or with a view that needs members for which an operator vouched
-(`suspect` records with the reason `vouched`). Of these, those that did not accept that view are left out of the
-count.
+(`suspect` records with the reason `vouched`).  Vouched members that did not accept that view are left out of the count.
 """
 
 from typing import Final
@@ -49,7 +48,8 @@ def _majority(some: str, members: str = "old_members") -> str:
 
 
 def _ballots(tables: Tables) -> DataFrame:
-    """Per view and the view after it that was accepted in it: `ballots`, for each ballot the addresses that did."""
+    """Per view and next view that members of the view accepted: `ballots`, for each ballot the addresses of the members
+    that accepted."""
     accepted = tables.events.where(f"profile in ({_PROFILES}) and kind = 'flush' and stage = 'accepted'")
     link = ["group", "old", "view_number", "view_creator"]
     accepted = accepted.selectExpr(
@@ -67,7 +67,7 @@ def _vouched(tables: Tables) -> DataFrame:
 
 
 def _views(tables: Tables) -> DataFrame:
-    """Each view at each member, with the view `old` that it follows and what is known of that one.
+    """Each view at each member, with the view `old` before that view, and the known facts about `old`.
 
     `usual` and `came` have the history id and the view before that most members name.
     """

@@ -16,8 +16,8 @@ _FIELDS: Final = ("count", "bytes", "checksum")
 def exact(tables: Tables) -> DataFrame:
     """A fact is one message as one member sent or delivered it.
 
-    The first record of the origin is right. Without its journal the content at most members is right; of as many
-    the content at the coordinator.
+    The first record of the origin is right.  Without the origin's journal the content at most members is right; between
+    equally many members, the content at the coordinator.
     """
     odd = tables.runs.where("low_label <> high_label").select(*RUN)
     ranks = tables.views.groupBy("life", "view").agg(F.min(F.expr(RANK)).alias("rank"))

@@ -18,7 +18,8 @@ _RUN: Final = ("sender", "first")
 def exact(tables: Tables) -> DataFrame:
     """A fact is one message at one member. Only runs delivered in more than one view are looked at closely.
 
-    The view in which most members delivered the run is right; of as many, the view with the coordinator.
+    The view in which most members delivered the run is right; between equally many members, the view with the
+    coordinator.
     """
     several = tables.runs.where("low_view <> high_view").select(*_RUN).distinct()
     ways = tables.views.groupBy("life", "view").agg(

@@ -1,4 +1,5 @@
-"""self-delivery: a sender that reaches quiet has delivered each own message, or, after a merge, heard a gap over it."""
+"""self-delivery: a sender that reaches quiet has delivered each own message, or, after a merge, got a gap over the
+message."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

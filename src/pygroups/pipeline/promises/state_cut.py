@@ -45,7 +45,7 @@ def given(tables: Tables) -> DataFrame:
 
 
 def _states(tables: Tables) -> DataFrame:
-    """The states that members gave, with the index at which the view begins that they belong to."""
+    """The states that members gave, each with the index at which the view of the state begins."""
     begun = tables.views.select("life", "view", F.col("index").alias("begin"))
     return tables.gathered(tables.events.where("kind = 'state_get'").join(begun, ["life", "view"]))
 

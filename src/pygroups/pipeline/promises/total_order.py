@@ -9,7 +9,8 @@ from pygroups.pipeline.tables import Tables
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one message at one member, compared by blocks. A member may be ahead of others."""
+    """A fact is one message at one member, compared by blocks.  A member that has delivered more than others breaks
+    nothing."""
     crossed = findings(
         tables.once("silver/order", compared).where("what = 'crossed'"),
         words("{other} delivered it at position ", F.col("theirs"), ", before messages that precede it here"),

@@ -40,7 +40,8 @@ def delivered(tables: Tables) -> DataFrame:
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one unicast message delivered. Behind the end of a journal that ends early it cannot be judged."""
+    """A fact is one unicast message delivered.  Behind the end of a journal that ends early a message cannot be
+    judged."""
     sentence = "case " + " ".join(f"when {wrong} then {said}" for wrong, said in _WRONG.items()) + " end"
     return findings(delivered(tables).where(_BROKEN), F.expr(sentence), member="life", origin="sender", first="first")
 

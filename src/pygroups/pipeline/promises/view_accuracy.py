@@ -47,7 +47,8 @@ def losses(tables: Tables) -> DataFrame:
 
 
 def at_quiet(tables: Tables) -> DataFrame:
-    """Per life at quiet: the members of its view, all linked ones that are `settled`, whether those are `apart`."""
+    """Per incarnation at quiet: the members of its view, all linked ones that are `settled`, whether those are
+    `apart`."""
     linked = "over (partition by linked)"
     quiet = tables.lives.where("marked and quiet_index is not null").selectExpr(
         *("`group`", "profile", "life", "unknown", "quiet_view as view"),

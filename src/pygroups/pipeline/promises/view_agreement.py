@@ -11,7 +11,8 @@ _FIRST = "element_at(filter(sequence(1, size(low)), at -> low[at - 1] <> high[at
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one view at one member. Most members have the right list, of as many the creator of the view.
+    """A fact is one view at one member.  The list of most members is the right one; between equally many members, the
+    list of the creator of the view.
 
     Each other list is reported once, with a member that has it.
     """

@@ -10,7 +10,7 @@ from pygroups.pipeline.verdict import Quarantined, Verdict, Violation, Work
 
 @dataclass(frozen=True)
 class Life:
-    """One life of one member; times in microseconds of the wall clock, `kinds` those of its records."""
+    """One incarnation of one member; times in microseconds of the wall clock, `kinds` those of its records."""
 
     member: str
     incarnation: str
@@ -28,7 +28,7 @@ class Life:
 
     @property
     def address(self) -> str:
-        """The life's address, `name@incarnation`."""
+        """The incarnation's address, `name@incarnation`."""
         return f"{self.member}@{self.incarnation}"
 
 
@@ -49,7 +49,7 @@ class ViewSpan:
 
 @dataclass(frozen=True)
 class FaultMark:
-    """Something that was done to the group: a fault, its healing, or the moment when all should have settled."""
+    """A mark in the journals: a fault, its healing, or the moment when the whole group should have settled."""
 
     mark_us: int
     kind: str
@@ -73,7 +73,8 @@ class Latency:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Deliveries and sends of the lives of one name, or of all if None, in the stretch of time from `bucket` on."""
+    """Deliveries and sends of the incarnations of one name, or of all if None, in the stretch of time from `bucket`
+    on."""
 
     member: str | None
     bucket: int
@@ -175,7 +176,7 @@ class ClockDifference:
 
 @dataclass(frozen=True)
 class Overview:
-    """One group in a few numbers; `names` counts names of members, `lives` their lives."""
+    """One group in a few numbers; `names` counts names of members, `lives` their incarnations."""
 
     group: str
     names: int

@@ -1,8 +1,9 @@
-"""From an audit to the content of its report: Spark aggregates every table and cuts it to a bounded size, then it is
-collected.
+"""From an audit to the content of its report: Spark aggregates every table and cuts the table to a bounded size.  Then
+this process collects the rows.
 
-Two queries fetch everything but the diagrams, however many groups and tables there are: one has a row for each life,
-the other one for each line of a table that has any occasion. A query costs more than the rows of most histories.
+Two queries fetch everything but the diagrams, however many groups and tables there are: one has a row for each
+incarnation, the other one for each line of a table that has any occasion.  A query costs more than the rows of most
+histories.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ def _fields_of(kind: type[Any]) -> list[str]:
 
 
 def stretch_us(start_us: int, end_us: int) -> int:
-    """The length of a stretch of time, round to a reader, so that at most `STRETCHES` fill the whole."""
+    """The length of a stretch of time, in microseconds: a round number for a reader, so long that at most `STRETCHES`
+    stretches fill the whole time."""
     least = max(SHORTEST_STRETCH_US, (end_us - start_us) / (STRETCHES - 1))
     power = 1
     while power * 10 <= least:
@@ -136,7 +138,7 @@ def _groups(history: History, totals: Sequence[Overview], shown: Mapping[str, Se
 
 
 def _has_occasion(name: str, totals: Sequence[Overview]) -> bool:
-    """Whether there is any record that a table is made of; an empty table costs as much as a full one."""
+    """Whether the history has a record that the table is made of.  An empty table costs as much as a full table."""
     kinds = OCCASIONS.get(name)
     return kinds is None or any(kind in total.kinds for kind in kinds for total in totals)
 

@@ -1,4 +1,4 @@
-"""From the lives of each group to the group in a few numbers, and to the few lives that are shown."""
+"""Each group in a few numbers, and the few incarnations that the report shows, from the incarnations of each group."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _overview(group: str, lives: Sequence[Life]) -> Overview:
 
 
 def of_few_names(lives: Sequence[Life], names_shown: int) -> list[Life]:
-    """The lives of at most `names_shown` names, those with trouble before the others, in the order of time."""
+    """The incarnations of at most `names_shown` names, those with trouble before the others, in the order of time."""
     by_need = sorted(lives, key=lambda life: (life.ending != "cut off", life.from_us, life.address))[:LIVES_SHOWN]
     names = list(dict.fromkeys(life.member for life in by_need))[:names_shown]
     return sorted((life for life in by_need if life.member in names), key=lambda life: (life.from_us, life.member))

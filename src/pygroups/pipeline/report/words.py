@@ -45,7 +45,8 @@ NAMED_AT_MOST = 3
 
 
 def meaning(promise: str) -> str:
-    """The meaning of a promise in one plain sentence; a promise without words here is shown by its name alone."""
+    """The meaning of a promise in one plain sentence; for a promise without such a sentence, the name of the
+    promise."""
     return PROMISES.get(promise, "")
 
 

@@ -61,9 +61,7 @@ def scenario(
     - `application`: makes the application of each member.  `checks`: judged in addition to those of the profile.
     - `seed`: of all random choices.  `weather`: the network's treatment of frames.  `on_merge`: see Schedule.
     - `habits`: the delays of a process and its application.  `journal`: whether members keep journals.
-    - `config`: fields of core.limits.Config, in their units.
-
-    Raises UsageError for an unknown profile or an invalid value.
+    - `config`: fields of core.limits.Config, in their units.  Raises UsageError for an unknown profile or wrong value.
     """
     found = profile_named(profile) if isinstance(profile, str) else profile
     if layers is not None:

@@ -1,4 +1,4 @@
-"""The few shapes the figures are made of, as SVG text whose attributes and contents are always escaped.
+"""The few shapes of which the figures consist, as SVG text whose attributes and contents are always escaped.
 
 Places along x are percentages of the figure's width and places along y are pixels, so that a figure fits any window
 without its text growing or shrinking. Colors are classes; the style sheet gives each its light and its dark value.

@@ -1,4 +1,4 @@
-"""A timeline of lives and views: one lane per name, each life a bar that is divided into its views."""
+"""A timeline of incarnations and views: one lane per name, each incarnation a bar that is divided into its views."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Words = Callable[[float], str]
 
 
 def timeline(group: GroupFindings) -> Markup:
-    """The figure, with numbered lines where something was done to the group."""
+    """The figure, with a numbered line at each mark of a fault, a healing or quiet."""
     axis = time_axis(group.start_us, group.end_us)
     words = since(group.start_us)
     bottom = TOP + LANE * len(group.names)
@@ -75,7 +75,7 @@ def mark_lines(marks: Sequence[FaultMark], axis: Axis, words: Words, top: float,
 
 
 def _close(marks: Sequence[FaultMark], axis: Axis) -> list[list[tuple[int, FaultMark]]]:
-    """Marks with their numbers, those of one kind that stand close to each other together."""
+    """Marks with their numbers, in groups: marks of one kind that stand close to each other form one group."""
     groups: list[list[tuple[int, FaultMark]]] = []
     for number, mark in enumerate(marks, start=1):
         before = groups[-1][0][1] if groups else None
@@ -95,7 +95,7 @@ def mark_in_words(mark: FaultMark) -> str:
 
 
 def life_in_words(life: Life, words: Words) -> str:
-    """The course of a life in words: `joined at 2.1 s, cut off at 4.2 s`."""
+    """The course of an incarnation in words: `joined at 2.1 s, cut off at 4.2 s`."""
     endings = {
         "stopped": f"stopped at {words(life.to_us)} ({life.stop_reason})",
         "cut off": f"cut off at {words(life.to_us)}",
