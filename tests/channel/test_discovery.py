@@ -249,6 +249,17 @@ def test_a_dns_name_is_looked_up_again() -> None:
         played(story)
 
 
+def test_a_dns_name_without_an_address_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(here: Processes) -> None:
+        (port,) = free_ports(1)
+        await here.join("A", discovery=f"dns:misspelled.example:{port}", bind=f"127.0.0.1:{port}")
+
+    with dns({"misspelled.example": []}):
+        played(story)
+    (line,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert line.getMessage() == "the name misspelled.example has no address, and is looked up again"
+
+
 def test_several_ways_at_once(tmp_path: Path) -> None:
     async def story(here: Processes) -> None:
         (port,) = free_ports(1)
@@ -438,3 +449,27 @@ def test_a_join_that_waits_names_the_member_and_the_address_that_it_was_told(
         assert text.startswith(f"the join waits for an answer of {member.address}; the answer goes to 127.0.0.9:")
 
     played(story)
+
+
+def test_a_join_that_waits_names_the_address_of_advertise() -> None:
+    async def story(here: Processes) -> None:
+        (port,) = free_ports(1)
+        way = f"127.0.0.1:{port}"
+        member = await here.join("A", discovery=way, bind=way)
+        joiner = Channel("g", name="B", discovery=way, advertise="127.0.0.1:9")  # no process listens there
+        joining = asyncio.create_task(joiner.__aenter__())
+        waiting = f"the join waits for an answer of {member.address}"
+        await until(lambda: (waits := waits_to_join(joiner)) is not None and waits.startswith(waiting))
+        assert waits_to_join(joiner) == (
+            f"{waiting}; the answer goes to 127.0.0.1:9, the address of advertise=, which must lead to this process"
+        )
+        joining.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await joining
+
+    played(story)
+
+
+def waits_to_join(channel: Channel) -> str | None:
+    session = channel._session
+    return None if session is None else session.waits.waits_to_join()

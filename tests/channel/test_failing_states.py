@@ -133,6 +133,22 @@ def test_an_iterator_that_goes_wrong_is_told_to_the_joiners(fault: str) -> None:
     assert error is None
 
 
+@pytest.mark.parametrize("piece", ["text", [1, 2], None, 3])
+def test_an_iterator_that_gives_no_bytes_is_named_to_the_program_and_to_the_joiners(piece: Any) -> None:
+    class Wrong(App):
+        async def get_state(self) -> Any:
+            return self._pieces()
+
+        async def _pieces(self) -> AsyncIterator[Any]:
+            yield b"x" * 100
+            yield piece
+
+    told, _, later = given_by(Wrong())
+    sentence = f"the iterator of get_state() must give bytes, not {type(piece).__name__}"
+    assert told == failed(f"the iterator of get_state() raised UsageError: {sentence}")
+    assert [(type(one), str(one)) for one in later] == [(UsageError, sentence)]
+
+
 def test_reads_that_are_cancelled_do_not_begin_the_state_anew(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
         first, app = await group.joined("A", state=App(b"the state")), App()

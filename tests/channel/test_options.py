@@ -115,7 +115,9 @@ def test_a_place_or_a_folder_that_cannot_be_had_is_one_clear_error(tmp_path: Pat
         with pytest.raises(UsageError, match=r"the journal in .* cannot be opened: Not a directory"):
             async with group.channel("A", journal=file):
                 pass
-        with pytest.raises(UsageError, match=r"members cannot find each other in .*: Not a directory"):
+        with pytest.raises(
+            UsageError, match=r"members cannot find each other in .*: Not a directory; discovery='dir:/path' names"
+        ):
             async with Channel("g", discovery=f"dir:{file}"):
                 pass
         await group.read("A")  # and nothing of all that is in the way

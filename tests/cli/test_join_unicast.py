@@ -97,7 +97,7 @@ def test_messages_to_a_killed_process_are_told() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("orders",), "has no group"),
+        (("orders",), "pygroups: --profile unicast has no group: leave out the name of the group"),
         (("--leave-at-eof",), "--leave-at-eof needs --to HOST:PORT"),
         (("--discovery", "dir:/tmp/x"), "--discovery needs a group, and profile 'unicast' has none"),
         (("--to", "nowhere", "--bind", "127.0.0.1:0"), "to 'nowhere' does not name a process"),

@@ -30,10 +30,11 @@ class JoinWait:
         elif isinstance(event, Blocked | Unblocked):
             self.blocked = event.reason if isinstance(event, Blocked) else ""
 
-    def text(self, told: str | None) -> str:
-        """The log line.  `told`: the address that this process chose for itself and announces to the other members."""
+    def text(self, announced: str | None, *, chosen: bool) -> str:
+        """The log line.  `announced`: the address for the other members, if it is not that of bind=.  `chosen`: this
+        process chose it for itself."""
         if self.blocked:
             return f"the join waits: {self.blocked}"
         if self.expect and not self.found:
             return f"the join waits: the first view needs more than half of the {self.expect} processes of expect="
-        return join_waits(self.found, told)
+        return join_waits(self.found, announced, chosen=chosen)

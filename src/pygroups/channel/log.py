@@ -26,15 +26,17 @@ class Log:
         LOGGER.warning("%s" + text, self._who, *values)
 
 
-def join_waits(found: Sequence[Address], chosen: str | None) -> str:
-    """The log line of a join that takes long.  `chosen`: the address that this process chose for itself and announced
-    to the members, or None."""
+def join_waits(found: Sequence[Address], announced: str | None, *, chosen: bool) -> str:
+    """The log line of a join that takes long.  `announced`: the address for the members, if it is not that of bind=.
+    `chosen`: this process chose it for itself."""
     if not found:
         return "the join waits: no member was found, and another process may be founding the group"
     text = f"the join waits for an answer of {', '.join([str(member) for member in found])}"
-    if chosen is None:
+    if announced is None:
         return text
-    return f"{text}; the answer goes to {chosen}, an address that this process chose (advertise= names another address)"
+    if not chosen:
+        return f"{text}; the answer goes to {announced}, the address of advertise=, which must lead to this process"
+    return f"{text}; the answer goes to {announced}, an address that this process chose (advertise= names another one)"
 
 
 def apart(peer: Address, detail: str) -> str:

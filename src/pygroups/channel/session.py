@@ -82,7 +82,7 @@ class Session:
             lambda: self.reading.consumption.own_read,
             self.member.ask,
         )
-        self.waits = Waits(me, options, self.sending, self.reading, self.log, self._guessed)
+        self.waits = Waits(me, options, self.sending, self.reading, self.log, self._announced)
         self.watchdog = Watchdog(self.waits, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
         self.receivers = None if options.group is not None else KnownReceivers(self.network.meet, config.contacts_max)
         self.reachable = Reachable(self.network.knows)
@@ -108,9 +108,10 @@ class Session:
         directory.happened = self._found
         network.count = directory.count = member.stack.env.count
 
-    def _guessed(self) -> str | None:
-        """The contact that this process chose for itself; None if the options name it."""
-        return self.network.contact if self.network.bind.everywhere and self.options.advertise is None else None
+    def _announced(self) -> str | None:
+        """The address for the other members; None if it is that of bind=."""
+        differs = self.network.bind.everywhere or self.options.advertise is not None
+        return self.network.contact if differs else None
 
     def _found(self, event: core.Event) -> None:
         self.waits.on_event(event)

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
+from pygroups.core.errors import UsageError
+
 
 async def one(data: bytes) -> AsyncIterator[bytes]:
     """A snapshot of one piece."""
@@ -51,6 +53,8 @@ async def cut(pieces: AsyncIterator[bytes], size: int) -> AsyncGenerator[bytes, 
     """The bytes of the snapshot in pieces of `size`; the last one may be shorter.  Other tasks run between pieces."""
     rest = bytearray()
     async for piece in pieces:
+        if not isinstance(piece, bytes | bytearray | memoryview):
+            raise UsageError(f"the iterator of get_state() must give bytes, not {type(piece).__name__}")
         rest += piece
         while len(rest) >= size:
             yield bytes(rest[:size])

@@ -20,7 +20,7 @@ from .standstill import Standstill
 class Waits:
     """Learns of suspicions and views, and names the members that a wait depends on.
 
-    `guessed`: the contact that this process chose for itself; None if the options name it.
+    `announced`: the address for the other members; None if it is that of bind=.
     """
 
     def __init__(
@@ -30,13 +30,14 @@ class Waits:
         sending: Outbox,
         reading: Inbox,
         log: Log,
-        guessed: Callable[[], str | None],
+        announced: Callable[[], str | None],
     ) -> None:
         self.me = me
         self.window = options.limits.window
         self.reading = reading
         self.log = log
-        self.guessed = guessed
+        self.announced = announced
+        self.chosen = options.advertise is None
         self.joining = True
         self.ended = False
         self.join = JoinWait(options.expect)
@@ -60,7 +61,7 @@ class Waits:
     # -- the questions of the watchdog
 
     def waits_to_join(self) -> str | None:
-        return self.join.text(self.guessed()) if self.joining else None
+        return self.join.text(self.announced(), chosen=self.chosen) if self.joining else None
 
     def changes_view(self) -> str | None:
         if not self.changing or self.ended:

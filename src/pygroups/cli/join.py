@@ -20,7 +20,7 @@ def join(group: str | None = None, /, *, options: JoinOptions = DEFAULTS) -> int
         The name of the group, by default "default". Members of one user on this machine with the same group name find
         each other. With --profile unicast there is no group: --to names the process that gets the lines.
     """
-    _check(options)
+    _check(group, options)
     show_warnings()
     show_chosen_address()
     if options.trace:
@@ -53,7 +53,7 @@ async def _member(group: str | None, options: JoinOptions) -> int:
     return await Shell(channel, options).run()
 
 
-def _check(options: JoinOptions) -> None:
+def _check(group: str | None, options: JoinOptions) -> None:
     """Raise UsageError for wrong options, and NotBuilt for options that are not built yet."""
     for name in ("expect", "secret_file"):
         if getattr(options, name) is not None:
@@ -66,6 +66,8 @@ def _check(options: JoinOptions) -> None:
         raise UsageError(f"--stats {options.stats} must be a number of seconds above 0")
     if options.timeout is not None and not options.timeout >= 0:
         raise UsageError(f"--timeout {options.timeout} must be a number of seconds, 0 or more")
+    if options.profile == "unicast" and group is not None:
+        raise UsageError("--profile unicast has no group: leave out the name of the group")
     if options.profile == "unicast" and options.to is None and options.leave_at_eof:
         raise UsageError("--leave-at-eof needs --to HOST:PORT: without it the process only receives")
     if options.profile == "unicast" and options.to is not None:

@@ -87,7 +87,8 @@ class Directory(NoQuestions):
             self._write_entry()
             self._others()
         except OSError as error:
-            raise UsageError(f"members cannot find each other in {self.folder}: {_why(error)}") from error
+            other = "discovery='dir:/path' names another folder"
+            raise UsageError(f"members cannot find each other in {self.folder}: {_why(error)}; {other}") from error
         if self.unreached:
             raise UsageError(self.unreached)
         LOGGER.info("%s looks for members of group %s in %s", self.me, self.group, self.folder)

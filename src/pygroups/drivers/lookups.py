@@ -51,7 +51,8 @@ class Lookup:
         except (OSError, UnicodeError) as error:  # UnicodeError: the name is invalid
             self.sure = getattr(error, "errno", None) in NO_SUCH_NAME
             if self.sure:
-                self.contacts = ()  # the name has no address: no process is ready
+                self.contacts = ()  # the name has no address: no process is ready, or the name is misspelled
+                self.warn.warning("name", "the name %s has no address, and is looked up again", self.name.host)
             else:
                 self.count("names of discovery that could not be looked up")
                 self.warn.warning("lookup", "the lookup of %s failed, and is repeated: %s", self.name.host, error)
