@@ -31,7 +31,7 @@ def test_every_promise_has_a_blind_check_in_both_rooms() -> None:
     running = set(Judge(checks_of("total", majority=True)).promises)
     audited = {rule.promise for rule in promises.RULES}
     for room, wanted in ((RUNNING, running), (RULES, audited)):
-        named = {promise.strip() for blind in room for promise in blind.bug.partition(":")[0].split(",")}
+        named = {promise for blind in room for promise in gate.promises_of(blind)}
         assert named == wanted
 
 
