@@ -26,10 +26,10 @@ from ._merge_search import ViewSearch
 
 # In paces: a pace is an interval, or the longest round trip to a process of other views if that is longer.
 RESERVED_FOR: Final = 4  # or twice the time for an answer in a view change if that is longer
-ANSWERS_FOR: Final = 2  # for which the leader waits for answers; doubles with each merge that was cancelled
+ANSWERS_FOR: Final = 2  # for which the leader waits for answers; one more after a merge that was cancelled
 
 TURN: Final = 3  # after which a member leads in place of another one; for each member before it
-DOUBLINGS: Final = 3  # of this time, and of the pause after merges that were cancelled
+DOUBLINGS: Final = 3  # of the pause after merges that were cancelled
 
 
 def contacts_of(views: Iterable[AgreedView]) -> dict[Address, str]:
@@ -360,7 +360,9 @@ class Merge2(Layer):
         self._set_wake()
 
     def _waits(self, round: Round) -> int:
-        return ANSWERS_FOR * self._pace(round.round_trip) << min(self.failures, DOUBLINGS)
+        """The time for answers.  The members that answered first must still be reserved at its end."""
+        pace = self._pace(round.round_trip)
+        return (ANSWERS_FOR + min(self.failures, 1)) * pace
 
     def _set_wake(self) -> None:
         ask_at = NEVER if self.round is None else self.round.ask_at
