@@ -36,8 +36,8 @@ def after(world: World, delay: int, do: Callable[..., None], *args: Any) -> None
 
     def unless_healed() -> None:
         if world.phase == phase:
+            world.judge.unsettled()  # before the turn in which a process that was paused learns what it missed
             do(*args)
-            world.judge.unsettled()
 
     world.agenda.after(delay, unless_healed)
 
