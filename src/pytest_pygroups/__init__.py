@@ -15,13 +15,16 @@ import pytest
 if TYPE_CHECKING:
     from pygroups.testing import Group
 
-MARK = "pygroups(seed=0, seeds=None, limit=7200.0): chance, and seconds of virtual time, for a test with `group`"
+MARK = (
+    "pygroups(seed=0, seeds=None, limit=7200.0): for a test with `group`, the seed of all random decisions, or a list "
+    "of seeds (the test runs once for each), and the longest duration in seconds of virtual time"
+)
 FIXTURE = "pygroups_group"
 
 
 @pytest.fixture
 def pygroups_group(request: pytest.FixtureRequest) -> Iterator[Group]:
-    """A group in memory: see pygroups.testing.Group.  A coroutine test that takes it runs in virtual time."""
+    """A group in memory: see pygroups.testing.Group.  A coroutine test that takes this fixture runs in virtual time."""
     from pygroups.testing import Group
 
     options = _options(request.node)
@@ -44,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`seeds`: the test runs once for each."""
+    """Let a test with the mark `seeds` run once for each of the seeds."""
     seeds = _options(metafunc.definition).get("seeds")
     if seeds is not None and FIXTURE in metafunc.fixturenames:
         metafunc.parametrize(FIXTURE, seeds, indirect=True, ids=lambda seed: f"seed{seed}")

@@ -42,7 +42,11 @@ def test_a_program_that_reads_nothing_is_excluded_with_the_reason(caplog: pytest
         assert events[-1] == Left("excluded", [])
         await asyncio.gather(a.channel.leave(), b.channel.leave())
         assert len(b.payloads) == 4 * PARTS
-        told = [line.getMessage() for line in caplog.records if "was excluded, because it read" in line.getMessage()]
+        told = [
+            line.getMessage()
+            for line in caplog.records
+            if "was excluded, because this member read" in line.getMessage()
+        ]
         assert [line.split()[0] for line in told] == ["A", "B"], told
 
     caplog.set_level(logging.WARNING, "pygroups.channel")

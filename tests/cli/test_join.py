@@ -327,7 +327,7 @@ def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--leave-at-eof")
     _, err = shell.process.communicate(b"fine\n" + b"x" * ((64 << 20) + 1) + b"\n", timeout=60)
     assert shell.process.returncode == 2
-    assert err == b"pygroups: line 2 of the input is over the limit of a message, 67,108,864 bytes: split it\n"
+    assert err == b"pygroups: line 2 of the input is over the limit of a message, 67,108,864 bytes: split the line\n"
 
 
 @pytest.mark.slow

@@ -217,7 +217,7 @@ def test_a_place_that_cannot_be_written_is_one_line_and_code_2(
     monkeypatch.setattr("pygroups.pipeline.audit.make_session", lambda **how: None)
     (tmp_path / "file").write_bytes(b"")
     assert main(["audit", str(journals / "good"), "--out", str(tmp_path / "file" / "out")]) == 2
-    assert capsys.readouterr().err == f"pygroups: {tmp_path}/file/out: Not a directory\n"
+    assert capsys.readouterr().err == f"pygroups: the audit cannot read or write {tmp_path}/file/out: Not a directory\n"
 
 
 @pytest.mark.timeout(400)
@@ -227,7 +227,10 @@ def test_nothing_to_judge_is_not_all_well(
     (tmp_path / "orders" / "A@3f2c").mkdir(parents=True)
     (tmp_path / "orders" / "A@3f2c" / "000000.journal").write_bytes(b"")  # the member has just begun
     assert main(["audit", str(tmp_path), "--strict", "--master", "local[2]"]) == 2
-    assert capsys.readouterr().err == "pygroups: the journals have no record yet, so nothing can be judged\n"
+    assert (
+        capsys.readouterr().err
+        == "pygroups: the journals have no record yet, so nothing can be judged: run the audit again later\n"
+    )
 
 
 @pytest.mark.timeout(400)

@@ -350,15 +350,19 @@ def refused(call: Callable[[], Any]) -> str:
 
 REFUSALS = [
     ({"table": "feelings"}, None, "there is no table 'feelings': use records, messages,"),
-    ({"partitions": "many"}, None, "option 'partitions' is a number of tasks, not 'many'"),
+    ({"partitions": "many"}, None, "option 'partitions' must be a whole number of tasks, and not 'many'"),
     ({"path": "{tmp}/nothing"}, None, "/nothing is not a folder: give a folder of journals"),
     ({"path": "{tmp}/nothing*"}, None, "no folder matches the pattern {tmp}/nothing*"),
     ({"path": "s3://there/here"}, None, "s3://there/here is no folder of this machine"),
     ({"path": "{tmp}"}, None, "{tmp} has no journal"),
-    ({}, "a int", "table 'records' has no column 'a'; it has group, member, incarnation"),
-    ({}, "kind int", "column 'kind' of table 'records' is string, not int"),
+    ({}, "a int", "table 'records' has no column 'a'; the columns are group, member, incarnation"),
+    ({}, "kind int", "column 'kind' of table 'records' has the type string, not int: give the type string"),
     ({}, "kind string NOT NULL", "column 'kind' can be null: leave NOT NULL out"),
-    ({"table": "quarantine"}, "kind string", "'kind'; it has group, member, incarnation, file, offset, reason"),
+    (
+        {"table": "quarantine"},
+        "kind string",
+        "'kind'; the columns are group, member, incarnation, file, offset, reason",
+    ),
 ]
 
 
@@ -408,7 +412,10 @@ def test_read_refuses_in_its_sentence_alone(
     assert refused(lambda: read(spark)).startswith("give the folder of the journals")
     assert refused(lambda: read(spark, journals, table="feelings")).startswith("there is no table 'feelings'")
     assert refused(lambda: read(spark, journals / "one", columns=["a"])).startswith("table 'records' has no column 'a'")
-    assert refused(lambda: read(spark, journals / "one", columns=[])) == "name at least one column"
+    assert (
+        refused(lambda: read(spark, journals / "one", columns=[]))
+        == "the request has no column: name at least one column"
+    )
     monkeypatch.chdir(journals)
     frame = read(spark, "one", "t*", columns=["kind", "index"], partitions=3)
     assert frame.columns == ["kind", "index"] and frame.count() == 262

@@ -705,8 +705,8 @@ def test_what_is_left_at_the_end_is_closed_with_a_warning_that_names_it() -> Non
         run(story)
     texts = [str(warning.message) for warning in caught if warning.category is LeftOpen]
     assert texts == [
-        "task 'forgotten' still ran at the end of the test, and was canceled",
-        "channel A of group 'orders' was open at the end of the test, and was closed",
+        "task 'forgotten' still ran at the end of the test, and was canceled: await or cancel this task",
+        "channel A of group 'orders' was open at the end of the test, and was closed: use `async with`",
     ]
     assert kept[0]._member.closed
 

@@ -93,7 +93,11 @@ class Channel:
         ChannelClosed before the channel has joined, and for a channel without a group."""
         session = self._opened()
         if session.view is None:
-            raise ChannelClosed(NOT_JOINED if session.receivers is None else "a channel without a group has no view")
+            raise ChannelClosed(
+                NOT_JOINED
+                if session.receivers is None
+                else "a channel without a group has no view: name each receiver with to="
+            )
         return session.view
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from tempfile import gettempdir
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, StateLost
@@ -48,7 +49,8 @@ class Loading:
 
     def fail(self, error: OSError) -> None:
         """The parts cannot be stored, so no state can be set."""
-        self.error = self.error or OSError(error.errno, f"the group's state cannot be stored: {error.strerror}")
+        text = f"the group's state cannot be stored: {error.strerror}; free space in {gettempdir()}, or set TMPDIR"
+        self.error = self.error or OSError(error.errno, text)
         self.received.close()
         self.ready.set()
 

@@ -105,7 +105,9 @@ class Outbox:
         data = as_bytes(payload, self.limit)
         self._check_open(to)
         if not self._take(len(data) + ENTRY_BYTES, to):
-            raise WouldBlock(f"the message was not sent: the window {of_window(to)}is full")
+            raise WouldBlock(
+                f"the message was not sent: the window {of_window(to)}is full; await send(), or try again later"
+            )
         return self._accepted(data, to)
 
     async def send_many(self, payloads: Iterable[Payload], until: Until | None, timeout: float | None) -> list[int]:
@@ -213,7 +215,7 @@ class Outbox:
 
     def _not_in_view(self, to: Address) -> NotSent:
         if self.grouped:
-            return NotSent(f"the message was not sent: {to} is not in the view")
+            return NotSent(f"the message was not sent: {to} is not in the view; choose one of channel.view.members")
         return NotSent(
             f"the message was not sent: this channel does not know the address of {to}; write to='host:port'"
         )

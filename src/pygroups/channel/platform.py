@@ -42,7 +42,7 @@ class Connections(DriverNetwork, Protocol):
 
     bind: Contact
     contact: str
-    lossless: bool  # it reports every loss of frames
+    lossless: bool  # the network reports every loss of frames
     receive: Callable[[memoryview], None]
     happened: Callable[[Event], None]
     count: Callable[..., None]

@@ -83,7 +83,7 @@ class Receipts:
         try:
             await arrived
         except asyncio.CancelledError:
-            with suppress(ValueError):  # it may have been removed in the same pass of the loop
+            with suppress(ValueError):  # the wait may have been removed in the same pass of the loop
                 receipt.waiting.remove((int(number), arrived))
             raise
 

@@ -49,7 +49,10 @@ class KnownReceivers:
         to = self._known.get(place)
         if to is None:
             self._search(place).add_done_callback(_look_at)
-            raise WouldBlock(f"the message was not sent: the process at {place} has not answered yet")
+            raise WouldBlock(
+                f"the message was not sent: the process at {place} has not answered yet; await send(), or try again "
+                "later"
+            )
         return sending.send_nowait(data, to)
 
     def _search(self, place: str) -> asyncio.Task[Address]:
@@ -58,7 +61,8 @@ class KnownReceivers:
         if search is None:
             if len(self._searches) >= self._most:
                 raise WouldBlock(
-                    "the message was not sent: this channel already waits for answers from too many places"
+                    "the message was not sent: this channel already waits for answers from too many places; "
+                    "try again when some of these sends have returned"
                 )
             loop = asyncio.get_running_loop()
             search = self._searches[place] = loop.create_task(self._found(place), name=f"pygroups looks for {place}")

@@ -290,7 +290,7 @@ class Session:
         verb = "view" if self.joined.done() else "joined, view"
         self.log.info("%s %d: %s", verb, view.id.number, ", ".join([str(member) for member in view.members]))
         for member, policy in event.expelled.items():
-            self.log.warning("%s was excluded, because it %s", member, policy)
+            self.log.warning("%s was excluded, because this member %s", member, policy)
         if self.options.state is not None and event.with_state:
             assert event.starts is not None
             resets = isinstance(view, MergeView) and view.reset

@@ -111,7 +111,7 @@ def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, c
     except OSError as error:
         if error.filename is None:  # no file that the user named: a fault of ours
             raise
-        raise UsageError(f"{error.filename}: {error.strerror}") from error
+        raise UsageError(f"the audit cannot read or write {error.filename}: {error.strerror}") from error
     return result
 
 
@@ -130,7 +130,8 @@ def _write_report(path: Path, result: AuditResult) -> None:
     try:
         write_report(path, result)
     except OSError as error:
-        raise UsageError(f"the report {path} cannot be written: {error.strerror or error}") from error
+        why = error.strerror or error
+        raise UsageError(f"the report {path} cannot be written: {why}; give --report another path") from error
 
 
 @contextmanager

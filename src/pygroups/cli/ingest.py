@@ -51,7 +51,9 @@ def ingest(
     except (NotAJournal, NotATable, NotTheSame) as error:
         raise UsageError(str(error)) from error
     except OSError as error:
-        raise UsageError(f"{error.filename or table}: {error.strerror or error}") from error
+        raise UsageError(
+            f"the ingest cannot read or write {error.filename or table}: {error.strerror or error}"
+        ) from error
     finally:
         say("")
     warn_of_damage(result.damaged, SHOWN)

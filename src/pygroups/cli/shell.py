@@ -96,7 +96,7 @@ class Shell:
     async def _feed(self) -> None:
         """Send all lines of the input.  Returns when the member must leave: at Ctrl-D, or with --leave-at-eof."""
         if self.alone and self.options.to is None:
-            await self.stop.wait()  # it only receives
+            await self.stop.wait()  # a process that only receives
         elif self.typed or not (sys.stdin is None or sys.stdin.isatty()):
             async for lines in lines_of(sys.stdin.fileno(), self.channel.stats()["payload_max"]):
                 await self._send(lines)
@@ -118,7 +118,7 @@ class Shell:
             except NotSent as error:
                 if not self.typed:
                     raise
-                print(one_line(f"pygroups: {error}"), file=sys.stderr)  # the user decides what to do
+                print(one_line(f"pygroups: {error}"), file=sys.stderr)  # the user decides on the next action
 
     async def _send_to_all(self, lines: list[bytes]) -> None:
         """Send the lines to all members.  The lines that an excluded member did not send are sent when it has joined

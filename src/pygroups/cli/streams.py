@@ -49,7 +49,9 @@ def _read(file: int) -> bytes:
 def _check_sizes(sizes: list[int], before: int, limit: int) -> None:
     for number, size in enumerate(sizes, before + 1):
         if size > limit:
-            raise UsageError(f"line {number} of the input is over the limit of a message, {limit:,} bytes: split it")
+            raise UsageError(
+                f"line {number} of the input is over the limit of a message, {limit:,} bytes: split the line"
+            )
 
 
 async def write_all(file: int, data: bytes) -> None:

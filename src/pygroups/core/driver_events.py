@@ -18,8 +18,8 @@ class Presence(msgspec.Struct, frozen=True, array_like=True):
 
     process: Address
     contact: Contact
-    member: bool  # it has a view
-    seeks: bool  # it has no view, and looks for one
+    member: bool  # the process has a view
+    seeks: bool  # the process has no view, and looks for a group
     first: Address | None = None
     first_contact: Contact = ""
 

@@ -82,7 +82,7 @@ class NewView(Event):
 
     view: AgreedView
     previous: ViewId | None  # the view this member comes from; None: it is new, by joining or founding
-    transitional: tuple[Address, ...]  # those that come from the same view as this member, with this member
+    transitional: tuple[Address, ...]  # the members that come from the same view as this member, with this member
     joined: tuple[Address, ...]
     left: tuple[Address, ...]
     primary: bool
@@ -240,7 +240,7 @@ class Excluded(Event):
     reason: str
     detail: str
     cut: Positions | None = None  # the end of the streams of its last view, if this member knows the decision
-    policy: str = ""  # if the others excluded it by policy: what it did, a sentence without its subject
+    policy: str = ""  # why the others excluded this process by policy: a sentence without its subject
 
 
 # -- progress, stability and flow

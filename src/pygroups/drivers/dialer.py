@@ -54,7 +54,7 @@ class Dialer:
     def __init__(self, reaches: list[Reach], peer: Address | None, network: DialerNetwork) -> None:
         self.reaches = reaches
         self.found: Address | None = None  # the process that answered
-        self.peer = peer  # None: whichever process listens there
+        self.peer = peer  # None: any process that listens there
         self.network = network
         self.hello = encoded(network.hello(peer))
         self.silent = True  # no host has accepted or refused a connection

@@ -135,7 +135,7 @@ class Door:
         try:
             sock.setblocking(False)
             prepared(sock, self.config)
-        except OSError:  # it has ended already
+        except OSError:  # the connection has ended already
             sock.close()
             return
         connection = Incoming(self, sock, where)

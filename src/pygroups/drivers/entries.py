@@ -31,7 +31,7 @@ class Entry(msgspec.Struct):
 
     member: bool
     contact: Annotated[str, Meta(max_length=TEXT_MAX)]
-    invited: bool = False  # a group is taking it in: it may be a member before it says so
+    invited: bool = False  # a group is admitting the process, which may be a member before it announces this
     transport: str = "tcp"  # members with different transports cannot reach each other
 
 
@@ -142,7 +142,7 @@ def own_folder(path: Path) -> None:
         path.mkdir(0o700)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "the path is not a folder")
+        raise NotADirectoryError(errno.ENOTDIR, f"{path} is not a folder")
     if found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, f"{path} belongs to another user")
     if found.st_mode & _OTHERS:

@@ -263,7 +263,7 @@ class NetworkDiscovery:
         if question.group != self.group:
             answer(encoded(DiscoveryReply(VERSION, question.nonce, None, OTHER_GROUP)))
         elif question.presence.process == self.me:
-            answer(encoded(DiscoveryReply(VERSION, question.nonce, question.presence)))  # it has asked itself
+            answer(encoded(DiscoveryReply(VERSION, question.nonce, question.presence)))  # the process has asked itself
         else:
             self._asked(question, answer)
 

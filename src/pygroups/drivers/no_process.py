@@ -13,6 +13,8 @@ def no_process_at(contact: Contact, *, refused: bool) -> NotSent:
     if refused:
         return NotSent(
             f"the message was not sent: no process with profile 'unicast', the same limits and the same version of "
-            f"pygroups listens at {contact}"
+            f"pygroups listens at {contact}: start this process first"
         )
-    return NotSent(f"the message was not sent: {contact} gives no answer")
+    return NotSent(
+        f"the message was not sent: {contact} gives no answer: check the place, and the network to this place"
+    )

@@ -47,7 +47,8 @@ class Remembered:
             own_folder(self.folder)
         except OSError as error:
             raise UsageError(
-                f"addresses of members cannot be kept in {self.folder}: {error.strerror or error}"
+                f"addresses of members cannot be kept in {self.folder}: {error.strerror or error}; "
+                "give another folder in discovery='cache:/path'"
             ) from error
         return [contact for text in self._read() if (contact := _contact(text)) is not None]
 

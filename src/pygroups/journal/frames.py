@@ -14,7 +14,7 @@ from xxhash import xxh32_intdigest
 
 from .schema import FIELDS, FRAME_BODY_MAX, FRAME_HEAD_BYTES, HEADER, MAGIC, PREAMBLE, VERSION
 
-# What a caller hands over: kind, the view it happened in, and the fields of its kind that are filled.
+# A record from a caller: the kind, the view in which the event happened, and the filled fields of the kind.
 Record = tuple[str, tuple[int, str] | None, Mapping[str, object]]
 
 FRAME_HEAD: Final = struct.Struct("<II")
@@ -108,7 +108,7 @@ def walk(data: bytes, asked: re.Pattern[bytes] | None = None) -> Iterator[Header
     yield header
     if isinstance(header, Header):
         begin = frame_end(data, len(PREAMBLE))
-        assert begin is not None  # it has just been decoded
+        assert begin is not None  # the frame has just been decoded
         yield from _frames(data, begin, asked)
 
 

@@ -136,7 +136,7 @@ def distinct(data: Bytes, begin: Cursors, end: Cursors, count: int) -> tuple[NDA
     """
     if not len(begin):
         return np.zeros(0, np.int32), []
-    places = np.empty(2 * len(begin) + 1, np.int32)  # every other one is what stands between two of ours: null
+    places = np.empty(2 * len(begin) + 1, np.int32)  # every second value stands between two values of this column: null
     places[0:-1:2] = begin
     places[1::2] = end
     places[-1] = end[-1]

@@ -18,7 +18,7 @@ LOCK_NAME: Final = "lock"
 # `uniform` member repeats, so that rotation never loses them; they have no row and no rule reads them.
 HEADER: Final = ("group", "member", "incarnation", "profile", "version", "host", "boot_id", "in_force")
 
-# What begins every record, before the fields of its kind. `view` is nil or [number, creator].
+# The beginning of every record, before the fields of its kind. `view` is nil or [number, creator].
 PREFIX: Final = ("kind", "index", "time_us", "mono_us", "view")
 
 # Column types, in the words of Spark's DDL.
@@ -132,7 +132,7 @@ KINDS: Final = tuple(FIELDS)
 MARKS: Final = ("fault", "heal", "quiet")  # written by simulator, tests and demo into every journal that runs
 STAGES: Final = ("collect", "accepted", "installed", "given up")
 
-# What a rule reports of one violation; `view` reads "4:A@3f2c", `member` and `other` are addresses.
+# The report of a rule about one violation; `view` reads "4:A@3f2c", `member` and `other` are addresses.
 VIOLATION_COLUMNS: Final[dict[str, str]] = {
     "promise": "string",
     "group": "string",

@@ -15,7 +15,7 @@ from .frames import Header, Record, encode_frame, frame_of, rows_of, segment_beg
 from .schema import FIELDS, LOCK_NAME, PREFIX, SEGMENT_SUFFIX
 
 SEGMENT_BYTES: Final = 64 << 20
-SEGMENTS_MAX: Final = 1_000_000  # in one life, because the names of the files have 6 digits
+SEGMENTS_MAX: Final = 1_000_000  # in one incarnation, because the names of the files have 6 digits
 RETRY_US: Final = 1_000_000  # time between a failed write and the next try
 RESERVE: Final = bytes(4_096)  # content of the lock file: on a full disk its page becomes room for one last record
 LOGGER: Final = logging.getLogger("pygroups.journal")
@@ -255,7 +255,9 @@ class JournalWriter:
         written, the journal stays unchanged."""
         number = self._kept[-1] + 1 if self._kept else 0
         if number >= SEGMENTS_MAX:
-            raise OSError(errno.EFBIG, f"the journal has used all {SEGMENTS_MAX:,} segment numbers")
+            raise OSError(
+                errno.EFBIG, f"the journal has used all {SEGMENTS_MAX:,} segment numbers: restart the process"
+            )
         path = segment_path(self.folder, number)
         beginning = self._encoder.beginning()
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)

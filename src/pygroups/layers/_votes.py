@@ -125,7 +125,7 @@ class Origin:
             return
         self.gaps[self.next] = mark
         if len(self.gaps) > GAPS_MAX:
-            del self.gaps[next(iter(self.gaps))]  # it counts as consumed when a later message is
+            del self.gaps[next(iter(self.gaps))]  # its messages count as consumed when a later message is consumed
         self.next = mark
         if self.own:
             self.consumed = mark

@@ -48,8 +48,8 @@ class Round:
         self.since = now
         self.ask_at = now  # the processes that have not answered are asked again then
         self.answers: dict[Address, rules.MergeAnswer | None] = {}  # None: the process refuses
-        self.changing: dict[Address, None] = {}  # those that refuse because their view is about to change
-        self.reserved: dict[Address, None] = {}  # those that refuse because of another merge; they are asked again, too
+        self.changing: dict[Address, None] = {}  # the processes that refuse because their view is about to change
+        self.reserved: dict[Address, None] = {}  # the processes that refuse because of another merge; asked again, too
         self.highest = 0
 
 

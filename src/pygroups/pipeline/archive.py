@@ -14,7 +14,7 @@ from typing import Final
 
 VARIABLE: Final = "PYGROUPS_JVM_ARCHIVE"
 _BEGINS: Final = (0xF00BABA8).to_bytes(4, "little")  # the JVM writes it last, so that half a file is not taken for one
-_QUIET: Final = "-Xlog:disable"  # it warns on standard output of each class that cannot be archived
+_QUIET: Final = "-Xlog:disable"  # without it the JVM warns on standard output of classes that cannot be archived
 
 
 def archive_options() -> list[str]:

@@ -71,7 +71,7 @@ def _judged(
     session: SparkSession, recorded: Recorded, manifest: pa.Table, store: Store, timings: Timings, skipped: int
 ) -> AuditResult:
     if not any(manifest["rows"].to_pylist()) and manifest["damage"].null_count == manifest.num_rows:
-        raise NotAJournal("the journals have no record yet, so nothing can be judged")
+        raise NotAJournal("the journals have no record yet, so nothing can be judged: run the audit again later")
     rules = with_occasion(recorded, RULES)
     with timings("preparing the tables"):
         tables = prepare(recorded, rules, store)

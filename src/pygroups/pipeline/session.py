@@ -48,7 +48,7 @@ _LARGE_JAVA: Final = (
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
 # A small audit spends its time on compiling and planning, not on rows: the quick compiler only, no code generation,
-# one task a stage. Above SMALL_BYTES of journals the other way round is faster. By default the JVM collects the whole
+# one task a stage. Above SMALL_BYTES of journals other settings are faster. By default the JVM collects the whole
 # heap each time its classes outgrow a limit that begins at 21 MB: an audit loads 24,000 of them.
 SMALL_BYTES: Final = 64 << 20
 _SMALL_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m"

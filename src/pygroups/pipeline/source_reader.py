@@ -98,7 +98,7 @@ class JournalsReader(DataSourceReader):
         if self.table in ROWS:
             most = min(max(-(-total // number), _RANGE_BYTES_MIN), _RANGE_BYTES_MAX)
             pieces = [[piece] for segment in self.segments for piece in _split(segment, most)]
-        else:  # a row depends on the rows before it: a life is not cut
+        else:  # a row depends on the rows before it, so the rows of one incarnation stay together
             lives: dict[Path, list[Range]] = {}
             for segment in self.segments:
                 lives.setdefault(Path(segment.path).parent, []).append(Range(segment, 0, segment.size))

@@ -52,30 +52,33 @@ class Request:
         for name in columns:
             self._check_name(name)
         if not columns:
-            raise WrongRequest("name at least one column")
+            raise WrongRequest("the request has no column: name at least one column")
         return StructType([schema[name] for name in columns])
 
     def check(self, schema: StructType) -> None:
         """Raises WrongRequest unless `schema` has columns of the table only, each once, with its type."""
         if not schema.fields:
-            raise WrongRequest("name at least one column")
+            raise WrongRequest("the request has no column: name at least one column")
         for field in schema.fields:
             self._check_name(field.name)
             known = TABLES[self.table][field.name].dataType
             if field.dataType != known:
                 told, wanted = known.simpleString(), field.dataType.simpleString()
-                raise WrongRequest(f"column {field.name!r} of table {self.table!r} is {told}, not {wanted}")
+                raise WrongRequest(
+                    f"column {field.name!r} of table {self.table!r} has the type {told}, not {wanted}: "
+                    f"give the type {told}"
+                )
             if not field.nullable:
                 raise WrongRequest(f"column {field.name!r} can be null: leave NOT NULL out")
         if len(set(schema.names)) < len(schema.names):
-            raise WrongRequest("the schema names a column twice")
+            raise WrongRequest("the schema names a column twice: name each column once")
 
     def _check_name(self, name: str) -> None:
         names = TABLES[self.table].names
         if name not in names:
             more = ", ..." if len(names) > _COLUMNS_SHOWN else ""
             shown = ", ".join(names[:_COLUMNS_SHOWN]) + more
-            raise WrongRequest(f"table {self.table!r} has no column {name!r}; it has {shown}")
+            raise WrongRequest(f"table {self.table!r} has no column {name!r}; the columns are {shown}")
 
 
 def request_of(options: Mapping[str, str], paths: Sequence[str] | None = None) -> Request:
@@ -89,7 +92,7 @@ def request_of(options: Mapping[str, str], paths: Sequence[str] | None = None) -
         raise WrongRequest(f"there is no table {table!r}: use {', '.join(list(TABLES)[:-1])} or {list(TABLES)[-1]}")
     told = options.get("partitions", "0")
     if not (told.isascii() and told.isdigit()):
-        raise WrongRequest(f"option 'partitions' is a number of tasks, not {told!r}")
+        raise WrongRequest(f"option 'partitions' must be a whole number of tasks, and not {told!r}")
     return Request(table, list(paths), int(told))
 
 
@@ -98,11 +101,11 @@ def _folders(path: str) -> list[str]:
     scheme, place = urlsplit(path).scheme, path
     if "://" in path:
         if scheme != "file":
-            raise NotAJournal(f"{path} is no folder of this machine: journals are read from folders only")
+            raise NotAJournal(f"{path} is no folder of this machine: give the path of a folder of journals")
         place = unquote(urlsplit(path).path)
     if Path(place).exists() or not glob.has_magic(place):
         return [place]
     found = sorted(glob.glob(place, recursive=True))
     if not found:
-        raise NotAJournal(f"no folder matches the pattern {path}")
+        raise NotAJournal(f"no folder matches the pattern {path}: give a pattern of folders with journals")
     return found

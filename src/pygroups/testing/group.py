@@ -99,7 +99,7 @@ class Group:
         test = self._prepared()
         if test.begun and not test.running:
             program.close()
-            raise UsageError(f"the test is over: process {name!r} was not started")
+            raise UsageError(f"the test is over: process {name!r} was not started; start processes during the test")
         test.processes.setdefault(name)
         return test.loop.create_task(program, name=name, context=context)
 

@@ -79,7 +79,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             due = until if when is None or (until is not None and until < when) else when
             assert due is not None
             if due > self.limit:
-                self.stuck(f"the test takes longer than {self.limit // SECOND:,} seconds of virtual time")
+                limit = f"{self.limit // SECOND:,} seconds of virtual time"
+                self.stuck(f"the test takes longer than {limit}; limit= sets this time")
                 return
             background.ring(due)
             if due == until:

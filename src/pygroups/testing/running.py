@@ -94,7 +94,7 @@ class RunningTest:
             task.cancel()
         self.loop.run_until_complete(asyncio.wait(queued))
         self.loop.close()
-        why = "only a coroutine test, or group.run(), runs what start() has queued"
+        why = "only a coroutine test, or group.run(), runs the processes that start() has queued"
         return [LeftOpen(f"process {task.get_name()!r} never ran: {why}") for task in queued]
 
     # -- failing
@@ -169,7 +169,11 @@ class RunningTest:
         others = [task for task in self._others() if self.loop.tasks[task] not in self.processes]
         if well:
             self._warn(
-                [f"task {task.get_name()!r} still ran at the end of the test, and was canceled" for task in others]
+                [
+                    f"task {task.get_name()!r} still ran at the end of the test, and was canceled: "
+                    "await or cancel this task"
+                    for task in others
+                ]
             )
         for task in others:
             task.cancel()
@@ -177,7 +181,12 @@ class RunningTest:
         for watch in self.platform.living():
             if well:
                 who, group = watch.me.name, watch.session.options.group
-                self._warn([f"channel {who} of group {group!r} was open at the end of the test, and was closed"])
+                self._warn(
+                    [
+                        f"channel {who} of group {group!r} was open at the end of the test, and was closed: "
+                        "use `async with`"
+                    ]
+                )
             watch.session.states.stop()
             watch.session.member.close()
         await self._ended([task for task in self.loop.tasks if task is not asyncio.current_task()])

@@ -28,7 +28,7 @@ _ARRAY16: Final = 0xDC  # in front of its length
 _ARRAY: Final = struct.Struct(">BH")
 _BIN32: Final = 0xC6
 _BINARY: Final = struct.Struct(">BI")
-OUTER_MAX: Final = 112  # what a packet needs beside its runs, with the longest names
+OUTER_MAX: Final = 112  # the bytes of a packet beside its runs, with the longest names
 
 
 class Codec:
@@ -112,7 +112,7 @@ class Codec:
         dest = me if packet.dest else None
         runs = []
         for wire in packet.runs:
-            whole = wire.origin is not None  # it has payloads, or a piece of one
+            whole = wire.origin is not None  # the run has payloads, or a piece of one
             if whole != (wire.count > 0 or wire.index > 0) or whole != (wire.first > 0) or whole != bool(wire.body):
                 raise PeerError("malformed run")
             if wire.index and wire.count > 1:

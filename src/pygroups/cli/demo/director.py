@@ -30,6 +30,7 @@ STALL_SECONDS: Final = 60.0  # time without progress after which the demo fails
 QUIET_SECONDS: Final = 10.0
 LEAVE_SECONDS: Final = 20.0
 LOOK_SECONDS: Final = 0.05
+AGAIN: Final = "; other programs may use this machine too much: run the demo again"  # a step that took too long
 
 
 def direct(settings: DemoSettings) -> int:
@@ -151,7 +152,7 @@ class Director:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise DemoFailed(f"{otherwise} within {seconds:.0f} seconds")
+                raise DemoFailed(f"{otherwise} within {seconds:.0f} seconds{AGAIN}")
             await asyncio.sleep(LOOK_SECONDS)
 
     # -- the kill, and the return
@@ -202,7 +203,7 @@ class Director:
         self.kill.back_seconds = time.monotonic() - began
         self.kill.state_records = member.joined.records
         self.narrator.is_back(member.joined, self.kill)
-        await self._until(self._all_in_one_view, JOIN_SECONDS, f"not all members had {name} in their views")
+        await self._until(self._all_in_one_view, JOIN_SECONDS, f"not all members got a view with {name}")
         await self._mark(self.members.values(), "heal", f"{name} is back", [])
         member.order(messages.Go(FEED_SECONDS))
 
@@ -223,7 +224,7 @@ class Director:
                 so_far, since = applied, time.monotonic()
             if time.monotonic() - since > STALL_SECONDS:
                 held = ", ".join(f"{member.name} {member.progress.applied:,}" for member in self.members.values())
-                raise DemoFailed(f"the members make no progress: of {self.total:,} records they have {held}")
+                raise DemoFailed(f"the members make no progress: of {self.total:,} records they have {held}{AGAIN}")
             await asyncio.sleep(LOOK_SECONDS)
         self.narrator.all_applied(self.total)
 
@@ -238,7 +239,7 @@ class Director:
             return member.reported_at > since and member.progress.held == 0
 
         await self._until(
-            lambda: all(map(at_rest, self.members.values())), QUIET_SECONDS, "the members still had unfinished work"
+            lambda: all(map(at_rest, self.members.values())), QUIET_SECONDS, "the members did not finish their work"
         )
 
     async def _leave(self) -> None:
@@ -247,4 +248,4 @@ class Director:
             try:
                 await asyncio.wait_for(member.ended.wait(), LEAVE_SECONDS)
             except TimeoutError:
-                raise DemoFailed(f"{member.name} did not leave within {LEAVE_SECONDS:.0f} seconds") from None
+                raise DemoFailed(f"{member.name} did not leave within {LEAVE_SECONDS:.0f} seconds{AGAIN}") from None

@@ -36,7 +36,7 @@ class Feed(msgspec.Struct, frozen=True):
         except OSError as error:
             raise UsageError(f"the input {self.path} cannot be read: {error.strerror or error}") from error
         except (EOFError, UnicodeDecodeError) as error:
-            raise UsageError(f"the input {self.path} is not text in UTF-8: {error}") from error
+            raise UsageError(f"the input {self.path} is not text in UTF-8 ({error}): convert the file") from error
         lines = [line.removesuffix("\r") for line in text.split("\n")]
         if not lines[-1]:
             lines.pop()
@@ -64,10 +64,12 @@ def input_feeds(paths: Sequence[Path]) -> list[Feed]:
 def _check(feed: Feed) -> None:
     records, limit = feed.records(), Config().run_bytes - OVERHEAD
     if not records:
-        raise UsageError(f"the input {feed.path} has no lines, so there is no record to send")
+        raise UsageError(f"the input {feed.path} has no lines, so there is no record to send: give a file with lines")
     for line, text in enumerate(records, 1):
         if len(text.encode()) > limit:
-            raise UsageError(f"line {line} of {feed.path} is over the limit of a message, {limit:,} bytes")
+            raise UsageError(
+                f"line {line} of {feed.path} is over the limit of a message, {limit:,} bytes: split the line"
+            )
 
 
 def payload_of(feed: str, line: int, text: str) -> bytes:

@@ -24,7 +24,7 @@ class Admission:
         self.silent: dict[Address, tuple[str, int]] = {}  # contact, and when it was asked Ready alone
         self.leavers: dict[Address, None] = {}
         self.renewal = False  # a member wants a view with the same members: its state needs another provider
-        self.contested: dict[Address, Join] = {}  # a joiner under the name of this one, whose life is being verified
+        self.contested: dict[Address, Join] = {}  # a joiner under the name of this process, which is being verified
         self.answered: dict[Address, None] = {}  # those of them that answered once, perhaps an earlier question
         self.since = 0  # when the first of the waiting joins and leaves came
         self.made: list[int] = []  # times of the last views that had joiners or leavers
@@ -44,7 +44,7 @@ class Admission:
         elif head.joiner in self.silent:
             self._ask_alone(head)
         elif head.joiner not in self.joiners and self._is_full():
-            self.env.drop("too many joiners")  # it asks again
+            self.env.drop("too many joiners")  # the joiner asks again
         else:
             self._admit(head.joiner, head.contact)
 

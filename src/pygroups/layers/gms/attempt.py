@@ -120,7 +120,7 @@ class Attempt:
         self.since = now  # when the stage began, or an answer came in it
         self.joiners = dict(joiners)  # and where each listens
         self.quorum = quorum
-        self.vouched = vouched  # members that do not count: an operator says that they have ended for good
+        self.vouched = vouched  # members that do not count: an operator vouches that they have ended for good
         self.asked: tuple[Address, ...] = ()  # the members that were sent Collect
         self.answers: dict[Address, CollectAck] = {}
         self.proposal: Proposal | None = None

@@ -97,7 +97,7 @@ class BirthAttempt:
         self.ballot = ballot
         self.contacts = contacts  # of all that are called, this process included
         self.until = until  # when it goes on with the answers so far, or fails
-        self.lives = False  # one of them has heard of a living group
+        self.lives = False  # a process that was called has heard of a living group
         self.answers: dict[Address, Proposal | None] = {}  # the first view that each accepted last
         self.proposal: Proposal | None = None
         self.accepted: dict[Address, None] = {}

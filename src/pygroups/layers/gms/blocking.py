@@ -33,7 +33,7 @@ class Blocking:
         self.ahead: dict[Address, None] = {}  # members of this view that are heard in a later one
         self.look_at = 0  # when a blocked member looks for members outside its view
         self.looks = 0  # how often it did
-        self.others: dict[Address, None] = {}  # those that it asked
+        self.others: dict[Address, None] = {}  # the processes that this member asked
         self.heard_at = NEVER  # when the first member was heard again; NEVER: none since the last suspicion
 
     # -- blocked, and unblocked

@@ -26,7 +26,7 @@ class Joining:
         self.invited_until = NEVER  # an invited joiner founds no group until then
         self.searches = 0
         self.found: dict[Address, None] = {}  # the members that this search found
-        self.asked: dict[Address, None] = {}  # those that this search asked
+        self.asked: dict[Address, None] = {}  # the members that this search asked
         self.apart: dict[Address, str] = {}  # processes with other settings, and the difference: they are not asked
 
     def ask_for_members(self) -> None:
@@ -68,7 +68,7 @@ class Joining:
                 return None
             if self.is_invited:
                 self.env.count("founding put off")
-                return None  # those that invited it may be gone, and others may have a view with it
+                return None  # the members that invited this joiner may be gone, and others may have a view with it
             id = ViewId(membership.highest + 1, me)
             view = AgreedView(id, (me,), (self.env.contact,), membership.new_history())
             return events.NewView(

@@ -59,7 +59,7 @@ class Leading:
         if self.change.attempt is not None:
             self.change.go_on(leads=leads)
         if not leads:
-            self.admission.forget()  # they ask the leader
+            self.admission.forget()  # joiners and leavers ask the leader
             self.verification.due = NEVER
         elif self.change.attempt is None:
             self._begin_if_due()
@@ -138,7 +138,7 @@ class Leading:
                 # To a Ready from before this view, whose ballot was above this view's.
                 membership.suspicions.answered(src)
             else:
-                membership.suspicions.elsewhere(src)  # it is in a view that this one knows nothing of
+                membership.suspicions.elsewhere(src)  # `src` is in a view that this member does not know
             return
         membership.suspicions.answered(src)
         if head.bound is not None:

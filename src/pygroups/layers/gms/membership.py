@@ -88,7 +88,7 @@ class Binding:
 class Membership(Layer):
     """The standing of this process in its group, and the messages of its parts to other members."""
 
-    quorum: ClassVar[Quorum] = EVERYBODY  # that a view change needs
+    quorum: ClassVar[Quorum] = EVERYBODY  # the answers that a view change needs
 
     __slots__ = (
         "binding",
@@ -123,7 +123,7 @@ class Membership(Layer):
         self.suspicions = Suspicions()
         self.expelled: dict[Address, str] = {}  # members of this view that are to be excluded by policy, and why
         self.doubted: dict[Address, str] = {}  # the same for members that are excluded only if they are silent
-        self.vouched: dict[Address, None] = {}  # members of this view: an operator says that they have ended for good
+        self.vouched: dict[Address, None] = {}  # members of this view: an operator vouches for their end
         self.spoken_for: dict[Address, Address] = {}  # members of this view that have ended, and the processes that
         # answer for them
         self.inbox: list[tuple[Address, object]] = []  # messages to itself, and messages that waited for a view

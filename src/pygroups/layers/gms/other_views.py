@@ -73,17 +73,17 @@ REPLIES: Final = (
     Row(Theirs.NEVER, None, True, None, Reply.INSTALL),  # this member joined: it was never in the view before this one
     Row(Theirs.NEVER, None, False, None, Reply.ELSEWHERE),
     Row(Theirs.UNKNOWN, None, None, True, Reply.ELSEWHERE),
-    Row(Theirs.UNKNOWN, None, None, False, Reply.NOTHING),  # it may be the next view, with the news of it on its way
+    Row(Theirs.UNKNOWN, None, None, False, Reply.NOTHING),  # the view may be the next one, on its way
 )
 """The replies in any group."""
 
 IN_ONE_CHAIN: Final = (
     Row(
         Theirs.EARLIER, False, True, None, Reply.INSTALL
-    ),  # it is left out, and stays until enough members have this view
+    ),  # the member is left out, and stays until enough members have this view
     Row(Theirs.EARLIER_IN_CHAIN, None, True, None, Reply.INSTALL),
     Row(Theirs.EARLIER_IN_CHAIN, True, False, None, Reply.ELSEWHERE),
-    Row(Theirs.EARLIER_IN_CHAIN, False, False, None, Reply.EXCLUDED),  # this view follows, without it
+    Row(Theirs.EARLIER_IN_CHAIN, False, False, None, Reply.EXCLUDED),  # this view follows, without the member
     Row(Theirs.LATER_IN_CHAIN, True, None, True, Reply.STUCK),  # that view was decided without this member's answer
     Row(Theirs.LATER_IN_CHAIN, False, None, True, Reply.ELSEWHERE),
     Row(Theirs.LATER_IN_CHAIN, None, None, False, Reply.NOTHING),

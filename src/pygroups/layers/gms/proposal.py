@@ -25,7 +25,7 @@ class Side(msgspec.Struct):
     """An earlier view that ends with a view change, and the members that come from it."""
 
     view: AgreedView
-    members: tuple[Address, ...]  # that go on from it, in its order
+    members: tuple[Address, ...]  # the members that go on from the view, in its order
     cut: Positions  # per stream of the earlier view, the end of the runs that all of them hand up
     holders: dict[Address, Address]  # per stream, one that holds the cut
     marks: Marks = {}  # of a merge, at the cut; only if a member waits for a state or takes one
@@ -44,7 +44,7 @@ class Proposal(msgspec.Struct):
     sides: tuple[Side, ...]
     primary: bool
     standings: dict[Address, Standing] = {}  # of the members that go on
-    expelled: dict[Address, str] = {}  # those excluded by policy, and why
+    expelled: dict[Address, str] = {}  # the members excluded by policy, each with the reason
     digest: dict[Address, tuple[int, int]] = {}  # of a merge: per origin the highest mark, and the index of its side
     winner: int | None = None  # of a merge: the side whose state all members take; None: each keeps its state
 

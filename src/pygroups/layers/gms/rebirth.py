@@ -31,7 +31,7 @@ class Formerly(msgspec.Struct, Loose, array_like=True, tag=67):
     """To a process that looks for the group: what the folder of the sender shows."""
 
     ended: Members  # all incarnations of the folder
-    view: AgreedView | None  # the last one of the last life, without contacts; None: it had none
+    view: AgreedView | None  # the last view of the last incarnation, without contacts; None: it had none
     accepted: Difference | None  # the next one, if that incarnation accepted it
     asks: bool  # the receiver is to send the same to the sender
     vouched: Members = ()  # members of former views: an operator vouches that they have ended for good

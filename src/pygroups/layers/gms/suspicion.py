@@ -24,7 +24,7 @@ class Suspicion(Enum):
 
     SILENT = 0  # no frame arrives from the member
     ENDED = 1  # its process has ended: there is a proof, which may be wrong
-    ELSEWHERE = 2  # it is in another view, and never comes back into this one
+    ELSEWHERE = 2  # the member is in another view, and never comes back into this one
     UNHEARD = 3  # a leader reports of itself: most members do not hear it
 
 

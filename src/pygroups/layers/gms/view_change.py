@@ -46,7 +46,7 @@ class ViewChange:
         self.roll: RollCall | None = None  # of the attempt, in its first stage
         self.wanted = False  # a bound member asked for an attempt
         self.failures = 0  # attempts that failed since the last view
-        self.late = 0  # those of them in which an answer did not come in time
+        self.late = 0  # the failed attempts in which an answer did not come in time
         self.pause_until = 0
 
     def installed(self) -> None:

@@ -145,7 +145,7 @@ class ViewStreams:
             stream.fetch = None
             self.layer.above.append(Served(name, fetch.high))
         if stream.asked and stream.asked <= stream.next:
-            self.holes.ask_for_holes(name, stream, stream.next)  # all that was asked for came: go on at once
+            self.holes.ask_for_holes(name, stream, stream.next)  # all requested runs came: go on at once
         self.holes.watch(stream)
 
     # -- reports of other members

@@ -30,10 +30,14 @@ class Table:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         if not is_table(self.path):
-            raise NotATable(f"{self.path} is no table of journals: it has no {TABLE_FILE}")
+            raise NotATable(
+                f"{self.path} is no table of journals, because the folder has no {TABLE_FILE}: give a folder that "
+                "`pygroups ingest` has made"
+            )
         if format_of(self.path) != FORMAT:
             raise NotATable(
-                f"{self.path} is a table of format {format_of(self.path)}; this version reads format {FORMAT} alone"
+                f"{self.path} is a table of format {format_of(self.path)}; this version reads format {FORMAT} alone: "
+                "ingest the journals into a new table"
             )
         self.commits = _commits_in(self.path / "manifest")
 

@@ -30,7 +30,7 @@ def latencies(history: History, *, one_host: bool = False) -> DataFrame:
         *("cast(count as bigint) as messages", _RUN),
     )
     sent = history.runs.where(SENT).selectExpr(_RUN, "time_us", "mono_us").groupBy("run")
-    # A run is sent once; a journal that says otherwise breaks a promise, but must not count its messages twice.
+    # A run is sent once; a journal with another record breaks a promise, but must not count its messages twice.
     if one_host:
         joined = delivered.join(sent.agg(_least("mono_us", "sent_us")), "run")
         clock, latency_us = "true", "mono_us - sent_us"

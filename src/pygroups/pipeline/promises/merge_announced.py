@@ -19,7 +19,7 @@ _STREAM: Final = (*_VIEW, "sender")
 _LACKED = "concat(own + 1, ' to ', mark)"
 _SAID = "concat(first, ' to ', last)"
 
-# What is wrong with the gaps of one origin in a merged view at a member, and the words for each, as SQL text.
+# The errors in the gaps of one origin in a merged view at a member, each with its sentence, as SQL text.
 _WRONG = {
     "own > mark": "concat('had delivered up to ', own, ', but the mark of the merge is ', mark)",
     "own < mark and gaps = 0": f"concat('announces nothing, and lacks ', {_LACKED})",

@@ -32,7 +32,7 @@ class Simulated(NamedTuple):
 
     totals: Totals
     failure: Outcome | None  # the outcome of the schedule that broke a promise, with the `witness`
-    schedule: Schedule | None  # that schedule
+    schedule: Schedule | None  # the schedule that broke a promise
 
     def held(self) -> None:
         """Raise AssertionError, with seed and witness, if a promise was broken."""

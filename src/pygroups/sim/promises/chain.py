@@ -38,7 +38,7 @@ class Chain(Check):
         self.births: dict[str, Viewed] = {}  # per history, its first view
         self.acceptors: dict[Vote, dict[Address, None]] = {}
         self.over: dict[Address, None] = {}  # members that have ended
-        self.answered_for: dict[Address, None] = {}  # those of them for which another process took part
+        self.answered_for: dict[Address, None] = {}  # the ended members for which another process took part
         self.vouched_ones: dict[Address, None] = {}
         self.blocked_ones: dict[Address, None] = {}
         self.reasons: dict[Address, list[str]] = {}  # for which each member was blocked since its last view

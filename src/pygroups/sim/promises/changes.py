@@ -36,7 +36,7 @@ class Changes(Check):
         self.leavers[other] = None  # it takes part in the same way
 
     def vouched(self, member: Address) -> None:
-        self.leavers[member] = None  # it counts as taking part
+        self.leavers[member] = None  # the member counts as taking part
 
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         self.over[member] = None

@@ -31,7 +31,7 @@ class MergedViews(Check):
         self.calm = False
         self.agreed: dict[Move, dict[ViewId, None]] = {}  # of a member in a view: merged views it accepted in calm
         self.next: dict[Move, ViewId] = {}  # of a member in a view: the view that it installed after it
-        self.taken: dict[tuple[ViewId, ViewId], Address] = {}  # who came first from a view to a merged one
+        self.taken: dict[tuple[ViewId, ViewId], Address] = {}  # the member that came first from a view to a merged one
         self.judged = 0
         self.announced = 0
 

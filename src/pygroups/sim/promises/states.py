@@ -41,7 +41,7 @@ class StatesOfViews(Check):
         if not view.subgroups:  # members of another side have states
             self.joined.setdefault(view.id, view.joined)
         if view.digest is not None and view.member in (view.losers or ()) and view.member in self.in_vain:
-            del self.in_vain[view.member], self.stateless[view.member]  # it stands like a joiner again
+            del self.in_vain[view.member], self.stateless[view.member]  # the member stands like a joiner again
         self._check_winner(view)
         if view.digest is None:
             return

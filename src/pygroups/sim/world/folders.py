@@ -18,8 +18,8 @@ class Folder:
     def __init__(self, runs: Callable[[Address], bool]) -> None:
         self.runs = runs
         self.lives: dict[Address, FormerLife] = {}
-        self.lost: dict[Address, None] = {}  # lives of which records are missing
-        self.locked_by: dict[Address, Address] = {}  # per former life, the last process that answered for it
+        self.lost: dict[Address, None] = {}  # incarnations of which records are missing
+        self.locked_by: dict[Address, Address] = {}  # per former incarnation, the last process that answered for it
 
     def opens(self, env: Env) -> None:
         """A process starts with this folder.  The process answers for the last incarnation that took part in a group,

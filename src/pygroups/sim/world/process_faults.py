@@ -151,7 +151,7 @@ def _begin_anew_without_folders(world: World, chains: Sequence[Chain]) -> None:
     if members and chains:
         lasts = [chains[0].last_of(member.view.id, held) for member in members if member.view is not None]
         lost = not any(is_majority(last, here) for last in lasts)
-        # A view that only a former life accepted waits for all that may hold its runs.
+        # A view that only a former incarnation accepted waits for all that may hold its runs.
         accepted = [life.view for life in formers if life is not None and life.view is not None and life.accepted]
         lost = lost or any(one not in here for view in accepted if view.id in held for one in view.members)
     else:

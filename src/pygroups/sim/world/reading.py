@@ -15,7 +15,7 @@ from ..promises.judge import Judge
 from .agenda import Agenda
 from .workload import SimulatedApplication
 
-READ_TOLD: Final = 20 * MILLISECOND  # time until the stack learns what was consumed, if no other turn comes
+READ_TOLD: Final = 20 * MILLISECOND  # time until the stack learns of consumed messages, if no other turn comes
 
 
 class Reading:
