@@ -373,3 +373,13 @@ def test_the_help_says_how_it_ends_and_names_nothing_that_is_not_built() -> None
         assert words in text
     for words in ("ot built", "--expect", "--secret-file", "pygroups demo"):
         assert words not in text
+
+
+def test_an_output_on_a_full_disk_ends_the_command_with_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pygroups", "join", "g", "--discovery", f"dir:{tmp_path / 'groups'}"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, b"pygroups: the output cannot be written: No space left on device\n")
+    assert not (tmp_path / "groups/g").exists()

@@ -13,7 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from pygroups.core.errors import UsageError
+from pygroups.core.errors import Error, UsageError
 
 READ_BYTES: Final = 1 << 16
 
@@ -55,7 +55,8 @@ def _check_sizes(sizes: list[int], before: int, limit: int) -> None:
 
 
 async def write_all(file: int, data: bytes) -> None:
-    """Write all of `data` without blocking the event loop.  Raises BrokenPipeError if the pipe is closed."""
+    """Write all of `data` without blocking the event loop.  Raises OSError if the pipe or the terminal is closed, and
+    Error if the file cannot be written, for instance because the disk is full."""
     loop = asyncio.get_running_loop()
 
     def work() -> bytes:
@@ -64,7 +65,12 @@ async def write_all(file: int, data: bytes) -> None:
             rest = rest[os.write(file, rest) :]
         return b""
 
-    await _in_thread(loop, work)
+    try:
+        await _in_thread(loop, work)
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.EIO):
+            raise
+        raise Error(f"the output cannot be written: {error.strerror or error}") from error
 
 
 async def _in_thread(loop: asyncio.AbstractEventLoop, work: Callable[[], bytes]) -> bytes:
