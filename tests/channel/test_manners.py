@@ -211,18 +211,22 @@ def test_another_loop_and_another_thread_are_refused(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
         reader = await group.read("A")
         channel = reader.channel
-        calls: list[Callable[[], Any]] = [
-            lambda: asyncio.run(channel.send(b"x")),
-            lambda: asyncio.run(channel.send(b"x", until="stable")),
-            lambda: asyncio.run(channel.send_many([b"x"])),
-            lambda: channel.send_nowait(b"x"),
-            lambda: asyncio.run(channel.__anext__()),  # type: ignore[arg-type]
-            lambda: asyncio.run(channel.leave()),
-            lambda: asyncio.run(channel.ready()),
+        calls: list[tuple[Callable[[], Any], str]] = [
+            (lambda: asyncio.run(channel.send(b"x")), "channel.send(payload), loop)"),
+            (lambda: asyncio.run(channel.send(b"x", until="stable")), "channel.send(payload), loop)"),
+            (lambda: asyncio.run(channel.send_many([b"x"])), "channel.send_many(payloads), loop)"),
+            (lambda: asyncio.run(channel.wait(1)), "channel.wait(number), loop)"),
+            (lambda: channel.send_nowait(b"x"), "loop.call_soon_threadsafe(channel.send_nowait, payload)"),
+            (lambda: asyncio.run(channel.__anext__()), "get the events through a queue.Queue"),  # type: ignore[arg-type]
+            (lambda: asyncio.run(channel.batches().__anext__()), "get the events through a queue.Queue"),  # type: ignore[arg-type]
+            (lambda: asyncio.run(channel.leave()), "channel.leave(), loop)"),
+            (lambda: asyncio.run(channel.__aexit__(None, None, None)), "end `async with` in that event loop"),
+            (lambda: asyncio.run(channel.ready()), "channel.ready(), loop)"),
         ]
-        for call in calls:
-            with pytest.raises(UsageError, match="belongs to the event loop that opened it"):
+        for call, remedy in calls:
+            with pytest.raises(UsageError, match="belongs to the event loop that opened it") as refused:
                 await asyncio.to_thread(call)
+            assert remedy in str(refused.value)
         loop = asyncio.get_running_loop()
         sent = await asyncio.to_thread(lambda: asyncio.run_coroutine_threadsafe(channel.send(b"y"), loop).result(20))
         assert sent == 1  # none of the refused messages was accepted

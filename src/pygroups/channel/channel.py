@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -15,6 +14,7 @@ from pygroups.journal.schema import MARKS
 
 from .channel_events import Event, Left, View
 from .demands import Payload, Until
+from .loop_check import EXIT, LEAVE, READ, READY, SEND, SEND_MANY, SEND_NOWAIT, WAIT, check_loop
 from .options import Options, with_parameters_of
 from .outbox import Outbox, Top
 from .rejoin import Incarnations
@@ -35,9 +35,10 @@ class Channel:
     unique in the group; by default made from the host name and the process id.  `bind`: the address to listen on,
     `host:port`, by default a free port of 127.0.0.1; an address outside loopback needs `insecure=True`, because no
     encryption or authentication protects the group yet.  `advertise`: the address that the other members connect to, if
-    that address differs from `bind`.  `transport`: "tcp" (the default), "udp", or "udp:239.1.2.3:7000" for IP
-    multicast; all members need the same one.  `discovery`: where members find each other: "dir:/path" (by default a
-    folder below /tmp), "host:port,host:port", "dns:name:port", "udp:239.1.2.3:7000", "cache:/path", or a list of these.
+    that address differs from `bind`; port 0 is the port of `bind`.  `transport`: "tcp" (the default), "udp", or
+    "udp:239.1.2.3:7000" for IP multicast; all members need the same one.  `discovery`: where members find each other:
+    "dir:/path" (the same folder for all processes, by default one below /tmp), "host:port,host:port", "dns:name:port",
+    "udp:239.1.2.3:7000", "cache:/path", or a list of these.
     `expect`: the number of all processes that may take part in the first view, for a group in which a majority decides
     each view.  `rejoin`: after an exclusion this member joins again, as a new incarnation with another address, and the
     events go on: `Left("excluded")`, the state, a View.  `journal`: a folder for the log of this member's events;
@@ -117,8 +118,7 @@ class Channel:
         Raises the error of set_state(), if there was one; StateLost if all members that had the state are gone;
         ChannelClosed if the channel leaves first.  The program need not read events for this.
         """
-        self._here()
-        await (await self._joined().settled()).ready()
+        await (await self._joined(READY).settled()).ready()
 
     def _opened(self) -> Session:
         if self._session is None:
@@ -127,9 +127,9 @@ class Channel:
             raise ChannelClosed(self._session.elsewhere)
         return self._session
 
-    def _joined(self) -> Incarnations:
+    def _joined(self, remedy: str) -> Incarnations:
         """The incarnations, for calls that a join in progress delays."""
-        self._here()
+        self._here(remedy)
         assert self._incarnations is not None
         return self._incarnations
 
@@ -139,10 +139,11 @@ class Channel:
         self._out, self._member, self._top = session.sending, session.member, session.sending.top
         self._birth = session.sending.birth
 
-    def _here(self) -> Session:
-        """The session, for calls that change it.  They must come from the event loop that opened the channel."""
+    def _here(self, remedy: str) -> Session:
+        """The session, for calls that change it.  They must come from the event loop that opened the channel; the error
+        for another loop names the remedy."""
         session = self._opened()
-        check_loop(session.loop)
+        check_loop(session.loop, remedy)
         return session
 
     # -- sending
@@ -174,21 +175,21 @@ class Channel:
             left = out.credit - len(payload) - ENTRY_BYTES
             if left >= 0:
                 if not self._member.due:
-                    self._here()
+                    self._here(SEND)
                     self._member.schedule()
                 number = self._top.accept(payload)
                 out.credit = left
                 return out.numbered(number) if self._birth else number
         if isinstance(to, str):
-            session = self._here()
+            session = self._here(SEND)
             return await session.receivers_for(to).send(session.sending, payload, to, until, timeout)
-        return await self._joined().send(payload, to, until, timeout)
+        return await self._joined(SEND).send(payload, to, until, timeout)
 
     def send_nowait(self, payload: Payload, *, to: Address | str | None = None) -> int:
         """Send a message without waiting.  Returns the number of the message, or raises WouldBlock if the window is
         full, or if the process at "host:port" has not answered yet.  Raises the other errors of `send` that need no
         wait."""
-        session = self._joined().open_now()
+        session = self._joined(SEND_NOWAIT).open_now()
         if isinstance(to, str):
             return session.receivers_for(to).send_nowait(session.sending, payload, to)
         return session.sending.send_nowait(payload, to)
@@ -200,7 +201,7 @@ class Channel:
 
         NotSent.accepted is the number of messages that were sent before the error.
         """
-        return await self._joined().send_many(payloads, until, timeout)
+        return await self._joined(SEND_MANY).send_many(payloads, until, timeout)
 
     async def wait(self, number: int, *, until: Until | None = None, timeout: float | None = None) -> None:
         """Wait until this member's message `number` is delivered or stable, as `send(until=...)` does.
@@ -212,7 +213,7 @@ class Channel:
         delivered the message, and UsageError for a number that no message has.  After the receiver has left, `wait`
         raises Unknown for each message to this receiver.
         """
-        await self._here().sending.wait(number, until, timeout)
+        await self._here(WAIT).sending.wait(number, until, timeout)
 
     # -- reading
 
@@ -222,13 +223,13 @@ class Channel:
     async def __anext__(self) -> Event:
         for event in self._current:
             return event
-        self._current = await self._joined().next(whole=False)
+        self._current = await self._joined(READ).next(whole=False)
         return next(self._current)
 
     def batches(self) -> AsyncIterator[list[Event]]:
         """The same events in lists.  A list has all messages that have arrived in one view, or one event of another
         kind."""
-        return Batches(self._rest, self._joined)
+        return Batches(self._rest, lambda: self._joined(READ))
 
     def _rest(self) -> list[Event]:
         rest, self._current = list(self._current), iter(())
@@ -248,7 +249,7 @@ class Channel:
     ) -> None:
         if self._session is not None and self._session.elsewhere is not None:
             return  # the process that opened it leaves
-        incarnations = self._joined()
+        incarnations = self._joined(EXIT)
         await incarnations.leave()
         session = incarnations.session
         if session.crash is not None and error is None:
@@ -260,7 +261,7 @@ class Channel:
 
         From now on the channel accepts no messages, and all messages count as read here.
         """
-        return await self._joined().leave()
+        return await self._joined(LEAVE).leave()
 
     # -- statistics and marks
 
@@ -303,16 +304,3 @@ class Batches:
 
     async def __anext__(self) -> list[Event]:
         return self._rest() or list(await self._joined().next(whole=True))
-
-
-def check_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Raise UsageError in another event loop than `loop`, or in a thread without one."""
-    try:
-        here = asyncio.get_running_loop()
-    except RuntimeError:  # a thread without an event loop
-        here = None
-    if here is not loop:
-        raise UsageError(
-            "the channel belongs to the event loop that opened it: in another thread or loop, use "
-            "asyncio.run_coroutine_threadsafe(channel.send(payload), loop)"
-        )
