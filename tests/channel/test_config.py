@@ -16,6 +16,12 @@ def test_the_defaults_are_those_of_the_layers() -> None:
     assert Config().limits() == Limits()
 
 
+def test_only_the_given_values_are_shown() -> None:
+    assert repr(Config()) == "Config()"
+    config = Config(heartbeat=0.25, on_journal_lost="leave", internal=Limits(stable_bytes=4_096))
+    assert repr(config) == "Config(heartbeat=0.25, on_journal_lost='leave', internal=limits.Config(stable_bytes=4096))"
+
+
 def test_times_are_seconds() -> None:
     config = Config(heartbeat=0.25, heartbeat_timeout=2, state_timeout=1.5, window=2 << 20)
     limits = config.limits()

@@ -88,6 +88,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if limits.link_bytes < limits.window:
             raise UsageError(f"config link_bytes={self.link_bytes:,} must be at least window={self.window:,}")
 
+    def __repr__(self) -> str:
+        """Only the fields that differ from the defaults, so that the few given values are visible."""
+        return f"Config({_changed(self)})"
+
     def limits(self) -> Limits:
         """The same limits for the layers and drivers, with times in whole microseconds."""
         sizes = {name: getattr(self, name) for name in SIZES}
@@ -96,6 +100,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         slow = round(self.slow_timeout * SECOND) if excludes else self.internal.slow_exclude
         keep = self.internal.journal_keep if self.journal_keep is None else self.journal_keep
         return msgspec.structs.replace(self.internal, **sizes, **times, journal_keep=keep, slow_exclude=slow)
+
+
+def _changed(config: Config | Limits) -> str:
+    """The fields of `config` that differ from the defaults, as arguments."""
+    values = {field.name: (getattr(config, field.name), field.default) for field in msgspec.structs.fields(config)}
+    return ", ".join([f"{name}={_shown(value)}" for name, (value, default) in values.items() if value != default])
+
+
+def _shown(value: object) -> str:
+    return f"limits.Config({_changed(value)})" if isinstance(value, Limits) else repr(value)
 
 
 def _check_time(name: str, value: object) -> None:
