@@ -21,6 +21,21 @@ from tests.channel.test_state import records
 from tests.majority import with_gms
 
 
+def test_relative_folders_count_from_the_folder_at_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = Options("g", discovery=["dir:groups", "cache:addresses"], journal="journal")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    for one in (options, options.named("A")):
+        assert one.sources.folder is not None
+        found = (one.sources.folder.root, one.sources.cache, one.folder)
+        assert found == (tmp_path / "groups", tmp_path / "addresses", tmp_path / "journal")
+    assert (options.name, options.named("A").name) == (None, "A")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(UsageError, match="journal='j' is relative, and the current folder is gone"):
+        Options("g", journal="j")
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -46,6 +61,7 @@ from tests.majority import with_gms
         ({"discovery": "10.0.0.1:7000"}, "insecure=True"),
         ({"discovery": ["cache:/x"]}, "alone finds no process"),
         ({"journal_payloads": True}, "need journal=DIR"),
+        ({"journal": ""}, "journal='' names no folder: give the path of a folder"),
         ({"journal_fsync": True}, "need journal=DIR"),
         ({"state": object()}, "get_state"),
         ({"expect": 3}, "expect= works only where a majority decides each view; profile 'total' is not such a profile"),

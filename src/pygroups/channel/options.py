@@ -8,6 +8,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
@@ -21,7 +22,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.limits import Config as Limits
 from pygroups.core.merge_side import KEEP, PRIMARY, OnMerge
 from pygroups.drivers.contacts import advertised, checked_bind
-from pygroups.drivers.discovery_options import DiscoverySources, parse_discovery
+from pygroups.drivers.discovery_options import DiscoverySources, absolute, parse_discovery
 from pygroups.drivers.hello import NO_GROUP
 from pygroups.drivers.transports import Transport, parse_transport
 from pygroups.layers.merge2 import Merge2
@@ -84,6 +85,7 @@ class Options:
             checked_name(self.name, "member")
         _check_expect(self.expect, self.chosen_profile, self.sources)
         _ = self.limits  # raises for a wrong value
+        _ = self.sources, self.folder  # relative paths count from the folder that is current now
 
     @cached_property
     def chosen_profile(self) -> Profile:
@@ -128,8 +130,14 @@ class Options:
 
     @cached_property
     def folder(self) -> Path | None:
-        """The folder of the journal."""
-        return None if self.journal is None else Path(self.journal)
+        """The folder of the journal, as an absolute path."""
+        return None if self.journal is None else absolute(self.journal, f"journal={self.journal!r}")
+
+    def named(self, name: str) -> Options:
+        """The same options with this name, and with the same folders after a change of the current folder."""
+        options = copy(self)
+        object.__setattr__(options, "name", name)  # the copy is not shared yet
+        return options
 
 
 def with_parameters_of(
@@ -195,6 +203,10 @@ def _check_group(group: str | None, profile: Profile) -> None:
 def _check_journal(journal: object, is_needed: bool) -> None:
     if journal is not None and not isinstance(journal, str | os.PathLike):
         raise UsageError(f"journal={journal!r} must be the path of a folder")
+    if journal is not None and not os.fspath(journal):
+        raise UsageError(
+            f"journal={journal!r} names no folder: give the path of a folder ('.' is the current one), or leave it out"
+        )
     if journal is None and is_needed:
         raise UsageError("journal_payloads and journal_fsync need journal=DIR, the folder to write to")
 

@@ -49,12 +49,13 @@ class JoinOptions:
     bind
         The address to listen on, HOST:PORT. An address outside loopback needs --insecure.
     advertise
-        The address that other members connect to, if it differs from --bind.
+        The address that other members connect to, if it differs from --bind. Port 0 is the port of --bind.
     insecure
         Allow an address that other machines can reach. No encryption or authentication protects the group there.
     discovery
-        Where members find each other: dir:/path (a folder), HOST:PORT,HOST:PORT (addresses), dns:NAME:PORT,
-        udp:239.1.2.3:7000 (IP multicast), cache:/path (remembers addresses). Repeat the option for several.
+        Where members find each other: dir:/path (a folder, the same one for all processes), HOST:PORT,HOST:PORT
+        (addresses), dns:NAME:PORT, udp:239.1.2.3:7000 (IP multicast), cache:/path (remembers addresses). Repeat the
+        option for several.
     rejoin
         When the other members have excluded this member, join again as a new member. Without the option the command
         ends with exit code 1.
@@ -73,7 +74,7 @@ class JoinOptions:
     stats: float | None = None
     leave_at_eof: Flag = False
     timeout: float | None = None
-    journal: Path | None = None
+    journal: str | None = None
     journal_payloads: Flag = False
     on_journal_lost: Literal["continue", "leave"] = "continue"
     bind: str = "127.0.0.1:0"

@@ -94,9 +94,19 @@ def _with_folder(sources: DiscoverySources, kind: str, path: str) -> DiscoverySo
         raise UsageError(f"discovery {kind + ':'!r} names no folder: write {kind}:/path/to/folder")
     if (sources.folder if kind == "dir" else sources.cache) is not None:
         raise UsageError(f"discovery names two folders with {kind}: leave one out")
+    folder = absolute(path, f"discovery '{kind}:{path}'")
     if kind == "dir":
-        return sources._replace(folder=GroupsFolder(Path(path), private=False))
-    return sources._replace(cache=Path(path))
+        return sources._replace(folder=GroupsFolder(folder, private=False))
+    return sources._replace(cache=folder)
+
+
+def absolute(path: str | os.PathLike[str], what: str) -> Path:
+    """The path as an absolute one, so that a later change of the current folder has no effect.  Raises UsageError if
+    the path is relative to a folder that is gone; the message contains `what`."""
+    try:
+        return Path(path).absolute()
+    except FileNotFoundError:
+        raise UsageError(f"{what} is relative, and the current folder is gone: give an absolute path") from None
 
 
 def _contact(text: str, whole: str, form: str) -> Contact:
