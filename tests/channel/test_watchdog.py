@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from pygroups import Channel, Config, Message, Slow, View, WouldDeadlock
+from pygroups import Channel, Config, Message, NameTaken, Slow, View, WouldDeadlock
 from pygroups.channel.log import Log
 from pygroups.channel.watchdog import Watchdog
 from pygroups.core.address import Address
@@ -135,6 +135,25 @@ def test_joined_views_and_left_are_logged(caplog: pytest.LogCaptureFixture) -> N
             "A in group 'g': left",
         ]
         assert lines(caplog) == []
+
+    run(story)
+
+
+def test_a_join_that_ends_without_a_view_logs_no_leave(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pygroups.channel")
+
+    async def story(group: Group) -> None:
+        async with group.channel("g", name="A") as first:
+            with pytest.raises(NameTaken) as taken:
+                await group.channel("g", name="A").__aenter__()
+            assert lines(caplog, logging.INFO)[-1] == f"A in group 'g': the join failed: {taken.value}"
+            group.partition(["A"], ["B"])
+            joining = asyncio.create_task(group.channel("g", name="B").__aenter__())
+            await asyncio.sleep(1)
+            joining.cancel()
+            await asyncio.wait([joining])
+            assert lines(caplog, logging.INFO)[-1] == "B in group 'g': the join was given up"
+            assert len(first.view.members) == 1
 
     run(story)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.standard_error import on_time
 from tests.disks import fill, full_disk
 from tests.e2e.group import until
 
@@ -63,7 +64,7 @@ class Shell:
         out = self.process.stdout.read()  # communicate() would miss what event() has read ahead
         err = self.process.stderr.read()
         self.process.wait(timeout=30)
-        return self.process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
+        return self.process.returncode, [json.loads(line) for line in out.splitlines()], on_time(err).decode()
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_a_line_to_one_member_alone(shells: Any) -> None:
 def test_quiet_prints_no_events(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--quiet", "--leave-at-eof")
     out, err = shell.process.communicate(b"x\n" * 1_000, timeout=30)
-    assert (shell.process.returncode, out, err) == (0, b"", b"")
+    assert (shell.process.returncode, out, on_time(err)) == (0, b"", b"")
 
 
 @pytest.mark.slow
@@ -237,7 +238,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(shells: Any) -> None:
         shell.type(b"x\n")
         time.sleep(0.05)
     assert shell.process.wait(5) == 141
-    assert shell.process.stderr.read() == b""
+    assert on_time(shell.process.stderr.read()) == b""
     shell.process.stdout = None
 
 
@@ -327,14 +328,15 @@ def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--leave-at-eof")
     _, err = shell.process.communicate(b"fine\n" + b"x" * ((64 << 20) + 1) + b"\n", timeout=60)
     assert shell.process.returncode == 2
-    assert err == b"pygroups: line 2 of the input is over the limit of a message, 67,108,864 bytes: split the line\n"
+    words = b"pygroups: line 2 of the input is over the limit of a message, 67,108,864 bytes: split the line\n"
+    assert on_time(err) == words
 
 
 @pytest.mark.slow
 def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--leave-at-eof")
     out, err = shell.process.communicate(b"x" * 300_000 + b"\nfine\n", timeout=30)
-    assert (shell.process.returncode, err) == (0, b"")
+    assert (shell.process.returncode, on_time(err)) == (0, b"")
     events = [json.loads(line) for line in out.splitlines()]
     assert [event["text"] for event in events if event["event"] == "message"] == ["x" * 300_000, "fine"]
 
@@ -355,6 +357,7 @@ def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
         (("--journal-payloads",), "--journal-payloads needs --journal DIR"),
         (("--on-journal-lost", "leave"), "--on-journal-lost needs --journal DIR"),
         (("--journal", "/proc/journal"), "give --journal a folder"),
+        (("--journal", ""), "--journal '' names no folder: give the path of a folder"),
         (("--discovery", "dns:x"), "names no address that a process can listen on: write dns:name:port"),
         (("--discovery", "dir:/x", "--discovery", "dir:/y"), "names two folders with dir:"),
         (("--profile", "uniform"), "profile 'uniform' is not built yet"),

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.standard_error import on_time
+
 JOIN = [sys.executable, "-m", "pygroups", "join", "--profile", "unicast"]
 
 
@@ -48,7 +50,7 @@ def test_lines_go_to_the_process_at_a_place_and_come_back(transport: str, tmp_pa
             ("one", 2, "again"),
         ]
         out, err = other.communicate(b"answer\n", timeout=30)
-        assert (other.returncode, err) == (0, b"")
+        assert (other.returncode, on_time(err)) == (0, b"")
         assert read(one) == {
             "event": "message",
             "from": "other",
@@ -60,7 +62,7 @@ def test_lines_go_to_the_process_at_a_place_and_come_back(transport: str, tmp_pa
         assert json.loads(out.splitlines()[-1]) == {"event": "left", "reason": "left", "unknown": []}
         one.terminate()
         out, err = one.communicate(timeout=30)
-        assert (one.returncode, err) == (0, b"")
+        assert (one.returncode, on_time(err)) == (0, b"")
     finally:
         for process in (one, other):
             if process.poll() is None:

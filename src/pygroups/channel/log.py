@@ -25,6 +25,11 @@ class Log:
         """Log an event that may need attention."""
         LOGGER.warning("%s" + text, self._who, *values)
 
+    def event(self, text: str, *values: object) -> None:
+        """Log a warning that the program also gets, as an event or as an error.  The record has the attribute `event`,
+        so that a program which prints its events can leave the record out."""
+        LOGGER.warning("%s" + text, self._who, *values, extra={"event": True})
+
 
 def join_waits(found: Sequence[Address], announced: str | None, *, chosen: bool) -> str:
     """The log line of a join that takes long.  `announced`: the address for the members, if it is not that of bind=.

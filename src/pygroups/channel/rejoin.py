@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
-from dataclasses import replace
 from functools import partial
 
 from pygroups.core.address import Address
@@ -68,7 +67,7 @@ class Incarnations:
     def _has_joined(self, session: Session) -> None:
         self.joined_at = session.platform.clock.now()
         if session.options.name is None:  # the next incarnation has the same name
-            self.options = replace(self.options, name=session.me.name)
+            self.options = self.options.named(session.me.name)
 
     # -- an exclusion
 
@@ -105,7 +104,7 @@ class Incarnations:
                 ended.crash = session.crash
             ended.reading.why_ended = error
             ended.sending.cannot_rejoin(error)
-            ended.log.warning("the channel cannot join again: %s", error)
+            ended.log.event("the channel cannot join again: %s", error)
         else:
             session.reading.continues(ended.reading)
             self._has_joined(session)

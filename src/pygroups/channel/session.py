@@ -149,10 +149,10 @@ class Session:
             else:
                 self._is_in()
             await self.joined
-        except BaseException:
+        except BaseException as error:
             self.watchdog.stop()
             self.member.close()
-            self._end("left")
+            self._end("left", f"the join failed: {error}" if isinstance(error, Exception) else "the join was given up")
             self.joined.cancel()  # ends the waits in ready()
             raise
 
@@ -241,7 +241,7 @@ class Session:
         self.sending.turned()
 
     def journal_lost(self, reason: str) -> None:
-        self.log.warning("%s", reason)
+        self.log.event("%s", reason)
         self.reading.put(JournalLost(reason))
         if self.options.leaves_without_journal and self.unjournaled is None:
             self.unjournaled = JournalFailed(reason)
@@ -341,8 +341,9 @@ class Session:
             self.leaving = True
             self.closing = asyncio.get_running_loop().create_task(self.leave(), name="pygroups closes")
 
-    def _end(self, reason: str) -> None:
-        """Report to the application and to all waiting tasks, only once, that the membership has ended."""
+    def _end(self, reason: str, line: str | None = None) -> None:
+        """Report to the application and to all waiting tasks, only once, that the membership has ended.  `line`: the
+        line for the log, if it is not the reason."""
         if self.left.done():
             return
         if reason == "left" and self.unjournaled is not None:
@@ -353,9 +354,9 @@ class Session:
         self.reading.put(left)
         self.left.set_result(left)
         if reason in ("left", "journal lost"):
-            self.log.info("%s", reason)
+            self.log.info("%s", line or reason)
         else:
-            self.log.warning("%s", self.excluded)
+            self.log.event("%s", self.excluded)
 
 
 def never(session: Session) -> bool:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import select
 import sys
+from typing import Final
 
 from pygroups.cli.flags import as_flags
 from pygroups.cli.refusals import one_line
+
+LINE_MAX: Final = select.PIPE_BUF  # the bytes that a pipe with room takes at once
 
 
 def log_everything() -> None:
@@ -16,20 +22,15 @@ def log_everything() -> None:
 
 
 def show_warnings() -> None:
-    """On a terminal, print the library's warnings to standard error.  In a pipe, print no log line.
+    """Print the library's warnings to standard error, on a terminal, in a pipe and in a service.
 
     With --verbose log_everything() prints the log already.
     """
-    from pygroups.channel.endings import REMOVED
-
-    if logging.getLogger().handlers:
+    if logging.getLogger().handlers or sys.stderr is None:
         return
-    handler: logging.Handler = logging.NullHandler()  # in its absence Python prints warnings by itself
-    if sys.stderr is not None and sys.stderr.isatty():
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(_OneLine("pygroups: %(message)s"))
-        handler.setLevel(logging.WARNING)
-        handler.addFilter(lambda record: REMOVED not in record.getMessage())  # the command prints its own message
+    handler = StandardError()
+    handler.setLevel(logging.WARNING)
+    handler.addFilter(lambda record: not hasattr(record, "event"))  # the command prints its own message for an event
     logging.getLogger("pygroups").addHandler(handler)
 
 
@@ -43,9 +44,7 @@ def show_chosen_address() -> None:
 
     if logging.getLogger().handlers or sys.stderr is None:
         return
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLine("pygroups: %(message)s"))
-    CHOSEN.addHandler(handler)
+    CHOSEN.addHandler(StandardError())
     CHOSEN.setLevel(logging.INFO)
 
 
@@ -60,6 +59,22 @@ def show_trace() -> None:
     LOGGER.propagate = False  # with --verbose the handler of the whole log would print each line again
 
 
-class _OneLine(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return one_line(as_flags(super().format(record)))
+class StandardError(logging.Handler):
+    """Prints each record as one line on standard error.
+
+    A line is dropped while the terminal is stopped, or while the reader of the pipe does not read.  Otherwise the print
+    would block the event loop, and the other members would remove this member.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.file = sys.stderr.fileno()
+        self.room = select.poll()
+        self.room.register(self.file, select.POLLOUT)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the record, if this is possible without a wait."""
+        if self.room.poll(0):
+            line = one_line(as_flags(f"pygroups: {record.getMessage()}")).encode()
+            with contextlib.suppress(OSError):  # the terminal or the pipe is closed, or the disk is full
+                os.write(self.file, line[: LINE_MAX - 1] + b"\n")

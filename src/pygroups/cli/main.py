@@ -59,10 +59,10 @@ the messages of a group, as JSON, for another program:
 with a journal, for the audit:
   pygroups join orders --journal journal/; pygroups audit journal/""",
         """\
-Each line of standard input is one message, without its line end. On a terminal the command prints events as text and \
-does not repeat the lines that you type, and Ctrl-D leaves the group. In a pipe, or with --json, each event is one \
-line of JSON. At the end of a file or pipe the member stays in the group and prints further events; with \
---leave-at-eof the member leaves.
+Each line of standard input is one message, without its line end. On a terminal the command prints events as text \
+and does not repeat the lines that you type, and Ctrl-D leaves the group. In a pipe, or with --json, each event is \
+one line of JSON. Warnings, for instance about a join that waits, are lines on standard error. At the end of a file \
+or pipe the member stays in the group and prints further events; with --leave-at-eof the member leaves.
 
 Ctrl-C (SIGINT), SIGTERM and SIGHUP make the member leave in an orderly way, with exit code 0. Exit code 1: the group \
 removed this member, or a line was not sent. Exit code 2: the call was wrong, or the group refused this member.""",
