@@ -402,5 +402,8 @@ def test_a_member_is_cut_off_at_a_moment() -> None:
 
 
 def test_a_moment_that_no_member_reaches_is_refused() -> None:
-    with scenario("A B") as group, pytest.raises(UsageError, match="a fault cannot wait for 'Tea'; it can for: now, "):
+    with (
+        scenario("A B") as group,
+        pytest.raises(UsageError, match="a fault cannot wait for 'Tea'; possible moments: now, "),
+    ):
         group.isolate("A", moment="Tea")

@@ -65,7 +65,7 @@ class Fragmentation(Layer):
         self.outgoing: dict[Address | None, Outgoing] = {}  # by destination; None: all members
         self.collecting = Collecting(self, config.payload_max + 2 * ENTRY_BYTES, max(1, self.ahead // 4))
         self.freed: dict[Address, tuple[int, int]] = {}  # by receiver, the bytes freed by FLOW_CONTROL and here
-        self.through: dict[Address, int] = {}  # by receiver in the view: the last large message handed down to it alone
+        self.through: dict[Address, int] = {}  # by receiver: the last large message handed down to it alone
         self.confirmations = Confirmations()  # without a group
         self.leave: Leave | None = None  # the application leaves: passed on when no piece to one member waits here
 
@@ -111,7 +111,7 @@ class Fragmentation(Layer):
         box = self.outgoing.pop(dest)
         behind = box.behind
         if dest is not None:
-            self.through[dest] = box.run.first
+            self._note_through(dest, box.run.first)
             if box.sent == box.pieces and dest != self.env.me and not self.env.grouped:
                 self.confirmations.sent(dest, box.run.first, box.pieces, self.env.now)
         while behind:
@@ -121,6 +121,13 @@ class Fragmentation(Layer):
                 self.outgoing[dest].behind.extend(behind)
                 return
         self._leave_if_all_left()
+
+    def _note_through(self, dest: Address, message: int) -> None:
+        """Remember the large message also after `dest` has left the view: UNICAST2 may give it up later."""
+        self.through.pop(dest, None)
+        if len(self.through) >= self.env.config.unicast_peers_max:
+            del self.through[next(iter(self.through))]
+        self.through[dest] = message
 
     def on_pieces_here(self, here: PiecesHere, receiver: Address) -> None:
         dest = receiver if here.alone else None
@@ -259,8 +266,6 @@ class Fragmentation(Layer):
             self.above.append(Undelivered(peer, range(number, number + 1)))
         if peer in self.outgoing:
             self._give_up(peer, range(0))
-        if len(self.through) > self.env.config.unicast_peers_max:
-            del self.through[next(iter(self.through))]
 
     def _install(self, event: NewView) -> None:
         """Drop the pieces of multicasts of the previous view."""
@@ -269,7 +274,6 @@ class Fragmentation(Layer):
         self.receivers = tuple(member for member in members if member != self.env.me)
         self.collecting.install(self.receivers)
         self.freed = {dest: freed for dest, freed in self.freed.items() if dest in members}
-        self.through = {dest: first for dest, first in self.through.items() if dest in self.receivers}
         for dest in [dest for dest in self.outgoing if dest is not None and dest not in members]:
             self._give_up(dest, range(0))
         box = self.outgoing.get(None)

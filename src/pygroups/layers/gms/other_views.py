@@ -32,7 +32,7 @@ class Theirs(Enum):
     """The view that the other process names, as this member sees it."""
 
     SAME = "this view"
-    NONE = "none yet: it joins"
+    NONE = "no view yet: the process joins"
     EARLIER = "one that this member has left behind"
     ON_THE_WAY = "one that this member has accepted and not installed"
     NEVER = "one that cannot follow this one"
@@ -47,7 +47,7 @@ class Reply(Enum):
     NOTHING = "nothing"
     INSTALL = "the installation of this view"
     INSTALL_AND_STARTS = "the installation of this view, with where each origin starts"
-    EXCLUDED = "that the others went on without it"
+    EXCLUDED = "that the other members continued without the process"
     STUCK = "that this member lacks the installation of that view"
     ELSEWHERE = "that this member is in another view"
 

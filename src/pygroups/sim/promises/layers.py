@@ -30,7 +30,7 @@ class ViewsInOrder(Check):
         for name, seen in layers.items():
             self.judged += 1
             if seen[:1] != [view]:
-                got = f"got {seen[0]}" if seen else "has not got it"
+                got = f"got {seen[0]}" if seen else "has not got this view"
                 self.broken(
                     "views-in-order", f"the application gets the view, and {name} {got}", member=member, view=view
                 )

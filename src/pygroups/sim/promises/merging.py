@@ -95,9 +95,7 @@ class MergedViews(Check):
         for member, came_from in [move for move, merges in self.agreed.items() if merged in merges]:
             if came_from == view and self.next.get((member, view), merged) != merged:
                 del self.agreed[member, view][merged]
-                detail = (
-                    "the member accepted the merged view and installed another one, unlike a member of the same view"
-                )
+                detail = "the member accepted the merged view and installed another view; a member of its view did not"
                 self.broken("merge-agreement", detail, member=member, other=taker, view=merged)
 
     def _check_subgroups(self, view: Viewed) -> None:
@@ -106,17 +104,17 @@ class MergedViews(Check):
         mine = [side for side in view.subgroups if view.member in side.members]
         problem = None
         if len(earlier) < 2 or len(dict.fromkeys(earlier)) < len(earlier):
-            problem = "its subgroups do not come from two or more different views"
+            problem = "the subgroups do not come from two or more different views"
         elif not all(side.members for side in view.subgroups):
             problem = "a subgroup has no member"
         elif sorted(listed) != sorted(view.members):
-            problem = "its subgroups are no partition of its members"
+            problem = "the subgroups are no partition of the members"
         elif view.members != tuple(sorted(view.members)):
-            problem = "its members are not sorted by address"
+            problem = "the members are not sorted by address"
         elif not mine or mine[0].view != view.came_from or mine[0].members != view.transitional:
             problem = "the member's own subgroup is not that of the members that came along"
         elif any(id >= view.id for id in earlier):
-            problem = "its id is not above those of the earlier views"
+            problem = "the id is not above those of the earlier views"
         else:
             for side in view.subgroups:
                 if any(member not in self.lists.get(side.view, ()) for member in side.members):

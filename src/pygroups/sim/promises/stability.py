@@ -93,7 +93,7 @@ class StableMessages(Check):
         get all messages before it."""
         has = self.messages.next.get(member, {}).get(member, 1)
         if delivered > has:
-            detail = "the origin learned that the origin itself had delivered the message, which is not so"
+            detail = "the origin learned of its own delivery of the message, and has not delivered the message"
             self.broken("stability-safety", detail, member=member, message=(member, has))
         view = self.last.get(member)
         if view is None or stable <= self.told.get(member, 1):

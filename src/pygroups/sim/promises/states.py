@@ -63,7 +63,12 @@ class StatesOfViews(Check):
             return
         self.judged += 1
         if view.member in view.losers and view.digest is None:
-            self.broken("state-cut", "its side lost the merge, but not its state", member=view.member, view=view.id)
+            self.broken(
+                "state-cut",
+                "the side of the member lost the merge, and the member keeps its state",
+                member=view.member,
+                view=view.id,
+            )
         if view.member not in (*view.losers, *self.waits) and view.digest is not None:
             self.broken(
                 "state-cut",
@@ -129,7 +134,8 @@ class StatesOfViews(Check):
         in_vain = now - self.since.pop(member, now) >= self.around.config.state_timeout
         same = [other for other, began in self.none.items() if began == view]  # these members share one history
         absent = [other for other in self.joined.get(view, ()) if other not in self.installed[view]]  # or elsewhere
-        without = {**self.waits, **self.stateless, **dict.fromkeys([*same, *absent])}
+        lost = self.losers.get(view, ())  # a member that installs the merged view later has its old state until then
+        without = {**self.waits, **self.stateless, **dict.fromkeys([*same, *absent, *lost])}
         for other in self.members.get(view, ()):
             if other in self.refusing or in_vain:
                 self.stateless[member] = self.in_vain[member] = (

@@ -249,5 +249,5 @@ def listed(names: Names) -> list[str]:
 def checked(moment: Moment) -> Moment:
     """The moment, if a fault can wait for it.  Raises UsageError otherwise."""
     if moment not in MOMENTS:
-        raise UsageError(f"a fault cannot wait for {moment!r}; it can for: {', '.join(MOMENTS)}")
+        raise UsageError(f"a fault cannot wait for {moment!r}; possible moments: {', '.join(MOMENTS)}")
     return moment

@@ -20,7 +20,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "tear": "two view changes overlap, and each loses contact to some members at a step",
     "ahead": "other members install a view, and send in it, before its coordinator does",
     "merge": "the network parts for so long that each side makes a view and sends, then all sides merge",
-    "merge-leader": "the leader of a merge crashes, stops or is cut off at a step of it, also in two merges at once",
+    "merge-leader": "the leader of a merge crashes, stops or is cut off at a step, also in two merges at once",
     "flap": "a link, or all links of a process, fail and recover several times",
     "clog": "all frames of a link or a process are held, then arrive in a burst",
     "break": "a connection is lost, with the frames in transit",

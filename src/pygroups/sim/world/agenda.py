@@ -72,7 +72,10 @@ class Agenda:
                 return
             self.now, _, do, args = entry
             do(*args)
-        raise Broken("liveness", f"a storm of events: {most:,} events before {limit} us of virtual time, and no end")
+        raise Broken(
+            "liveness",
+            f"more than {most:,} events before {limit} us of virtual time: a member repeats an event without end",
+        )
 
 
 def _nothing() -> None:
