@@ -221,6 +221,28 @@ def test_the_receiver_of_a_message_that_is_given_up_forgets_its_pieces() -> None
     assert len(one.below) == 1, "3 was small"
 
 
+def test_the_receiver_is_informed_also_after_it_left_the_view() -> None:
+    """All pieces are with UNICAST2.  UNICAST2 gives them up after the view without B, and a merge brings B back."""
+    one = viewed(A, B)
+    one.down(large(1, 2, B))
+    assert not one.outgoing
+    view(one, A, number=2)
+    one.below.clear()
+    one.up_event(Undelivered(B, range(1, 2)))
+    assert [item.head for item in one.below if isinstance(item, Run)] == [GivenUp(1)]
+
+
+def test_large_messages_to_few_former_receivers_are_remembered() -> None:
+    one = layer(A, unicast_peers_max=1)
+    view(one, A, B, C)
+    one.down(large(1, 2, B))
+    one.down(large(1, 2, C))
+    one.below.clear()
+    one.up_event(Undelivered(B, range(1, 2)))
+    one.up_event(Undelivered(C, range(1, 2)))
+    assert [item.dest for item in one.below if isinstance(item, Run)] == [C]
+
+
 def test_the_window_of_what_is_given_up_opens() -> None:
     """The top counted the messages when they were cut, and FLOW_CONTROL below never got those that waited here."""
     one = viewed(A, B)
