@@ -45,6 +45,16 @@ class App:
         self.state = data
 
 
+class InPieces(App):
+    """An application that gives its state in pieces; a test says which."""
+
+    async def get_state(self) -> Any:
+        return self._pieces()
+
+    def _pieces(self) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+
 class Recorder:
     """Takes the place of the member."""
 
@@ -113,10 +123,7 @@ def test_a_program_that_does_not_come_to_it_gives_no_state_either() -> None:
 
 @pytest.mark.parametrize("fault", ["hangs", "raises"])
 def test_an_iterator_that_goes_wrong_is_told_to_the_joiners(fault: str) -> None:
-    class Broken(App):
-        async def get_state(self) -> Any:
-            return self._pieces()
-
+    class Broken(InPieces):
         async def _pieces(self) -> AsyncIterator[bytes]:
             yield b"x" * 100
             if fault == "raises":
@@ -135,10 +142,7 @@ def test_an_iterator_that_goes_wrong_is_told_to_the_joiners(fault: str) -> None:
 
 @pytest.mark.parametrize("piece", ["text", [1, 2], None, 3])
 def test_an_iterator_that_gives_no_bytes_is_named_to_the_program_and_to_the_joiners(piece: Any) -> None:
-    class Wrong(App):
-        async def get_state(self) -> Any:
-            return self._pieces()
-
+    class Wrong(InPieces):
         async def _pieces(self) -> AsyncIterator[Any]:
             yield b"x" * 100
             yield piece

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +207,10 @@ def test_two_tasks_cannot_read_one_channel(tmp_path: Path) -> None:
     in_a_group(tmp_path, story)
 
 
+async def reads(events: AsyncIterator[Any]) -> None:
+    await anext(events)
+
+
 def test_another_loop_and_another_thread_are_refused(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
         reader = await group.read("A")
@@ -217,8 +221,8 @@ def test_another_loop_and_another_thread_are_refused(tmp_path: Path) -> None:
             (lambda: asyncio.run(channel.send_many([b"x"])), "channel.send_many(payloads), loop)"),
             (lambda: asyncio.run(channel.wait(1)), "channel.wait(number), loop)"),
             (lambda: channel.send_nowait(b"x"), "loop.call_soon_threadsafe(channel.send_nowait, payload)"),
-            (lambda: asyncio.run(channel.__anext__()), "get the events through a queue.Queue"),  # type: ignore[arg-type]
-            (lambda: asyncio.run(channel.batches().__anext__()), "get the events through a queue.Queue"),  # type: ignore[arg-type]
+            (lambda: asyncio.run(reads(channel)), "get the events through a queue.Queue"),
+            (lambda: asyncio.run(reads(channel.batches())), "get the events through a queue.Queue"),
             (lambda: asyncio.run(channel.leave()), "channel.leave(), loop)"),
             (lambda: asyncio.run(channel.__aexit__(None, None, None)), "end `async with` in that event loop"),
             (lambda: asyncio.run(channel.ready()), "channel.ready(), loop)"),

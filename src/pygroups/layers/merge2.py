@@ -89,7 +89,7 @@ class Merge2(Layer):
         self.waits_since: int | None = None  # since when another member has been the leader, in the present view
         self.pause_until = 0
         self.failures = 0  # merges in a row that were cancelled
-        self.cancelled: Round | None = None  # the questions and answers of the last of these merges
+        self.cancelled: Round | None = None  # the last merge that this member led, until the pause after it ends early
         self.counter = 0  # of the merges that this member led
         self.round: Round | None = None
         self.handed: MergeId | None = None  # the merge under way in GMS
