@@ -57,8 +57,10 @@ def heard_everything(listeners: Sequence[Shell], typists: Sequence[Shell]) -> No
 
 
 def errors(shell: Shell) -> str:
-    """Its standard error, without the warnings of a process that was stopped."""
-    return on_time(shell.errors.encode()).decode()
+    """Its standard error, without the warnings of a process that was stopped, and of a group that was in two parts."""
+    lines = on_time(shell.errors.encode()).decode().splitlines(keepends=True)
+    apart = "there is a second group with the name " if shell.of_kind("merge") else None
+    return "".join(line for line in lines if apart is None or apart not in line)
 
 
 def leave(leaving: Sequence[Shell]) -> None:
