@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format fuzz simulate exhaustive mutants checkers kills starts loss stopped splits answering bench venv java chromium firewall clean
+.PHONY: help demo test check style house format fuzz simulate exhaustive mutants checkers kills starts loss stopped splits answering bench long venv java chromium firewall clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -18,11 +18,11 @@ help: ## list the targets
 demo: venv java ## four processes, one order, a kill, an audit: the report is demo-out/report.html
 	@$(BIN)/pygroups demo
 
-test: venv style java chromium firewall ## everything that CI runs: style, types, all tests in three processes
+test: venv style java chromium firewall ## everything that CI runs: style, types, all tests
 	@$(BIN)/python -m tests.parts
 
 check: venv style ## what to run before a commit, in some minutes: style, types, fast tests
-	@$(BIN)/pytest -q -m "not slow"
+	@$(BIN)/pytest -q -m "not slow and not long"
 
 style: venv # formatter, linter and strict types; part of test and check
 	@$(BIN)/ruff format --check --quiet . || { echo "the format differs: make format mends it" >&2; exit 1; }
@@ -40,6 +40,9 @@ SECONDS ?= 60
 fuzz: venv ## damaged frames against decoder and stacks for SECONDS=60
 	@PYTHONPATH=src:. $(BIN)/python -m tests.wire.fuzz $(SECONDS)
 
+long: venv java chromium firewall ## what `make test` has a short version of: about an hour; make simulate counts on
+	@$(BIN)/pytest -m long
+
 MINUTES ?= 20
 simulate: venv ## the long count of simulated schedules goes on for MINUTES=20; PROFILE=total one profile, JOBS=1
 	@PYTHONPATH=src $(BIN)/python -m bench.simulate --minutes $(MINUTES) --profile "$(PROFILE)" --jobs "$(JOBS)"
@@ -47,8 +50,8 @@ simulate: venv ## the long count of simulated schedules goes on for MINUTES=20; 
 exhaustive: venv ## three real stacks, every order of arrival, a crash at every step: at least 100,000 states in MINUTES=20
 	@PYTHONPATH=src:. $(BIN)/python -m tests.exhaustive --minutes $(MINUTES)
 
-mutants: venv ## plant known bugs in a copy and hunt them; ONLY=M4 one, AGAIN=1 also what was noticed before
-	@ONLY="$(ONLY)" AGAIN="$(AGAIN)" $(BIN)/python tests/mutants/gate.py
+mutants: venv ## plant bugs in a copy and hunt them: SINCE=HEAD~20 made from the change; ONLY=M4 a kept one; else all kept ones
+	@ONLY="$(ONLY)" SINCE="$(SINCE)" PYTHONPATH=src:. $(BIN)/python -m tests.mutants.gate
 
 checkers: venv java ## make each check of a promise blind, in the simulator and in the audit: a planted history must show it
 	@ONLY="$(ONLY)" $(BIN)/python -m tests.mutants.checkers.gate

@@ -4,7 +4,7 @@
     python -m bench.shrink M40 M25         these
     python -m bench.shrink --medians       no bug: the medians of the newest line of each
 
-For each bug the lines of its patch in tests/mutants/ are put into a copy of the source, `pygroups simulate` hunts it
+Each bug of tests/mutants/ is planted in a copy of the source, `pygroups simulate` hunts it
 with its default draw, seeds from 0 on, and `pygroups simulate --shrink` makes the first seed that fails small.
 `shrink_s` and `shrink_cpu_s` are those of that command, from its start to its end.  Then the unchanged source plays the
 small schedule: if that fails too, the shrinker has left the bug and found something else (`holds_without`).
@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from bench.common import HOME, RESULTS, Result
 from tests.mutants import gate
+from tests.mutants.planting import plant
 
 BUGS: Final = (
     *("M1", "M10", "M12", "M25", "M26", "M28", "M30", "M36", "M38", "M4-kept", "M40", "M6"),
@@ -43,7 +44,7 @@ def measure(name: str) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory() as folder:
         source, file = Path(folder) / "src", Path(folder) / "small.json"
         gate.copy_source(source)
-        gate.plant(mutant, source)
+        plant(name, mutant.changes, source)
         failure = _simulate(source, "--seeds", SEEDS, "--profile", mutant.profile, "--jobs", "1")["failure"]
         if failure is None:
             return None

@@ -1,8 +1,8 @@
 """All tests, as `make test` runs them: `python -m tests.parts [PYTEST OPTIONS]`.
 
-Three pytest processes run at the same time.  The first one runs the tests of processes, sockets and terminals, which
-mostly wait.  The second one runs the tests of the audit, which share one Spark, and the third one the tests of layers
-and simulator: these two keep the cores.  Together they take as long as the longest part.
+Four pytest processes run at the same time.  The first two run the tests of channels and of whole processes, which
+mostly wait.  The third one runs the tests of the audit, which share one Spark, and the fourth one the tests of layers and
+simulator: these two keep the cores.  Together they take as long as the longest part.
 
 The output of the first process goes to the terminal as it comes, that of the others follows as a whole.  The exit code
 is 0 if all passed.
@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 HOME: Final = Path(__file__).resolve().parents[1]
-COMPUTE: Final = {
+BESIDE: Final = {
+    "processes": ("e2e", "cli"),
     "audit": ("pipeline", "mutants", "house"),
-    "simulation": ("sim", "scenarios", "layers", "core", "wire", "journal", "exhaustive", "cli"),
+    "simulation": ("sim", "scenarios", "layers", "core", "wire", "journal", "exhaustive"),
 }
-"""The folders of the parts that compute; `cli` waits, and is here because that part ends first. Every other folder, new
-ones too, is of the part that waits."""
+"""The folders of the parts whose output comes at the end. Every other folder, new ones too, is of the first part."""
 SLOWEST: Final = ("--durations=25", "--durations-min=5")
 """Each part lists its slowest tests at its end."""
 
@@ -45,11 +45,11 @@ class Ended(NamedTuple):
 
 def parts(options: Sequence[str] = ()) -> list[Part]:
     """The calls of pytest. Each has a cache of its own, as each writes one at the end."""
-    computing = {name: [f"tests/{folder}" for folder in folders] for name, folders in COMPUTE.items()}
-    ignored = [f"--ignore={folder}" for folders in computing.values() for folder in folders]
+    beside = {name: [f"tests/{folder}" for folder in folders] for name, folders in BESIDE.items()}
+    ignored = [f"--ignore={folder}" for folders in beside.values() for folder in folders]
     return [
         Part("tests that wait", [*_pytest("wait", options), *ignored]),
-        *(Part(f"tests of the {name}", [*_pytest(name, options), *folders]) for name, folders in computing.items()),
+        *(Part(f"tests of the {name}", [*_pytest(name, options), *folders]) for name, folders in beside.items()),
     ]
 
 

@@ -37,16 +37,18 @@ PROMISED = {
 """What profile `total` promises and this history has an occasion for."""
 
 
-def test_deaths_between_the_steps_break_no_promise(tmp_path: Path) -> None:
-    """One audit judges both groups."""
-    groups = [Kills(tmp_path / profile, seed=1, profile=profile) for profile in ("total", "fifo")]
+@pytest.mark.parametrize("profile", ["total", pytest.param("fifo", marks=pytest.mark.long)])
+def test_deaths_between_the_steps_break_no_promise(tmp_path: Path, profile: str) -> None:
+    groups = [Kills(tmp_path / profile, seed=1, profile=profile)]
     for kills in groups:
         kills.run(len(STEPS))
         assert kills.done == dict.fromkeys(STEPS, 1)
     code, found = audit(*(kills.group.journal for kills in groups))
     assert code == 0, found
     assert found["quarantined"] == 0
-    assert {promise["name"] for promise in found["promises"] if promise["verdict"] == "held"} >= PROMISED
+    assert {promise["name"] for promise in found["promises"] if promise["verdict"] == "held"} >= PROMISED - (
+        set() if profile == "total" else {"total-order"}
+    )
 
 
 def test_deaths_at_the_border_of_two_segments_lose_nothing(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ print(json.dumps(asyncio.run(state.play(pathlib.Path(sys.argv[1]), int(sys.argv[
 """
 
 
-@pytest.mark.parametrize("profile", ["total", "fifo"])
+@pytest.mark.parametrize("profile", ["total", pytest.param("fifo", marks=pytest.mark.long)])
 def test_a_large_state_arrives_in_bounded_memory(tmp_path: Path, profile: str) -> None:
     environment = os.environ | {"PYTHONPATH": str(HOME / "src")}
     command = [sys.executable, "-c", PLAY, str(tmp_path), str(SIZE), profile]

@@ -12,11 +12,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 SECONDS = 2.0  # after the minority was told that it is blocked
 
 
-def test_a_minority_delivers_nothing_and_views_are_one_chain(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "cases",
+    [[("two and three", 0)], pytest.param([("no side has a majority", 3)], marks=pytest.mark.long)],
+    ids=["a minority", "two minorities"],
+)
+def test_a_minority_delivers_nothing_and_views_are_one_chain(tmp_path: Path, cases: list[tuple[str, int]]) -> None:
     """Two members are excluded and start again; without a majority on any side at least three go on after the heal.
-    One audit judges the journals of both groups."""
+    An audit judges the journals."""
     splits = []
-    for number, (case, unblocked) in enumerate((("two and three", 0), ("no side has a majority", 3))):
+    for number, (case, unblocked) in enumerate(cases):
         split = MajoritySplit(tmp_path / str(number), CASES[case])
         result = split.play_majority(SECONDS)
         assert result.unblocked >= unblocked, result

@@ -42,7 +42,7 @@ def numbers(worker: Worker) -> dict[str, list[int]]:
     return found
 
 
-@pytest.mark.parametrize("profile", ["total", "fifo"])
+@pytest.mark.parametrize("profile", ["total", pytest.param("fifo", marks=pytest.mark.long)])
 def test_two_and_three_of_five_are_separated_and_merge(tmp_path: Path, profile: str) -> None:
     names = "ABCDE"
     with ExitStack() as stack:

@@ -107,7 +107,7 @@ def site(folder: Path, names: str, profile: str) -> Iterator[Site]:
         yield one
 
 
-@pytest.mark.parametrize("profile", ["total", "fifo"])
+@pytest.mark.parametrize("profile", ["total", pytest.param("fifo", marks=pytest.mark.long)])
 def test_a_port_that_refuses_for_a_second_silences_nobody(tmp_path: Path, profile: str) -> None:
     """C's connection to A is reset, and A's port refuses C for a second; then A's connection to C is reset."""
     with site(tmp_path, "ABC", profile) as group:
@@ -120,7 +120,7 @@ def test_a_port_that_refuses_for_a_second_silences_nobody(tmp_path: Path, profil
         assert all("suspected" not in worker.reports for worker in group.workers)
 
 
-@pytest.mark.parametrize("profile", ["total", "fifo"])
+@pytest.mark.parametrize("profile", ["total", pytest.param("fifo", marks=pytest.mark.long)])
 def test_a_proof_that_was_wrong_silences_nobody(tmp_path: Path, profile: str) -> None:
     """Both connections between A and C are reset while A's port refuses C: to C nothing speaks for A's life."""
     with site(tmp_path, "ABC", profile) as group:
@@ -131,7 +131,7 @@ def test_a_proof_that_was_wrong_silences_nobody(tmp_path: Path, profile: str) ->
         assert all("left" not in worker.reports for worker in group.workers)
 
 
-@pytest.mark.parametrize("profile", ["total", "fifo"])
+@pytest.mark.parametrize("profile", ["total", pytest.param("fifo", marks=pytest.mark.long)])
 def test_a_member_that_does_not_hear_its_leader_keeps_no_dead_in_the_view(tmp_path: Path, profile: str) -> None:
     """One direction of one link fails: from the leader A to D.  Then C is killed.  When the link works again, all who
     live are in one view, each as the same member."""

@@ -10,9 +10,8 @@ import pytest
 from tests.e2e.splits import CASES, Split, check, check_journals, heard_by
 
 SECONDS = 4.0  # after the sides have formed
-PLAYED = [
-    ("two and three", "total", True),
-    ("the coordinator alone", "fifo", True),
+PLAYED = [("two and three", "total", True), ("the coordinator alone", "fifo", True)]
+LONG = [
     ("one and four", "total", False),
     ("nobody hears the coordinator", "total", False),
     ("one does not hear the others", "fifo", False),
@@ -22,10 +21,11 @@ PLAYED = [
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_network_is_cut_and_heals(tmp_path: Path) -> None:
+@pytest.mark.parametrize("played", [PLAYED, pytest.param(LONG, marks=pytest.mark.long)], ids=["first", "more"])
+def test_the_network_is_cut_and_heals(tmp_path: Path, played: list[tuple[str, str, bool]]) -> None:
     """One audit judges the journals of all groups."""
     journals = []
-    for number, (case, profile, state) in enumerate(PLAYED):
+    for number, (case, profile, state) in enumerate(played):
         split = Split(tmp_path / str(number), CASES[case], profile=profile, state=state)
         check(split.play(SECONDS))
         journals.append(split.group.journal)

@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from tests.mutants.gate import HOME, copy_source, mutants, plant
+from tests.mutants.gate import HOME, copy_source, mutants
+from tests.mutants.planting import plant
 
 from .explore import Result
 
@@ -31,7 +32,7 @@ def hunt(name: str, seconds: float, most: int | None = None) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         copy_source(source)
-        plant(bug, source)
+        plant(bug.name, bug.changes, source)
         command = [sys.executable, "-m", "tests.exhaustive", "--json", "--case", case, "--profile", profile]
         command += ["--seconds", str(seconds), *([] if most is None else ["--most", str(most)])]
         environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{HOME}", "PYTHONDONTWRITEBYTECODE": "1"}

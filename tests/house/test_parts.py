@@ -1,4 +1,4 @@
-"""`make test` runs its tests in three processes: each test is in one of them, and each can fail the whole."""
+"""`make test` runs its tests in four processes: each test is in one of them, and each can fail the whole."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def _part(name: str, program: str) -> parts.Part:
 def test_every_folder_is_in_one_part_and_no_other_option_leaves_a_test_out() -> None:
     waiting, *computing = parts.parts(["-q"])
     first = ["-m", "pytest", "-o"]
-    for part, (name, folders) in zip(computing, parts.COMPUTE.items(), strict=True):
+    for part, (name, folders) in zip(computing, parts.BESIDE.items(), strict=True):
         named = [f"tests/{folder}" for folder in folders]
         assert part.command[1:] == [*first, f"cache_dir=.pytest_cache/{name}", *parts.SLOWEST, "-q", *named]
-    listed = [folder for folders in parts.COMPUTE.values() for folder in folders]
+    listed = [folder for folders in parts.BESIDE.values() for folder in folders]
     assert len(set(listed)) == len(listed), "a folder in two parts runs twice"
     ignored = [f"--ignore=tests/{folder}" for folder in listed]
     assert waiting.command[1:] == [*first, "cache_dir=.pytest_cache/wait", *parts.SLOWEST, "-q", *ignored]

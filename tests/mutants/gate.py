@@ -1,17 +1,13 @@
-"""The test of the tests: plants each bug of this folder in a copy of the source, and has the simulator hunt for it.
+"""Plants each kept bug in a copy of the source, and has the simulator hunt for it, then the scenarios.
 
-    python tests/mutants/gate.py            all of them; what was noticed before in the same source is not hunted again
-    ONLY=M4 python tests/mutants/gate.py    one, or several with commas
-    AGAIN=1 python tests/mutants/gate.py    also what was noticed before
-    python tests/mutants/gate.py --table    no hunt: rewrite the table in docs/mutants.md from the results
+    python -m tests.mutants.gate            all kept bugs; ONLY=M4,N2 some
+    SINCE=REV python -m tests.mutants.gate  bugs that are made from what changed since REV (made.py)
 
-A bug is a file `<id>.toml`: the protocol, what the bug is, the profile to hunt in, and the lines that are expected in a
-file of `src/` and the lines that are put in their place.  A patch that no longer fits fails the gate, and so does a bug
-that nobody notices, unless its file names what hides it (`hidden_by`) and, but for two, the `pair` in which that is
-taken away too.  First the unchanged source has to give no alarm: a gate that always rings proves nothing.
-
-The simulator hunts, with its default draw, then the scenario tests; the gate stops at the first notice.  Where both
-do not see it, since it lies in a driver or hangs on a rare coincidence, the file names `tests` that hunt instead.
+A kept bug measures the simulator or a judge.  The files `<protocol>.toml` have them: what the bug is, the profile to
+hunt in, and the changes (planting.py).  A bug that no longer fits fails the gate, and so does one that is not noticed,
+unless it names the mechanism that hides it (`hidden_by`) and, but for two, the `pair` in which that is taken away too.  First
+the unchanged source has to give no alarm: a gate that always rings proves nothing.  A few bugs name `tests`, which hunt
+in place of the simulator: those of the stack in which a majority decides.
 """
 
 from __future__ import annotations
@@ -24,25 +20,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from tests.mutants.planting import Change, Misfit, changes, plant
 
 HERE: Final = Path(__file__).parent
 HOME: Final = HERE.parents[1]
 SOURCE: Final = HOME / "src"
 SCENARIOS: Final = "tests/scenarios"
-NOT_PLANTED: Final = HERE / "not_planted.toml"
 UNNOTICED: Final = "not noticed"
 UNPAIRED_MAX: Final = 2  # bugs that make no difference and have no pair
-HIDDEN_SCHEDULES: Final = 200  # in which a bug is hunted that something else hides: nobody has to notice it
-
-sys.path.insert(0, str(HOME))  # so that it runs as a script too
-
-
-class Misfit(Exception):
-    """The lines that a patch expects are not in the source, or not just once."""
+HIDDEN_SCHEDULES: Final = 200  # in which a bug is hunted that something else hides: no check has to notice it
 
 
 class Mutant(NamedTuple):
@@ -51,8 +42,7 @@ class Mutant(NamedTuple):
     name: str
     bug: str
     profile: str
-    changes: list[dict[str, str]]
-    protocol: str = ""
+    changes: Sequence[Change]
     faults: str | None = None  # of the simulator; None: its default draw
     hidden_by: str | None = None  # the other mechanism because of which the bug alone makes no difference
     pair: str | None = None  # the bug in which that is taken away too
@@ -60,13 +50,12 @@ class Mutant(NamedTuple):
 
 
 class Hunt(NamedTuple):
-    """What came of the hunt for one bug."""
+    """The outcome of the hunt for one bug."""
 
     mutant: Mutant
     schedules: int
     promise: str  # or the test that noticed it
     detail: str
-    seconds: float = 0.0
 
     @property
     def noticed(self) -> bool:
@@ -81,31 +70,23 @@ class Hunt(NamedTuple):
         return f"{mutant.name}: {self.promise} after {self.schedules:,} schedules: {self.detail}"
 
 
-# -- the bugs
-
-
 def mutants(only: str = "") -> list[Mutant]:
-    """The bugs of this folder, or those that `only` names."""
+    """The kept bugs, or those that `only` names, with commas between."""
     wanted = [name.strip() for name in only.split(",") if name.strip()]
-    files = sorted((file for file in HERE.glob("*.toml") if file != NOT_PLANTED), key=_rank)
-    found = [read(file) for file in files if not wanted or file.stem in wanted]
-    missing = set(wanted) - {mutant.name for mutant in found}
+    kept = [one for file in sorted(HERE.glob("*.toml")) for one in read(file)]
+    missing = set(wanted) - {mutant.name for mutant in kept}
     if missing:
         raise SystemExit(f"no such bug: {', '.join(sorted(missing))}")
-    return found
+    return [mutant for mutant in kept if not wanted or mutant.name in wanted]
 
 
-def _rank(file: Path) -> tuple[str, int, str]:
-    """M2 before M10, a bug before its pair."""
-    letter, number, rest = re.fullmatch(r"([A-Z]+)(\d+)(.*)", file.stem).groups()  # type: ignore[union-attr]
-    return letter, int(number), rest
-
-
-def read(file: Path) -> Mutant:
-    """The bug that `file` describes."""
-    entry: dict[str, Any] = tomllib.loads(file.read_text())
-    changes = entry.pop("change")
-    return Mutant(name=file.stem, changes=changes, **entry)
+def read(file: Path) -> list[Mutant]:
+    """The bugs of one file."""
+    entries: dict[str, dict[str, Any]] = tomllib.loads(file.read_text())
+    return [
+        Mutant(name=name, changes=changes(entry), **{key: entry[key] for key in entry if key != "change"})
+        for name, entry in entries.items()
+    ]
 
 
 def copy_source(source: Path) -> None:
@@ -113,42 +94,27 @@ def copy_source(source: Path) -> None:
     shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__", "data"))
 
 
-def plant(mutant: Mutant, source: Path) -> None:
-    """Change the copy of the source at `source`; Misfit if the lines are not there."""
-    for change in mutant.changes:
-        file = source / change["file"]
-        text = file.read_text()
-        if text.count(change["expected"]) != 1:
-            raise Misfit(f"{mutant.name}: its lines are found {text.count(change['expected'])} times in {file.name}")
-        file.write_text(text.replace(change["expected"], change["planted"]))
-
-
-# -- the hunt
-
-
 def hunt(mutant: Mutant, schedules: int, jobs: int) -> Hunt:
     """Look for `mutant` in the first `schedules` seeds, then in the scenarios; or in the tests that it names."""
-    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         copy_source(source)
-        plant(mutant, source)
+        plant(mutant.name, mutant.changes, source)
         if mutant.tests is not None:
-            found = played(source, mutant, mutant.tests)
-        else:
-            found = simulated(source, mutant, schedules, jobs)
-            if not found.noticed and (HOME / SCENARIOS).is_dir():
-                found = played(source, mutant, SCENARIOS)._replace(schedules=found.schedules)
-    return found._replace(seconds=time.monotonic() - began)
+            return played(source, mutant, mutant.tests)
+        found = simulated(source, mutant, schedules, jobs)
+        if not found.noticed:
+            found = played(source, mutant, SCENARIOS)._replace(schedules=found.schedules)
+        return found
 
 
 def simulated(source: Path, mutant: Mutant, schedules: int, jobs: int) -> Hunt:
-    """What the simulator says about the source at `source`."""
+    """The verdict of the simulator on the source at `source`."""
     command = [sys.executable, "-m", "pygroups", "simulate", "--json"]
     command += ["--seeds", f"0:{schedules}", "--profile", mutant.profile, "--jobs", str(jobs)]
     if mutant.faults is not None:
         command += ["--faults", mutant.faults]
-    done = subprocess.run(command, env=_environment(source), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1) or not done.stdout:
         raise SystemExit(f"{mutant.name}: the simulator did not run: {done.stderr.strip()[-500:]}")
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -159,11 +125,11 @@ def simulated(source: Path, mutant: Mutant, schedules: int, jobs: int) -> Hunt:
 
 
 def played(source: Path, mutant: Mutant, tests: str) -> Hunt:
-    """What the tests that pytest knows as `tests` say about the source at `source`."""
+    """The verdict of the tests that pytest knows as `tests` on the source at `source`."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-rf", "--tb=line", "-p", "no:cacheprovider"]
     command += ["-o", f"pythonpath={source} {HOME}", tests]
-    command += ["-m", "not slow"] if mutant.tests is None else []
-    done = subprocess.run(command, env=_environment(source), capture_output=True, text=True, check=False, cwd=HOME)
+    command += ["-m", "not slow and not long"] if mutant.tests is None else []
+    done = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=False, cwd=HOME)
     if done.returncode == 0:
         return Hunt(mutant, 0, UNNOTICED, "")
     failed = re.search(r"^FAILED (\S+)(?: - (.*))?$", done.stdout, re.MULTILINE)
@@ -172,66 +138,47 @@ def played(source: Path, mutant: Mutant, tests: str) -> Hunt:
     return Hunt(mutant, 0, failed[1], failed[2] or "")
 
 
-def _environment(source: Path) -> dict[str, str]:
+def environment(source: Path) -> dict[str, str]:
+    """In which Python finds the product at `source`."""
     return {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "300"}
 
 
-# -- the gate
-
-
-def gate(bugs: list[Mutant], schedules: int, canary: int, jobs: int, again: bool) -> int:
-    """Hunt `bugs`, go on where the last one stopped, and say what came of it; 0 if all is well."""
-    from tests.mutants import results
-
-    canaries = _canaries(bugs)
-    hunts: list[Hunt] = []
+def gate(bugs: Sequence[Mutant], schedules: int, canary: int, jobs: int) -> int:
+    """Hunt `bugs` and print the outcome of each; 0 if all are noticed or hidden by what they name."""
     failed = False
-    for bug in [*canaries, *bugs]:
-        unchanged = not bug.changes
-        most = canary if unchanged else min(schedules, HIDDEN_SCHEDULES) if bug.hidden_by else schedules
-        found = None if again else results.known(bug, most)
+    for bug in [*_canaries(bugs), *bugs]:
+        most = canary if not bug.changes else min(schedules, HIDDEN_SCHEDULES) if bug.hidden_by else schedules
         try:
-            if found is None:
-                found = hunt(bug, most, jobs)
-                results.append(found)
+            found = hunt(bug, most, jobs)
         except Misfit as misfit:
             print(misfit, flush=True)
             failed = True
             continue
         print(found.line(), flush=True)
-        if unchanged and found.noticed:
+        if not bug.changes and found.noticed:
             return 1
-        failed = failed or not (unchanged or found.noticed or bug.hidden_by)
-        hunts += [] if unchanged else [found]
-    print("\n" + results.table(hunts))
-    return 1 if failed else 0
+        failed = failed or not (not bug.changes or found.noticed or bug.hidden_by)
+    return int(failed)
 
 
-def _canaries(bugs: list[Mutant]) -> list[Mutant]:
+def _canaries(bugs: Sequence[Mutant]) -> list[Mutant]:
     """The unchanged source, in each way in which one of `bugs` is hunted."""
     ways = sorted({(bug.profile, bug.tests or "") for bug in bugs})
-    return [
-        Mutant(f"unchanged-{Path(tests).stem or profile}", "nothing is planted", profile, [], tests=tests or None)
-        for profile, tests in ways
-    ]
+    return [Mutant(f"unchanged-{profile}", "nothing", profile, [], tests=tests or None) for profile, tests in ways]
 
 
 def main() -> int:
-    from tests.mutants import results
-
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--schedules", type=int, default=3_000, help="seeds to hunt one bug in")
+    parser.add_argument("--schedules", type=int, default=3_000, help="seeds to hunt one kept bug in")
     parser.add_argument("--canary", type=int, default=100, help="seeds in which the unchanged source gives no alarm")
+    parser.add_argument("--minutes", type=float, default=20, help="with SINCE: the time for all made bugs together")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--table", action="store_true", help="only rewrite the table in docs/mutants.md")
     options = parser.parse_args()
-    if options.table:
-        results.rewrite()
-        return 0
-    bugs = mutants(os.environ.get("ONLY", ""))
-    code = gate(bugs, options.schedules, options.canary, options.jobs, bool(os.environ.get("AGAIN")))
-    results.rewrite()
-    return code
+    if since := os.environ.get("SINCE"):
+        from tests.mutants.made import hunt_since
+
+        return hunt_since(since, options.minutes, options.jobs)
+    return gate(mutants(os.environ.get("ONLY", "")), options.schedules, options.canary, options.jobs)
 
 
 if __name__ == "__main__":

@@ -187,8 +187,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.timeout(500)
-@slow
+@pytest.mark.long
 def test_a_cluster_without_a_free_worker_is_one_line_and_code_2(journals: Path, tmp_path: Path) -> None:
     """A standalone master that no worker has joined: Spark would wait without end."""
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"

@@ -17,7 +17,7 @@ from tests.pipeline.spark_session import spark
 __all__ = ["spark"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-SEEDS = {"total": range(60), "fifo": range(100, 160)}
+SEEDS = {"total": range(20), "fifo": range(100, 120)}
 KINDS: tuple[dict[str, Any], ...] = (
     {},
     {"expected": True},  # all processes take part in the birth of the group

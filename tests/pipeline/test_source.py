@@ -434,8 +434,7 @@ print("rows:", spark.read.format("pygroups").load(sys.argv[1]).count())
 """
 
 
-@slow
-@pytest.mark.timeout(300)
+@pytest.mark.long
 def test_spark_finds_the_source_by_itself_also_on_executors(journals: Path) -> None:
     src = str(Path(sys.modules["pygroups"].__file__ or "").parents[1])
     environment = os.environ | {"PYTHONPATH": src, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -96,7 +96,7 @@ def _firsts(runs: DataFrame) -> set[tuple[int, int]]:
     return {(row["sender"], row["first"]) for row in runs.select("sender", "first").collect()}
 
 
-@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("holes", [pytest.param(False, marks=pytest.mark.long), True])
 def test_no_suspect_of_a_history_with_faults_is_cleared(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, holes: bool
 ) -> None:

@@ -1,8 +1,8 @@
 """Whether a kept schedule guards anything: with the patch that brings its bug back it has to fail again.
 
-`found/<name>.toml` is that patch, in the form of the planted bugs.  What a schedule leaves to chance (the delay of each
-frame) changes whenever a layer draws once more or sends one head more, so a schedule is played under other chances too,
-as many as CHANCES: under one of them the bug must show.
+`found/bugs.toml` has it, under the name of the schedule, in the form of the planted bugs.  What a schedule leaves to
+chance (the delay of each frame) changes whenever a layer draws once more or sends one head more, so a schedule is
+played under other chances too, as many as CHANCES: under one of them the bug must show.
 
     python -m tests.sim.guards FILE.json CHANCES     plays it with the pygroups that Python finds
 """
@@ -13,12 +13,14 @@ import os
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from tests.mutants import gate
+from tests.mutants.planting import changes, plant
 
 if TYPE_CHECKING:
     from pygroups.layers.profiles import Profile
@@ -55,17 +57,23 @@ def first_failure(file: Path, chances: int) -> str:
     return HOLDS
 
 
+@cache
+def bugs() -> dict[str, dict[str, Any]]:
+    """The bugs of all kept schedules, by the names of the schedules."""
+    return tomllib.loads((FOUND / "bugs.toml").read_text())
+
+
 def patch_of(name: str) -> gate.Mutant:
     """The bug that the schedule `name` once found."""
-    entry = tomllib.loads((FOUND / f"{name}.toml").read_text())
-    return gate.Mutant(name, entry["bug"], "", entry["change"])
+    entry = bugs()[name]
+    return gate.Mutant(name, entry["bug"], "", changes(entry))
 
 
 def with_its_bug(name: str, folder: Path) -> str:
     """What comes of the schedule `name` in a copy of the source, in `folder`, in which its bug is planted."""
     source = folder / "src"
     gate.copy_source(source)
-    gate.plant(patch_of(name), source)
+    plant(name, patch_of(name).changes, source)
     command = [sys.executable, "-m", "tests.sim.guards", str(FOUND / f"{name}.json"), str(CHANCES)]
     environment = {**os.environ, "PYTHONPATH": f"{source}:{HOME}", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=folder)

@@ -77,10 +77,11 @@ def test_the_numbers_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_broken_promise_names_seed_witness_and_how_to_repeat_it(tmp_path: Path) -> None:
     from tests.mutants import gate
+    from tests.mutants.planting import plant
 
     source = tmp_path / "src"
     gate.copy_source(source)
-    gate.plant(gate.mutants("M4-kept")[0], source)
+    plant("M4-kept", gate.mutants("M4-kept")[0].changes, source)
     found = simulate("--seeds", "0:20", "--json", source=source)
     assert found.returncode == 1, found.stderr
     failure = json.loads(found.stdout)["failure"]
@@ -231,10 +232,11 @@ def test_what_cannot_be_is_told_in_a_sentence_before_any_work(
 @pytest.mark.slow
 def test_a_failure_is_made_small_and_played_from_its_file(tmp_path: Path) -> None:
     from tests.mutants import gate
+    from tests.mutants.planting import plant
 
     source, file = tmp_path / "src", tmp_path / "small.json"
     gate.copy_source(source)
-    gate.plant(gate.mutants("N6")[0], source)
+    plant("N6", gate.mutants("N6")[0].changes, source)
     failure = json.loads(simulate("--seeds", "0:50", "--json", source=source).stdout)["failure"]
     small = simulate("--shrink", str(failure["seed"]), "--schedule", str(file), "--json", source=source)
     assert small.returncode == 1, small.stderr

@@ -1,14 +1,13 @@
 """Schedules that once broke a promise, or that a check took for such, made small: they must not again.
 
-Those of OPEN still do, and are to be mended.  Each has the patch that brings its bug back, beside it as `<name>.toml`:
-with the patch it has to fail (guards.py), or else it guards nothing and goes.
+Those of OPEN still do, and are to be mended.  `bugs.toml` has the change that brings back the bug of each:
+with it it has to fail (guards.py), or else it guards nothing and goes.
 
 Most files here were written by `pygroups simulate --shrink SEED --schedule FILE`, a few by hand.
 """
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,8 @@ from pygroups.sim.batches.runner import play
 from pygroups.sim.schedules.schedule import from_json
 from pygroups.sim.world.stacks import builder_of
 from tests.mutants import gate
-from tests.sim.guards import FOUND, HOLDS, patch_of, stacks_of, with_its_bug
+from tests.mutants.planting import plant
+from tests.sim.guards import FOUND, HOLDS, bugs, patch_of, stacks_of, with_its_bug
 
 FILES: Final = sorted(FOUND.glob("*.json"))
 OPEN: dict[str, str] = {}  # by name, and why it still does
@@ -44,11 +44,11 @@ def test_with_its_bug_it_fails_again(name: str, tmp_path: Path) -> None:
     assert with_its_bug(name, tmp_path) != HOLDS, f"it guards nothing: find another one for {patch_of(name).bug!r}"
 
 
-def test_each_has_the_patch_that_brings_its_bug_back(tmp_path: Path) -> None:
-    for name in [file.stem for file in FILES]:
-        patch = patch_of(name)
-        for file in dict.fromkeys(change["file"] for change in patch.changes):
-            copy = tmp_path / name / file
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(gate.SOURCE / file, copy)
-        gate.plant(patch, tmp_path / name)  # Misfit if its lines are not there
+def test_each_has_the_change_that_brings_its_bug_back(tmp_path: Path) -> None:
+    assert sorted(bugs()) == [file.stem for file in FILES]
+    gate.copy_source(tmp_path / "src")
+    for name in bugs():
+        before = {change.file: (tmp_path / "src" / change.file).read_text() for change in patch_of(name).changes}
+        plant(name, patch_of(name).changes, tmp_path / "src")  # Misfit if it does not fit
+        for file, text in before.items():
+            (tmp_path / "src" / file).write_text(text)

@@ -4,9 +4,9 @@
     python -m tests.mutants.checkers.gate pipeline    the rules of the audit; one Spark session for all
     ONLY=sim-fifo-late python -m ...                  one, or several with commas
 
-A blind check is a file `<sim or pipeline>-<what>.toml`: what it does not see, and the lines that are expected in a file
-of `src/` and the lines that are put in their place.  The unchanged checks have to pass first.  A patch that no longer
-fits fails the gate, and so does one that no planted history shows.
+`sim.toml` and `pipeline.toml` have the blind checks: what each does not see, and its changes (planting.py).  The
+unchanged checks have to pass first.  A blind check that no longer fits fails the gate, and so does one that no planted
+history shows.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from tests.mutants import gate
+from tests.mutants.planting import Change, changes, plant
 
 HERE: Final = Path(__file__).parent
 PROMISES: Final = Path("pygroups/sim/promises")
@@ -34,19 +35,16 @@ class Blind(NamedTuple):
 
     name: str
     bug: str
-    changes: list[dict[str, str]]
+    changes: Sequence[Change]
 
 
 def blind_checks(room: str, only: str = "") -> list[Blind]:
     """Those of `room`, sim or pipeline, or those that `only` names."""
     wanted = [name.strip() for name in only.split(",") if name.strip()]
-    files = sorted(HERE.glob(f"{room}-*.toml"))
-    return [read(file) for file in files if not wanted or file.stem in wanted]
-
-
-def read(file: Path) -> Blind:
-    entry = tomllib.loads(file.read_text())
-    return Blind(file.stem, entry["bug"], entry["change"])
+    entries = tomllib.loads((HERE / f"{room}.toml").read_text())
+    return [
+        Blind(name, entry["bug"], changes(entry)) for name, entry in entries.items() if not wanted or name in wanted
+    ]
 
 
 def promises_of(blind: Blind) -> set[str]:
@@ -55,15 +53,15 @@ def promises_of(blind: Blind) -> set[str]:
 
 
 def patched(blind: Blind) -> Iterator[tuple[str, str]]:
-    """The files that `blind` changes, and what stands in them then; Misfit if the lines are not there."""
+    """The files that `blind` changes, and what stands in them then; Misfit if a change does not fit."""
     with tempfile.TemporaryDirectory() as folder:
         for change in blind.changes:
-            copy = Path(folder) / change["file"]
+            copy = Path(folder) / change.file
             copy.parent.mkdir(parents=True, exist_ok=True)
             if not copy.exists():
-                copy.write_text((gate.SOURCE / change["file"]).read_text())
-        gate.plant(blind, Path(folder))  # type: ignore[arg-type]
-        for name in dict.fromkeys(change["file"] for change in blind.changes):
+                copy.write_text((gate.SOURCE / change.file).read_text())
+        plant(blind.name, blind.changes, Path(folder))
+        for name in dict.fromkeys(change.file for change in blind.changes):
             yield name, (Path(folder) / name).read_text()
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from tests.mutants import gate as bugs
 from tests.mutants.checkers import gate
 
 RUNNING, RULES = gate.blind_checks("sim"), gate.blind_checks("pipeline")
+FIRST = list({min(gate.promises_of(blind)): blind for blind in reversed(RUNNING)}.values())
+"""A blind check of each promise."""
 
 
-@pytest.mark.parametrize("blind", [*RUNNING, *RULES], ids=lambda blind: blind.name)
-def test_a_patch_fits_and_changes_something(blind: gate.Blind) -> None:
-    for file, text in gate.patched(blind):
-        assert text != (bugs.SOURCE / file).read_text()
-        compile(text, file, "exec")
-
-
-def test_a_patch_that_does_not_fit_is_told() -> None:
-    change = {"file": "pygroups/sim/promises/views.py", "expected": "no such line", "planted": ""}
-    with pytest.raises(bugs.Misfit, match="none: its lines are found 0 times"):
-        list(gate.patched(gate.Blind("none", "", [change])))
+def test_each_blind_check_fits_and_changes_something() -> None:
+    for blind in [*RUNNING, *RULES]:
+        for file, text in gate.patched(blind):
+            assert ast.dump(ast.parse(text)) != ast.dump(ast.parse((bugs.SOURCE / file).read_text())), blind.name
 
 
 def test_every_promise_has_a_blind_check_in_both_rooms() -> None:
@@ -42,14 +39,20 @@ def test_a_check_that_sees_everything_is_not_noticed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_each_blind_running_check_is_noticed() -> None:
-    hidden = [blind.name for blind, shown_by in gate.hunt_running(RUNNING) if shown_by is None]
-    assert hidden == []
+@pytest.mark.parametrize(
+    "blind",
+    [
+        pytest.param(blind, id=blind.name, marks=() if blind in FIRST else pytest.mark.long)  # `make long` has the rest
+        for blind in RUNNING
+    ],
+)
+def test_a_blind_running_check_is_noticed(blind: gate.Blind) -> None:
+    ((_, shown_by),) = gate.hunt_running([blind])
+    assert shown_by is not None
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_a_few_blind_rules_are_noticed() -> None:
     from pygroups.pipeline.session import make_session
     from tests.mutants.checkers.audited import hunt_rules
