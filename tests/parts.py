@@ -1,8 +1,8 @@
 """All tests, as `make test` runs them: `python -m tests.parts [PYTEST OPTIONS]`.
 
 Four pytest processes run at the same time.  The first two run the tests of channels and of whole processes, which
-mostly wait.  The third one runs the tests of the audit, which share one Spark, and the fourth one the tests of layers and
-simulator: these two keep the cores.  Together they take as long as the longest part.
+mostly wait.  The third one runs the tests of the audit, which share one Spark, and the fourth one the tests of layers
+and simulator: these two keep the cores.  Together they take as long as the longest part.
 
 The output of the first process goes to the terminal as it comes, that of the others follows as a whole.  The exit code
 is 0 if all passed.

@@ -5,9 +5,9 @@
 
 A kept bug measures the simulator or a judge.  The files `<protocol>.toml` have them: what the bug is, the profile to
 hunt in, and the changes (planting.py).  A bug that no longer fits fails the gate, and so does one that is not noticed,
-unless it names the mechanism that hides it (`hidden_by`) and, but for two, the `pair` in which that is taken away too.  First
-the unchanged source has to give no alarm: a gate that always rings proves nothing.  A few bugs name `tests`, which hunt
-in place of the simulator: those of the stack in which a majority decides.
+unless it names the mechanism that hides it (`hidden_by`) and, but for two, the `pair` in which that is taken away too.
+First the unchanged source has to give no alarm: a gate that always rings proves nothing.  A few bugs name `tests`,
+which hunt in place of the simulator: those of the stack in which a majority decides.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ HERE: Final = Path(__file__).parent
 HOME: Final = HERE.parents[1]
 SOURCE: Final = HOME / "src"
 SCENARIOS: Final = "tests/scenarios"
+OF_A_CHANGE: Final = ("change", *Change._fields)
 UNNOTICED: Final = "not noticed"
 UNPAIRED_MAX: Final = 2  # bugs that make no difference and have no pair
 HIDDEN_SCHEDULES: Final = 200  # in which a bug is hunted that something else hides: no check has to notice it
@@ -84,7 +85,7 @@ def read(file: Path) -> list[Mutant]:
     """The bugs of one file."""
     entries: dict[str, dict[str, Any]] = tomllib.loads(file.read_text())
     return [
-        Mutant(name=name, changes=changes(entry), **{key: entry[key] for key in entry if key != "change"})
+        Mutant(name=name, changes=changes(entry), **{key: entry[key] for key in entry if key not in OF_A_CHANGE})
         for name, entry in entries.items()
     ]
 

@@ -40,8 +40,8 @@ class Change(NamedTuple):
 
 
 def changes(entry: dict[str, Any]) -> list[Change]:
-    """The changes of an entry of a file of bugs."""
-    return [Change(**change) for change in entry["change"]]
+    """The changes of an entry of a file of bugs; one change stands in the entry itself."""
+    return [Change(*(change[field] for field in Change._fields)) for change in entry.get("change", [entry])]
 
 
 def plant(name: str, wanted: Sequence[Change], source: Path) -> None:
