@@ -2,7 +2,7 @@
 proven.
 
 A refused connection proves the end of a peer only at a contact from the view or the directory, and only while the peer
-has no connection to this member: a port forwarder that restarts also refuses connections.  Note: docs/decisions/0045.
+has no connection to this member: a port forwarder that restarts also refuses connections.  Note: docs/drivers.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each process has an entry, a file with its address as the name, and keeps a lock
 lock is free belongs to an ended process, and is removed.  A process may found the group if it holds the group's lock
 and there is no member.  The process keeps the lock until it has announced itself, so processes that start at the same
 moment form one group. An entry that was removed is written again.  Errors of the file system are counted and logged,
-and the operation is retried. Note: docs/decisions/0041, 0046.
+and the operation is retried. Note: docs/drivers.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A hello is no proof of identity, so peers outside the view may use few resources.  Their connections are limited in
 number, a connection without data is closed after a while, and above the limit the connection that was silent longest is
-closed. Note: docs/decisions/0044.
+closed. Note: docs/drivers.md.
 """
 
 from __future__ import annotations

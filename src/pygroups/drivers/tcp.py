@@ -2,7 +2,7 @@
 
 A member dials a connection to each peer for the frames that it sends (peer_connection.py), and accepts a connection
 from each peer for the frames that it receives (door.py).  A handshake comes before the first frame (hello.py).  A zero
-in place of a frame's length is a closing message.  Note: docs/decisions/0040.
+in place of a frame's length is a closing message.  Note: docs/drivers.md.
 """
 
 from __future__ import annotations
