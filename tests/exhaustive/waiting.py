@@ -1,4 +1,4 @@
-"""Moves that may wait: without them the search visits fewer states, and loses no end.  Decision 0114 has the proofs.
+"""Moves that may wait: without them the search visits fewer states, and loses no end.  Proofs: docs/exhaustive.md.
 
 Both rules rest on one fact: steps of two processes commute if neither one sends to the other at a place that was empty,
 ends, or asks the directory.

@@ -2,7 +2,7 @@
 
 A process that starts under the name of a former incarnation takes the lock of its journal, which proves that the former
 incarnation has ended.  While the process holds the lock, the process answers for the former incarnation.  Each answer
-is written into that journal before the answer is sent.  Note: docs/decisions/0104, 0112.
+is written into that journal before the answer is sent.  Note: docs/drivers.md, docs/layers/gms.md.
 """
 
 from __future__ import annotations
