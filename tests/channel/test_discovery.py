@@ -25,6 +25,7 @@ from pygroups.core.driver_events import Presence
 from pygroups.drivers import hello
 from pygroups.wire.frame import VERSION
 from tests.channel.socket_group import until
+from tests.patience import patience
 
 multicasts = itertools.count(20_000 + os.getpid() % 20_000)
 
@@ -181,7 +182,7 @@ def test_a_process_alone_has_its_view_within_100_ms_where_nobody_can_be_there(
                 ways["cache"] = [bind, f"cache:{cache}"]
             options = {"discovery": ways[kind], "bind": bind, "transport": transport}
             seconds.append(await waits(here, "A", options))
-        assert statistics.median(seconds) < 0.1, seconds
+        assert statistics.median(seconds) < patience(0.1), seconds
 
     played(story)
 
@@ -194,7 +195,7 @@ def test_a_process_alone_has_its_view_within_a_second(kind: str, transport: str)
         for _ in range(ALONE):
             (options,) = options_of(kind, 1, transport).values()
             seconds.append(await waits(here, "A", options))
-        assert statistics.median(seconds) < 1.0, seconds
+        assert statistics.median(seconds) < patience(1.0), seconds
 
     with dns({"group.example": ["127.0.1.1", "127.0.1.2"]}):
         played(story)
@@ -295,7 +296,7 @@ def test_an_address_is_remembered_and_an_outdated_one_does_no_harm(tmp_path: Pat
         began = time.monotonic(), time.process_time()
         alone = await here.join("A", discovery=[f"127.0.0.1:{elsewhere}", f"cache:{cache}"])
         assert alone.view.members == (alone.address,)
-        assert time.monotonic() - began[0] < 1.0 + time.process_time() - began[1]
+        assert time.monotonic() - began[0] < patience(1.0 + time.process_time() - began[1])
 
     played(later)
 

@@ -86,7 +86,7 @@ def test_a_program_that_was_stopped_comes_back_and_hears_that_it_was_away(tmp_pa
         for process in processes:
             wait_for_line(process, "merged: ['A', 'B']")
         processes[1].send_signal(signal.SIGINT)
-        _, errors = processes[1].communicate(timeout=30)
+        _, errors = processes[1].communicate(timeout=120)
         assert "the event loop was blocked for" in errors, "logged"
         assert "Excluded" not in errors
     finally:

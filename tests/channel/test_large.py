@@ -16,7 +16,6 @@ UDP_RUN = 1_400 - 280  # of the default datagram
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 @pytest.mark.parametrize("profile", ["total", "fifo"])
 def test_payloads_up_to_the_limit_arrive_intact(tmp_path: Path, profile: str, transport: str) -> None:

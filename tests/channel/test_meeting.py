@@ -50,7 +50,7 @@ def test_processes_of_one_user_meet_whatever_their_environments_say(tmp_path: Pa
             assert process.stdout is not None
             assert [process.stdout.readline() for _ in range(2)] == ["joined\n", "met\n"]
         for process in processes:
-            process.communicate("\n", timeout=20)
+            process.communicate("\n", timeout=120)
             assert process.returncode == 0
     finally:
         for process in processes:

@@ -19,7 +19,7 @@ from tests.e2e.group import audit, broken
 Start = Callable[..., Process]
 AGO = 60.0  # seconds until a group goes on, on a busy machine
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

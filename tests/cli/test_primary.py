@@ -50,7 +50,6 @@ def primary(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return code, out, err
 
 
-@pytest.mark.timeout(180)
 def test_two_of_three_are_killed_and_an_operator_lets_the_third_go_on(
     three: dict[str, Process], group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,7 +91,6 @@ def test_two_of_three_are_killed_and_an_operator_lets_the_third_go_on(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_two_of_four_are_killed_and_an_operator_tells_one_of_the_others(
     group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,16 +18,12 @@ from typing import Any, Final, Self
 
 import pygroups
 from tests.e2e.logs import Life, read_life
+from tests.patience import patience
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = Path(pygroups.__file__).parents[1]  # the workers' product is that of this process
 LOOK_SECONDS: Final = 0.01
 SECONDS: Final = 30.0  # for whatever takes far less on a machine that does nothing else
-
-
-def patience(seconds: float) -> float:
-    """`seconds`, stretched by how many others want this machine's processors."""
-    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def until(what: str, condition: Callable[[], bool], seconds: float = SECONDS) -> None:

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.e2e.group import Group, Worker, patience
+from tests.e2e.group import Group, Worker
+from tests.patience import patience
 
 WAYS: Final = ("folder", "list", "multicast")
 SECONDS_MAX: Final = 5.0  # from the start of the last process to the one view

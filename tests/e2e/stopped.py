@@ -19,7 +19,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.e2e.group import Group, Worker, patience
+from tests.e2e.group import Group, Worker
+from tests.patience import patience
 
 SIZE: Final = 1_000
 ENDLESS: Final = 1_000_000_000

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.group import Group, Worker
 from tests.e2e.logs import all_faults, complete, digest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 MESSAGES: Final = 3_000  # from each
 BURST: Final = {"size": 100, "burst": 30, "pause": 0.01}
 FIRST, NEXT, LAST, OTHER = range(1), range(1, 2), range(-1, 0), range(1, 3)

@@ -15,7 +15,7 @@ HOME: Final = Path(__file__).resolve().parents[2]
 SIZE: Final = 96 << 20
 MEMORY_MIB: Final = 64  # less than the state; the member keeps 16 MiB of it in memory
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 PLAY: Final = """
 import asyncio, json, sys, pathlib

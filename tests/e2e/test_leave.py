@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.group import Group, Worker
 from tests.e2e.logs import Life, all_faults, complete
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 BOTH: Final = pytest.mark.parametrize("profile", ["total", pytest.param("fifo", marks=pytest.mark.long)])
 LOAD: Final = {"count": 1 << 40, "size": 100, "burst": 20, "pause": 0.005}
 FORGETTING: Final = {"connection_age": 2_000_000}

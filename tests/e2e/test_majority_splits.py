@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.majority_splits import CASES, MajoritySplit, check_journals
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 SECONDS = 2.0  # after the minority was told that it is blocked
 
 

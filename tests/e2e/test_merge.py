@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.group import Group, Worker, until
 from tests.e2e.hosts import Hosts
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 LOAD = {"count": 1 << 40, "size": 100, "burst": 10, "pause": 0.02}
 PORT = 7_000
 SETTINGS = {"heartbeat": 0.2, "heartbeat_timeout": 1.0, "verify_timeout": 0.5}

@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.hosts import Hosts, bad_network
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 COUNT = 10_000
 
 SENDER = """

@@ -12,10 +12,11 @@ import pytest
 
 from pygroups import Config
 from tests.cli.standard_error import on_time
-from tests.e2e.group import patience, until
+from tests.e2e.group import until
 from tests.e2e.shells import Said, Shell, Shells, view_of
+from tests.patience import patience
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 TIMEOUT: Final = Config().heartbeat_timeout
 TICK_SECONDS: Final = 0.02
 

@@ -13,7 +13,7 @@ from pygroups import Config
 from tests.e2e.group import Group, until
 from tests.e2e.logs import all_faults, complete, digest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 SIZE: Final = 1_000
 MESSAGES: Final = 12_000  # from each: twelve windows
 WINDOW: Final = Config().window

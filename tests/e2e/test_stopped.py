@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.group import Group
 from tests.e2e.stopped import SHORT, check, play
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 CASES = [("tcp", "default", -1), ("udp", "exclude", 0)]
 LONG = [
     *[("tcp", "wait", 0), ("tcp", "exclude", -1), ("tcp", "exclude", 0)],

@@ -39,7 +39,6 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.timeout(400)
 @slow
 def test_json_tables_and_exit_code_of_a_broken_promise(
     spark: SparkSession, journals: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -79,7 +78,6 @@ def test_json_tables_and_exit_code_of_a_broken_promise(
     assert spark.read.parquet(str(tmp_path / "out" / "gold" / "violations")).where("`group` = 'bad'").count() == 2
 
 
-@pytest.mark.timeout(400)
 @slow
 def test_a_clean_history_ends_with_0_and_a_table(
     spark: SparkSession, journals: Path, capfd: pytest.CaptureFixture[str]
@@ -140,7 +138,6 @@ def test_a_copy_of_a_segment_is_not_counted_as_another_file(journals: Path, tmp_
     assert len(audits._segments(manifest)) == 1
 
 
-@pytest.mark.timeout(400)
 @slow
 def test_a_damaged_file_is_named_in_one_sentence(
     spark: SparkSession, journals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -159,7 +156,6 @@ def test_a_damaged_file_is_named_in_one_sentence(
     assert capsys.readouterr().err == f"pygroups: {file} is damaged: ingest the journals into a new table\n"
 
 
-@pytest.mark.timeout(500)
 @slow
 def test_processes_of_a_cluster_judge_a_table_and_the_folder_takes_its_journals_afterwards(
     spark: SparkSession, journals: Path, tmp_path: Path
@@ -219,7 +215,6 @@ def test_a_place_that_cannot_be_written_is_one_line_and_code_2(
     assert capsys.readouterr().err == f"pygroups: the audit cannot read or write {tmp_path}/file/out: Not a directory\n"
 
 
-@pytest.mark.timeout(400)
 def test_nothing_to_judge_is_not_all_well(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -232,7 +227,6 @@ def test_nothing_to_judge_is_not_all_well(
     )
 
 
-@pytest.mark.timeout(400)
 def test_a_path_is_no_pattern(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, tmp_path / "out [1] {a} 19:00")
     assert store.keep("silver/ids", spark.range(3)).count() == 3

@@ -20,7 +20,7 @@ from tests.scenarios.common import QUICK
 
 __all__ = ["spark"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 
 def spans_of(journal: Path) -> dict[str, list[Row]]:

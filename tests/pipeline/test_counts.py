@@ -31,7 +31,6 @@ def suspects(spark: SparkSession, folder: Path, *asked: str) -> dict[str, set[st
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_gap_is_suspect_only_where_no_merge_explains_it(spark: SparkSession, tmp_path: Path) -> None:
     merged("right").save(tmp_path / "journals")
     merged("untold", forgets="C").save(tmp_path / "journals")
@@ -42,7 +41,6 @@ def test_a_gap_is_suspect_only_where_no_merge_explains_it(spark: SparkSession, t
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_sender_that_leaves_is_suspect_only_if_a_run_is_neither_delivered_nor_listed(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -40,7 +40,6 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_audit_of_a_clean_history_stays_within_its_budget(events: list[dict[str, Any]]) -> None:
     starts = [event for event in events if event["Event"].endswith("SQLExecutionStart")]
     stages = [event for event in events if event["Event"] == "SparkListenerStageCompleted"]
@@ -51,7 +50,6 @@ def test_the_audit_of_a_clean_history_stays_within_its_budget(events: list[dict[
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_no_python_runs_in_the_audit_of_a_clean_history(events: list[dict[str, Any]]) -> None:
     plans = [event["physicalPlanDescription"] for event in events if "physicalPlanDescription" in event]
     assert plans and not [plan for plan in plans if _PYTHON.search(plan)]

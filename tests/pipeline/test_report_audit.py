@@ -15,7 +15,7 @@ from tests.pipeline.measure_rows import MS, SECOND, WALL, Diary, table
 from tests.pipeline.report_story import END_US, GROUP, KILLED_US, Story, badly, held, well
 
 pytest_plugins = ["tests.pipeline.spark_session"]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 ENOUGH_BYTES = 1_000_000
 CROWD = 60
 

@@ -52,7 +52,6 @@ def test_many_schedules_hold_and_try_what_they_should(profile: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_seed_is_the_same_history_in_every_process(profile: str, tmp_path: Path) -> None:
     """Byte for byte, under other hash seeds, split over other numbers of processes."""
