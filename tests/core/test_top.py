@@ -17,6 +17,7 @@ from pygroups.core.events import (
     Excluded,
     Freed,
     FreedTo,
+    Gap,
     Gone,
     Leave,
     NewView,
@@ -586,3 +587,20 @@ def test_a_sender_is_told_who_holds_its_window_only_while_it_is_shut() -> None:
     top.up_event(Stability({}, {}, 1, 2, (C, B)))
     bench.view(2, A, B)
     assert top.waits_for() == (), "who is in the new view was not counted yet"
+
+
+def test_an_own_message_that_is_in_the_state_of_a_merge_is_awaited_no_longer() -> None:
+    """The other side delivered it, and its state has it.  The application gets both lists of gaps with the view."""
+    bench = Bench()
+    bench.top.accept(b"own")
+    assert bench.turn()[0]
+    own = Gap(A, 1, 1, (B,))
+    bench.view(2, A, B, previous=ViewId(1, A), starts={A: 2}, with_state=True, without_state=(own,))
+    _, above = bench.turn()
+    assert [type(event) for event in above] == [NewView, Reached]
+    assert above[1] == Reached(2, 1)
+    assert bench.top.flight == []
+    assert own.size > 0, "its bytes leave the window"
+    assert [record["kind"] for record in bench.records()] == ["send", "view"], (
+        "the journal has the gaps of the state alone"
+    )

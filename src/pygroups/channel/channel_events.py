@@ -149,6 +149,34 @@ def first_view(me: Address, skipped: list[View], view: View) -> View:
     )
 
 
+def folded(skipped: list[View], view: View) -> View:
+    """The one view in place of the `skipped` earlier views and of `view`, for a program whose side lost a merge among
+    them: as if the program came from its last view before these straight into `view`."""
+    first = (*skipped, view)[0]
+    before = [*[member for member in first.members if member not in first.joined], *first.left]
+    sides = [other for other in (*skipped, view) if isinstance(other, MergeView)]
+    lost = next((side for side in reversed(sides) if side.winner), sides[-1])
+    came = [member for member in first.transitional if all(member in other.transitional for other in (*skipped, view))]
+    subgroups = [tuple([member for member in side if member in view.members]) for side in lost.subgroups]
+    return MergeView(
+        view.id,
+        view.members,
+        view.coordinator,
+        view.primary,
+        joined=tuple([member for member in view.members if member not in before]),
+        left=tuple([member for member in before if member not in view.members]),
+        transitional=tuple(came),
+        subgroups=tuple([side for side in subgroups if side]),
+        reset=True,
+        winner=tuple([member for member in lost.winner if member in view.members]),
+    )
+
+
+def gap_of(event: core.Gap) -> Gap:
+    """The application's event for a core gap."""
+    return Gap(event.origin, event.first, event.count, event.subgroup)
+
+
 def translated(event: object) -> Event | None:
     """The application's event for a core event; None for a core event that the application does not get."""
     if isinstance(event, core.NewView):
@@ -161,7 +189,7 @@ def translated(event: object) -> Event | None:
         reset = any(member in event.losers for member in event.transitional)
         return MergeView(event.view.id, members, members[0], *changes, subgroups, reset, winner)
     if isinstance(event, core.Gap):
-        return Gap(event.origin, event.first, event.count, event.subgroup)
+        return gap_of(event)
     if isinstance(event, Suspect):
         return Suspected(event.member)
     if isinstance(event, core.Blocked):

@@ -14,16 +14,18 @@ from itertools import count, repeat
 from operator import length_hint
 from typing import Final
 
+import msgspec
+
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, StateLost, UsageError
 from pygroups.core.limits import MILLISECOND, RUN_COST, Config
 from pygroups.core.run import payloads_of
 from pygroups.core.top import Delivered
 
-from .channel_events import Event, Gap, Left, Message, View, first_view
+from .channel_events import Event, Gap, Left, MergeView, Message, View
 from .consumption import Consumption
 from .deadlock import READS, ReaderSends, unread_behind
-from .items import Item, Opened, Raised, divided, outlives_a_state, own
+from .items import Item, Opened, Raised, awaited, outlives_a_state, with_its_state
 from .loading import Loading
 from .pace import Pace
 from .spill import Overflow, in_memory
@@ -53,7 +55,6 @@ class Inbox:
         self.drop = drop
         self.queue: deque[Item] = deque()
         self.queue_bytes = 0  # of runs
-        self.in_state: list[range] = []  # own messages that were removed here, because the coming state has them
         self.began = False  # the application has received a view
         self.stream = object()  # the same in all incarnations of a channel
         self.arrival: asyncio.Future[None] | None = None  # the reader waits for the next item
@@ -87,34 +88,39 @@ class Inbox:
         if self.arrival is not None and not self.arrival.done():
             self.arrival.set_result(None)
 
-    def begin_again(self, loading: Loading, view: View) -> None:
-        """Begin with a state at the start of `view`.  The state contains the queued messages, so remove them.
+    def begin_again(self, loading: Loading, view: View, gaps: list[Gap]) -> None:
+        """Wait for a state at the start of `view`.  `gaps` follow the view if the state does not come.
 
-        A state that replaces another one, after a merge, comes after the events before the merge.  The state of a
-        second try contains the messages since the merge.
+        The state comes before the events that this member holds while it waits, also for a state of an earlier view.
+        A state that replaces another one, after a merge, comes after the events before the merge.
         """
-        first, rest = divided(self.queue, len(self.queue) if loading.resets else 0)
-        self.in_state += own(rest, self.me)
-        for item in rest:
-            if isinstance(item, Delivered) and item.position >= 0:
-                self.consumption.consume(item)
-        skipped = [item for item in rest if isinstance(item, View)]
-        views: list[Item] = [view if self.began else first_view(self.me, skipped, view)]
-        if loading.resets:
-            views = [*[item for item in rest if isinstance(item, View | Gap)], view]
-        self._replace(first, [loading, *views], rest)
+        at = awaited(self.queue)
+        if at is not None:
+            self.queue[at] = loading
+        else:
+            self.queue.insert(len(self.queue) if loading.resets else 0, loading)
+        self.put(msgspec.structs.replace(view, reset=False) if isinstance(view, MergeView) else view)
+        for gap in gaps:
+            self.put(gap)
 
-    def forget_state(self) -> list[int]:
-        """Give up the state that this member waits for, and all messages behind it.  Returns the own messages among
-        them."""
+    def want(self, wanted: StateRequest) -> None:
+        """Ask for the state before its view.  The view is queued if this member had no state until now: the state for
+        the others then has the messages that this member held."""
+        self.put(wanted)
+        view = wanted.event.view
+        at = next((n for n, item in enumerate(self.queue) if isinstance(item, View) and item.id == view), None)
+        if at is not None:
+            self.queue.insert(at, self.queue.pop())
+
+    def forget_state(self) -> None:
+        """Give up the state that this member waits for, and all messages behind it."""
         loading = self.states.loading
         if loading is None or loading.ready.is_set():
-            return []
-        first, rest = divided(self.queue)
-        lost = [*self.in_state, *own(rest, self.me)]
-        self._replace(first, [], rest)
+            return
+        at = self.queue.index(loading)
+        items = list(self.queue)
+        self._replace([*items[:at], *[item for item in items[at:] if outlives_a_state(item)]])
         self.states.forget()
-        return [number for numbers in lost for number in numbers]
 
     def continues(self, before: Inbox) -> None:
         """The program reads the events of `before`, an earlier incarnation, and then the events of this one."""
@@ -126,13 +132,11 @@ class Inbox:
         self.opened = None
         self.queue.append(Raised(ChannelClosed(why), final=True))
 
-    def _replace(self, first: list[Item], items: list[Item], rest: list[Item]) -> None:
-        """Queue `first`, `items`, and the items of `rest` that no state contains."""
+    def _replace(self, items: list[Item]) -> None:
+        """Queue `items` in place of all items."""
         self.overflow.stop()
-        self.queue = deque(first)
-        self.queue_bytes = sum([in_memory(item) for item in first if isinstance(item, Delivered)])
-        for item in (*items, *[item for item in rest if outlives_a_state(item)]):
-            self.put(item)  # the kept runs are unicasts, so no own multicast is counted twice
+        self.queue = deque(items)
+        self.queue_bytes = sum([in_memory(item) for item in items if isinstance(item, Delivered)])
 
     # -- to the application
 
@@ -279,10 +283,14 @@ class Inbox:
             try:
                 await self.states.load(loading)
             except StateLost as lost:
+                self.overflow.stop()
                 return lost
-        if not loading.superseded:
-            self.in_state.clear()
-            self.overflow.stop()
+        if not loading.superseded and not loading.none:
+            items, replaced = with_its_state(self.me, self.began, loading, self.queue)
+            for item in replaced:
+                if isinstance(item, Delivered):
+                    self.consumption.consume(item)
+            self._replace(items)
         return None
 
     # -- consumption

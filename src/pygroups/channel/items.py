@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pygroups.core.address import Address
 from pygroups.core.top import Delivered
 
-from .channel_events import Event, JournalLost, Undelivered
+from .channel_events import Event, Gap, JournalLost, Undelivered, View, first_view, folded
 from .loading import Loading
 from .states import StateRequest
 
@@ -31,19 +31,30 @@ class Opened(NamedTuple):
 Item = Delivered | Event | StateRequest | Loading | Raised
 
 
-def divided(queue: Iterable[Item], otherwise: int = 0) -> tuple[list[Item], list[Item]]:
-    """The items before the first state that is not complete, and the items from this state on.  Without such a state
-    the queue is divided at index `otherwise`."""
+def awaited(queue: Iterable[Item]) -> int | None:
+    """The index of the first state that is not complete.  None: there is no such state."""
+    waiting = [n for n, item in enumerate(queue) if isinstance(item, Loading) and not item.is_complete]
+    return waiting[0] if waiting else None
+
+
+def with_its_state(me: Address, began: bool, loading: Loading, queue: Iterable[Item]) -> tuple[list[Item], list[Item]]:
+    """The events behind `loading` when its state is set, and the items that the state replaces.
+
+    One view takes the place of its view and of the views that the application skips.  The gaps are those of the state.
+    """
     items = list(queue)
-    waiting = [n for n, item in enumerate(items) if isinstance(item, Loading) and not item.is_complete]
-    at = waiting[0] if waiting else otherwise
-    return items[:at], items[at:]
-
-
-def own(items: Iterable[Item], me: Address) -> list[range]:
-    """The numbers of the multicasts of `me` among the items."""
-    runs = [item.run for item in items if isinstance(item, Delivered) and item.position >= 0]
-    return [range(run.first, run.next) for run in runs if run.origin == me]
+    begin = items.index(loading) + 1
+    end = (
+        next(n for n in range(begin, len(items)) if isinstance(item := items[n], View) and item.id == loading.view) + 1
+    )
+    while end < len(items) and isinstance(items[end], Gap):
+        end += 1
+    skipped = [item for item in items[begin:end] if isinstance(item, View)][:-1]
+    view, gaps = loading.begins
+    kept = [item for item in items[begin:end] if outlives_a_state(item)]
+    replaced = [item for item in items[begin:end] if not outlives_a_state(item)]
+    first = folded(skipped, view) if began else first_view(me, skipped, view)
+    return [*items[:begin], first, *gaps, *kept, *items[end:]], replaced
 
 
 def outlives_a_state(item: Item) -> bool:

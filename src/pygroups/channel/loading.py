@@ -10,6 +10,7 @@ from pygroups.core.errors import ChannelClosed, StateLost
 from pygroups.core.events import Marks
 from pygroups.core.view import ViewId
 
+from .channel_events import Gap, View
 from .spill import Received
 
 
@@ -18,11 +19,14 @@ class Loading:
 
     `again`: this member has waited for a state before, from a provider that did not give it.  `resets`: the state
     replaces the one that the application has, after a merge.  The state is set when the application has read all
-    earlier events.
+    earlier events.  With the state the application gets `begins` in place of the events up to its view.
     """
 
-    def __init__(self, view: ViewId, digest: Marks, received: Received, *, again: bool, resets: bool) -> None:
-        self.view = view
+    def __init__(
+        self, begins: tuple[View, list[Gap]], digest: Marks, received: Received, *, again: bool, resets: bool
+    ) -> None:
+        self.begins = begins
+        self.view: ViewId = begins[0].id
         self.digest = digest
         self.again = again
         self.resets = resets
@@ -40,7 +44,7 @@ class Loading:
     @property
     def is_lost(self) -> bool:
         """Whether the group had a state, and every member that had it is gone."""
-        return self.none and self.again
+        return self.none and (self.again or self.resets)
 
     @property
     def is_complete(self) -> bool:
@@ -70,12 +74,13 @@ def lost(*, resets: bool) -> StateLost:
     if resets:
         return StateLost(
             "the members with the winning state of the merge have ended, or could not give their state: this program "
-            "still has the state of its side, without the messages since the merge; to continue with the state of this "
-            "side, catch StateLost and read further events"
+            "still has the state of its side, and the events since the merge follow; to continue with the state of "
+            "this side, catch StateLost and read further events"
         )
     return StateLost(
         "this member has no state: the members with the group's state have ended, or could not give the state; "
-        "to continue with an empty state, catch StateLost and read further events"
+        "the events since this member joined follow; to continue with an empty state, catch StateLost and read further "
+        "events"
     )
 
 

@@ -23,7 +23,7 @@ from pygroups.drivers.member import Member
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 
-from .channel_events import JournalLost, Left, MergeView, View, translated
+from .channel_events import JournalLost, Left, MergeView, View, gap_of, translated
 from .endings import excluded, refusal
 from .inbox import Inbox, NoInbox
 from .items import Raised
@@ -224,9 +224,8 @@ class Session:
         """Handle suspicions, gaps, unacknowledged messages to single members, and other news."""
         if isinstance(event, Ended | core.ConnectionClosed) and self.receivers is not None:
             self.receivers.doubt(event.peer)
-        if isinstance(event, core.Gap) and event.origin == self.me:
-            self.sending.on_gap(range(event.first, event.next))
-            self.reading.consumption.skipped(event.size)
+        if isinstance(event, core.Gap):
+            self._on_own_gap(event)
         elif isinstance(event, core.VouchedFor) and self.member.local is not None:
             self.member.local.answered(event)
         elif isinstance(event, StaysApart):
@@ -259,13 +258,13 @@ class Session:
         self.crash = error
         self.watchdog.stop()
         self.sending.give_up(f"the member crashed ({type(error).__name__})", error)
-        unknown = [*self.reading.forget_state(), *self.sending.top.unknown()]
+        self.reading.forget_state()
         self.reading.put(Raised(error, final=True))
         if not self.joined.done():
             self.joined.set_exception(error)
         self.waits.ended = True
         if not self.left.done():
-            self.left.set_result(Left("crashed", unknown))
+            self.left.set_result(Left("crashed", [*self.sending.top.unknown()]))
 
     def forked(self) -> None:
         """In a forked child every use of the channel raises ChannelClosed, because the channel belongs to the
@@ -291,14 +290,31 @@ class Session:
         self.log.info("%s %d: %s", verb, view.id.number, ", ".join([str(member) for member in view.members]))
         for member, policy in event.expelled.items():
             self.log.warning("%s was excluded, because this member %s", member, policy)
-        if self.options.state is not None and event.with_state:
-            assert event.starts is not None
-            resets = isinstance(view, MergeView) and view.reset
-            self.reading.begin_again(self.states.begin(view.id, event.starts, resets=resets), view)
+        if event.with_state:
+            self._begin_with_a_state(event, view)
         else:
             self.reading.put(view)
         self._leave_if_nobody_reads()
         self._is_in()
+
+    def _begin_with_a_state(self, event: core.NewView, view: View) -> None:
+        """A state comes before `view`, or no member has one.  Two lists of gaps: the state's, and this member's own."""
+        without = event.gaps if event.without_state is None else event.without_state
+        for gap in (*event.gaps, *(event.without_state or ())):
+            self._on_own_gap(gap)
+        if self.options.state is None:
+            for item in (view, *map(gap_of, without)):
+                self.reading.put(item)
+        else:
+            assert event.starts is not None
+            resets = isinstance(view, MergeView) and view.reset
+            loading = self.states.begin(view, [*map(gap_of, event.gaps)], event.starts, resets=resets)
+            self.reading.begin_again(loading, view, [*map(gap_of, without)])
+
+    def _on_own_gap(self, gap: core.Gap) -> None:
+        if gap.origin == self.me:
+            self.sending.on_gap(range(gap.first, gap.next))
+            self.reading.consumption.skipped(gap.size)
 
     def _is_in(self) -> None:
         """The channel is open: it has a view, or needs none."""
@@ -325,7 +341,7 @@ class Session:
         if self.options.state is None:
             self.states.give_none(event)
         elif not self.leaving:  # a leaving program may not read any more; the next view has another provider
-            self.reading.put(self.states.want(event))
+            self.reading.want(self.states.want(event))
 
     def _on_excluded(self, event: core.Excluded) -> None:
         if not self.joined.done():
@@ -349,7 +365,8 @@ class Session:
         if reason == "left" and self.unjournaled is not None:
             reason = "journal lost"
         self.waits.ended = True
-        left = Left(reason, [*self.reading.forget_state(), *self.sending.top.unknown()])
+        self.reading.forget_state()
+        left = Left(reason, [*self.sending.top.unknown()])
         self.sending.give_up(f"the channel left its group ({reason})")
         self.reading.put(left)
         self.left.set_result(left)

@@ -21,6 +21,7 @@ from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, St
 from pygroups.core.view import ViewId
 from pygroups.drivers.member import Timer
 
+from .channel_events import Gap, View
 from .loading import Loading, lost, unset
 from .log import Log
 from .snapshots import TooLong, closing, cut, named, one, timed
@@ -257,8 +258,9 @@ class States:
 
     # -- taking
 
-    def begin(self, view: ViewId, digest: Marks, *, resets: bool) -> Loading:
-        """Expect a state at the start of `view`.  The new state replaces an earlier state that is not complete yet."""
+    def begin(self, view: View, gaps: list[Gap], digest: Marks, *, resets: bool) -> Loading:
+        """Expect a state at the start of `view`, in which the state leaves `gaps`.  The new state replaces an earlier
+        state that is not complete yet."""
         before, again = self.loading, False
         if before is not None and before.is_complete:
             resets = True  # the application gets both, one after the other
@@ -266,7 +268,7 @@ class States:
             before.supersede()
             again, resets = True, before.resets
         most = self.config.spill_after if isinstance(self.state, LargeState) else 0
-        self.loading = Loading(view, digest, Received(most), again=again, resets=resets)
+        self.loading = Loading((view, gaps), digest, Received(most), again=again, resets=resets)
         return self.loading
 
     @property

@@ -34,7 +34,7 @@ class Excluded(Error):
 
 class StateLost(Error):
     """This member waited for the group's state, and all members that had the state are gone.  Iteration raises this
-    error once; `Channel.ready()` raises the error too."""
+    error once; `Channel.ready()` raises the error too.  The events that the member held while it waited follow."""
 
 
 class ChannelClosed(Error):

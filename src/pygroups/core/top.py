@@ -276,7 +276,7 @@ class Top(Layer):
         elif isinstance(event, Blocked | Unblocked):
             self._record_block(event)
         self.above.append(event)
-        if isinstance(event, NewView):
+        if isinstance(event, NewView) and not event.with_state:
             self.above += event.gaps
 
     def _record_block(self, event: Blocked | Unblocked) -> None:
@@ -325,6 +325,8 @@ class Top(Layer):
         self.env.record("view", **columns_of_view(event))
         for gap in event.gaps:
             self._announce(gap)
+        for gap in event.without_state or ():
+            self._skip_own(gap)
         self._forget_outsiders(event.view.members)
 
     def _announce(self, gap: Gap) -> None:
@@ -332,7 +334,11 @@ class Top(Layer):
         origin = gap.origin
         columns = {"origin": origin.name, "origin_incarnation": origin.incarnation}
         self.env.record("gap", **columns, first=gap.first, count=gap.count, members=gap.subgroup)
-        if origin == self.env.me:
+        self._skip_own(gap)
+
+    def _skip_own(self, gap: Gap) -> None:
+        """If the messages of `gap` are own ones, no delivery of theirs is awaited any more."""
+        if gap.origin == self.env.me:
             missed = [run for run in self.flight if self.delivered < run.next <= gap.next]  # others came here, too
             gap.size = sum([max(len(run.body), self.run_min) for run in missed])
             self.delivered = max(self.delivered, gap.next)

@@ -253,7 +253,7 @@ class StateTransfer(Layer):
             if me in event.losers:
                 self.env.count("state replaced")
             self.parts = 0
-            event = self._begins_with_a_state(event)  # the runs that were held back are dropped
+            event = self._begins_with_a_state(event)
         joiners = tuple(joiner for joiner in self.stateless if self._provides(joiner, view.id))
         wanted = [StateWanted(view.id, joiners, dict(self.marks))] if joiners else []
         if alone:
@@ -293,7 +293,9 @@ class StateTransfer(Layer):
             for origin, (mark, having) in event.digest.items()
             if mark > side.marks.get(origin, 1)
         )
-        return msgspec.structs.replace(event, starts=dict(self.marks), with_state=True, gaps=gaps)
+        return msgspec.structs.replace(
+            event, starts=dict(self.marks), with_state=True, gaps=gaps, without_state=event.gaps
+        )
 
     def _begin_to_wait(self, event: NewView, before: WaitsForState | None) -> None:
         me = self.env.me

@@ -1,0 +1,183 @@
+"""What `until=` confirmed reaches a program, also if a state that a member waits for does not come.
+
+The groups are in memory, in virtual time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pygroups import Gap, MergeView, View
+from pygroups.testing import Group, run
+from tests.channel.test_on_merge import Log, Store, healed, split
+
+
+async def happens(done: Callable[[], bool]) -> None:
+    while not done():
+        await asyncio.sleep(0.05)
+
+
+async def joiners_of_a_slow_provider(group: Group, *names: str, **options: Any) -> dict[str, Store]:
+    """A has a state and gives it to the others only when its `gives` is set."""
+    stores = {name: Store(name) for name in ("A", *names)}
+    group.start("A", stores["A"].run(**options))
+    await group.settled()
+    await stores["A"].put("old", "1")
+    stores["A"].gives.clear()
+    for name in names:
+        group.start(name, stores[name].run(**options))
+        await happens(lambda name=name: hasattr(stores[name], "channel") and stores[name].channel.view is not None)  # type: ignore[misc]
+    await happens(lambda: all(len(store.channel.view.members) == len(stores) for store in stores.values()))
+    return stores
+
+
+def kinds(log: Log) -> list[object]:
+    """The log with the class of each event in its place."""
+    return [item if isinstance(item, str) else type(item) for item in log]
+
+
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_a_lost_state_is_followed_by_all_that_its_member_held(profile: str) -> None:
+    async def story(group: Group) -> None:
+        stores = await joiners_of_a_slow_provider(group, "B", "C", profile=profile)
+        await stores["B"].put("b", "stable")
+        await stores["C"].put("c", "stable")
+        group.crash("A")
+        await group.settled(one=True)
+        assert stores["B"].log[0] == "lost"
+        views = [item for item in stores["B"].log if isinstance(item, View)]
+        assert [len(view.members) for view in views] == [2, 3, 2, 2], "one more view shows that C has no state"
+        assert views[0].joined == views[0].transitional == (stores["B"].channel.address,)
+        assert [item for item in stores["B"].log if isinstance(item, str)] == ["lost", "b=stable", "c=stable"]
+        assert stores["B"].data == stores["C"].data == {"b": "stable", "c": "stable"}
+        assert kinds(stores["C"].log) == ["set", View], "the state of B has what B held"
+
+    run(story)
+
+
+def test_what_a_member_holds_through_two_providers_is_given_once_when_both_are_lost() -> None:
+    async def story(group: Group) -> None:
+        stores = await joiners_of_a_slow_provider(group, "D")
+        stores["A"].gives.set()
+        await group.settled(one=True)
+        stores["D"].gives.clear()
+        stores["A"].gives.clear()
+        stores["E"] = Store("E")
+        group.start("E", stores["E"].run())
+        await happens(lambda: len(stores["D"].channel.view.members) == 3)
+        await stores["E"].put("first", "1")
+        group.crash("A")
+        await happens(lambda: len(stores["E"].channel.view.members) == 2)
+        await stores["E"].put("second", "2")
+        group.crash("D")
+        await group.settled(one=True)
+        assert [item for item in stores["E"].log if isinstance(item, str)] == ["lost", "first=1", "second=2"]
+        views = [item for item in stores["E"].log if isinstance(item, View)]
+        assert [len(view.members) for view in views] == [3, 2, 1]
+
+    run(story)
+
+
+def test_a_second_provider_replaces_what_a_member_held_by_its_state() -> None:
+    async def story(group: Group) -> None:
+        stores = await joiners_of_a_slow_provider(group, "D")
+        stores["A"].gives.set()
+        await group.settled(one=True)
+        stores["A"].gives.clear()
+        stores["E"] = Store("E")
+        group.start("E", stores["E"].run())
+        await happens(lambda: len(stores["D"].channel.view.members) == 3)
+        await stores["E"].put("first", "1")
+        group.crash("A")
+        await group.settled(one=True)
+        assert kinds(stores["E"].log) == ["set", View]
+        assert stores["E"].data == {"old": "1", "first": "1"}
+
+    run(story)
+
+
+async def losers_that_wait(group: Group, **options: Any) -> dict[str, Store]:
+    """A and B lost a merge to C, D and E, and wait for the state, which does not come."""
+    stores = await split(group, "AB", "CDE", on_merge="primary", **options)
+    await stores["C"].put("theirs", "C")
+    for name in "CDE":
+        stores[name].gives.clear()
+    group.heal()
+    await happens(lambda: all(len(store.channel.view.members) == 5 for store in stores.values()))
+    return stores
+
+
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_when_the_winners_state_is_lost_the_losers_go_on_from_their_own(profile: str) -> None:
+    async def story(group: Group) -> None:
+        stores = await losers_that_wait(group, profile=profile)
+        await stores["A"].put("a", "confirmed")
+        await stores["B"].put("b", "confirmed")
+        await stores["D"].put("d", "confirmed")
+        for name in "CDE":
+            group.crash(name)
+        await group.settled(one=True)
+        log = stores["A"].log
+        at = log.index("lost")
+        merged = stores["A"].merged
+        assert not merged.reset, "this program has the state of its own side"
+        assert log.index(merged) == at + 1
+        gaps = [item for item in log if isinstance(item, Gap)]
+        assert {gap.sender.name for gap in gaps} == {"C", "E"}, "they sent on the other side of the split"
+        assert all([member.name for member in gap.subgroup] == ["C", "D", "E"] for gap in gaps)
+        assert set(log[at + 2 : at + 2 + len(gaps)]) == set(gaps)
+        said = [item for item in log[at:] if isinstance(item, str)]
+        assert sorted(said) == ["a=confirmed", "b=confirmed", "d=confirmed", "lost"]
+        assert [len(item.members) for item in log[at:] if isinstance(item, View)] == [5, 2, 2]
+        own = {"common": "all", "x": "of AB", "AB": "was here"}
+        confirmed = dict.fromkeys("abd", "confirmed")
+        assert stores["A"].data == stores["B"].data == {**own, **confirmed}
+        assert kinds(stores["B"].log[-2:]) == ["set", MergeView], "A gave its state to B"
+        assert stores["B"].log[-1].reset  # type: ignore[attr-defined]
+
+    run(story)
+
+
+def test_losers_that_are_cut_off_again_get_what_was_confirmed() -> None:
+    async def story(group: Group) -> None:
+        stores = await losers_that_wait(group)
+        await stores["A"].put("a", "confirmed")
+        group.partition(["A", "B"], ["C", "D", "E"])
+        await happens(lambda: len(stores["A"].channel.view.members) == 2)
+        await group.settled()
+        assert stores["A"].data["a"] == stores["B"].data["a"] == "confirmed"
+        assert stores["A"].data["x"] == "of AB"
+        for name in "CDE":
+            stores[name].gives.set()
+        await healed(group)
+        assert all(store.data == stores["C"].data for store in stores.values())
+        assert stores["A"].log[-2] == "set"
+
+    run(story)
+
+
+def test_a_later_winner_gives_one_view_in_place_of_those_that_it_skips() -> None:
+    async def story(group: Group) -> None:
+        stores = await losers_that_wait(group)
+        seen = len(stores["A"].log)
+        group.crash("C")
+        await happens(lambda: all(len(stores[name].channel.view.members) == 4 for name in "ABDE"))
+        for name in "DE":
+            stores[name].gives.set()
+        await group.settled(one=True)
+        assert kinds(stores["A"].log[seen:]) == ["set", MergeView], "no view and no gap from before the state"
+        view = stores["A"].merged
+        assert view.reset
+        assert view.members == stores["D"].channel.view.members
+        assert [[member.name for member in side] for side in view.subgroups] == [["A", "B"], ["D", "E"]]
+        assert [member.name for member in view.winner] == ["D", "E"]
+        assert [member.name for member in view.joined] == ["D", "E"]
+        assert view.left == ()
+        assert [member.name for member in view.transitional] == ["A", "B"]
+        assert stores["A"].data == stores["D"].data
+
+    run(story)
