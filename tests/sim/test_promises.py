@@ -110,6 +110,11 @@ class History:
             self.judge.reached(ALL[match[1]], int(match[2]), 0)
         elif match := re.fullmatch(r"state none (\w) (\d+)(\w)", line):
             self.judge.state_none(ALL[match[1]], ViewId(int(match[2]), ALL[match[3]]))
+        elif match := re.fullmatch(r"program (\w) gets (\w)(\d+)", line):
+            self.judge.program_given(ALL[match[1]], ALL[match[2]], int(match[3]), 1)
+        elif match := re.fullmatch(r"program (\w) skips (\w)(\d+)-(\d+)", line):
+            low, high = int(match[3]), int(match[4])
+            self.judge.program_skips(ALL[match[1]], Gap(ALL[match[2]], low, high - low + 1, ()))
         elif match := re.fullmatch(r"purge (\w) (\d)(\w): (.*)", line):
             id = ViewId(int(match[2]), ALL[match[3]])
             self.judge.recorded(ALL[match[1]], [("purge", id, {"digest": marks(match[4])})])
@@ -301,7 +306,25 @@ A3: A B
 read B: A:4
 """
 
+READ = (
+    START
+    + """
+A1: A B C
+A2: A B C
+B1: A B C
+program A gets A1
+program A gets B1
+program B gets A1
+program B gets B1
+program C gets A1
+program C gets B1
+"""
+)
+
 GOOD = {
+    "what was confirmed is read, skipped or in a state": READ + "program A gets A2\nprogram B gets A2\n"
+    "program C skips A2-2\nstable A below 3\nstate given A 2A: A:3 B:2\nquiet A B C",
+    "what only its sender had may be missing elsewhere": READ + "program A gets A2\ndelivered A below 3\nquiet A B C",
     "two sides merge": APART
     + f"view 3 ABC: A B ({SIDES}; lacks C1-1)\nview 3 ABC: C ({SIDES}; lacks A2-2)\nsend B\nB1: A B C\nquiet A B C",
     "one that comes to a merge reads nothing of what it skips": SMALL_APART
@@ -469,6 +492,17 @@ PLANTED = [
     ("state-cut", JOINED + "state set C 2A by A: A:2\nsend A\nA2: A B C\nstate set C 2A by A: A:2"),
     ("state-cut", JOINED + "state none C 2A"),
     ("state-cut", JOINED + "after 29999 ms\nstate none C 2A"),
+    ("confirmed", START + "A1: A B C\nA2: A B C\nprogram A gets A2"),
+    ("confirmed", START + "A1: A B C\nprogram C gets A1\nprogram C gets A1"),
+    ("confirmed", START + "A1: A B C\nprogram B gets A1\nprogram B skips A1-2"),
+    ("confirmed", START + "A1: A B C\nprogram B gets A1\nprogram B skips A3-4"),
+    ("confirmed", JOINED + "state set C 2A by A: A:2\nprogram C gets A1"),
+    ("confirmed", READ + "program A gets A2\nstable A below 3\nquiet A B C"),
+    ("confirmed", READ + "program B gets A2\nprogram C gets A2\ndelivered A below 3\nquiet A B C"),
+    (
+        "confirmed",
+        READ + "view 2 AB: A B\nstate given B 2A: A:3 B:2\nprogram A gets A2\nquiet A B",
+    ),
     ("window-bound", SMALL + "read C: A:2\nsend A\nsend A"),
     ("window-bound", SMALL + "send A"),
     ("window-bound", "window 8\nview 1 AB: A\nsend A\nsend A\nA1: A\nA2: A\nread A: A:3\nsend A"),

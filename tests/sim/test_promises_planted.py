@@ -59,7 +59,16 @@ TOLD = (
     "window-bound",
 )  # of what an application is told, and reads
 # journals know no links and no applications, nor when a line was written
-ONLY_RUNNING = {*DUTIES, *TOLD, "progress", "few-views", "checks-membership", "views-in-order", "journal-first"}
+ONLY_RUNNING = {
+    *DUTIES,
+    *TOLD,
+    "progress",
+    "few-views",
+    "checks-membership",
+    "views-in-order",
+    "journal-first",
+    "confirmed",
+}
 ALL = {planted.group: planted for planted in all_planted()}
 PLANTED = [planted for group, planted in ALL.items() if group not in NOT_BUILT]
 

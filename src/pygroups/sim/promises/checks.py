@@ -10,6 +10,7 @@ from .alone import SettledAlone
 from .causal import Causal
 from .chain import Chain
 from .changes import Changes
+from .confirmed import Confirmed
 from .duties import Leaves, Repairs, Windows
 from .exclusions import SlowExclusion
 from .facts import Check
@@ -51,6 +52,7 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool = Fals
         TransitionalSet(),
         ViewAccuracy(),
         Changes(),
+        Confirmed(),
         StatesOfViews(messages),  # before messages, which takes over the digest of a view
         messages,
         *merging,

@@ -256,6 +256,12 @@ class Check:
     def state_none(self, member: Address, view: ViewId) -> None:
         """`member` learned that no member has a state for it."""
 
+    def program_given(self, member: Address, origin: Address, first: int, count: int) -> None:
+        """The program of `member` gets these multicasts, in order, behind its state if it waited for one."""
+
+    def program_skips(self, member: Address, gap: Gap) -> None:
+        """The program of `member` gets this gap."""
+
     def looked(self, situation: Situation) -> None:
         """`situation` is the present state of every process and link."""
 

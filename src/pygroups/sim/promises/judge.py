@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pygroups.core.address import Address
 from pygroups.core.detection import detection
-from pygroups.core.events import Marks, NewView
+from pygroups.core.events import Gap, Marks, NewView
 from pygroups.core.layer import Record
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.top import Delivered
@@ -62,6 +62,8 @@ class Judge:
         self._state_late = _hearers(checks, "state_late")
         self._state_refused = _hearers(checks, "state_refused")
         self._state_none = _hearers(checks, "state_none")
+        self._program_given = _hearers(checks, "program_given")
+        self._program_skips = _hearers(checks, "program_skips")
         self._looked = _hearers(checks, "looked")
         self._healed = _hearers(checks, "healed")
         self._settled = _hearers(checks, "settled")
@@ -304,6 +306,16 @@ class Judge:
         """`member` learned that it begins without a state."""
         for check in self._state_none:
             check(member, view)
+
+    def program_given(self, member: Address, origin: Address, first: int, count: int) -> None:
+        """The program of `member` gets these multicasts."""
+        for check in self._program_given:
+            check(member, origin, first, count)
+
+    def program_skips(self, member: Address, gap: Gap) -> None:
+        """The program of `member` gets this gap."""
+        for check in self._program_skips:
+            check(member, gap)
 
     def looked(self, situation: Situation) -> None:
         """`situation` is the state of every process, in a period without changes."""

@@ -281,6 +281,7 @@ class SimulatedMember(ProcessLoop):
                     world.tell(self.address.name, event)
                 judge.delivered(self.address, event)
                 self.app.given(event)
+                self.state.delivered(event)
                 if not self.env.grouped:
                     self._answer(event)
             elif type(event) is Reached:
@@ -293,10 +294,9 @@ class SimulatedMember(ProcessLoop):
         world.tell(self.address.name, event)
         if isinstance(event, NewView):
             self.view, self.blocked = event.view, False
-            if event.with_state:
-                self.state.begins()
             self.judge.passed_layers(self.address, event.view.id, self.seen)
             self.judge.viewed(self.address, event)
+            self.state.viewed(event)
         elif isinstance(event, Block):
             self.blocked = True
         elif isinstance(event, Blocked | Unblocked):

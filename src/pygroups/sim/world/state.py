@@ -5,6 +5,7 @@ This state is the simplest one that shows a wrong cut: the number of the next me
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any, Protocol
 
@@ -12,10 +13,11 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.columns import checksum
-from pygroups.core.events import Event, Marks
+from pygroups.core.events import Event, Gap, Marks, NewView
 from pygroups.core.layer import Env
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateWanted
+from pygroups.core.top import Delivered
 from pygroups.core.view import ViewId
 
 from ..promises.judge import Judge
@@ -47,6 +49,9 @@ class StateKeeper:
         self.member = member
         self.parts: list[bytes] = []  # parts of a state that arrives
         self.waits = False  # whether a state, or the answer that there is none, is still to come
+        self.held: list[Delivered | Gap] = []  # for the program, behind this state
+        self.in_state = 0  # the state contains so many of them, and leaves `gaps`
+        self.gaps: tuple[Gap, ...] = ()
 
     def wanted(self, event: StateWanted) -> None:
         """Take the state now, and send it a little later."""
@@ -91,7 +96,7 @@ class StateKeeper:
         if self.member.habits.state == "keeps none":
             return
         if event.none:
-            self.parts, self.waits = [], False
+            self._goes_on(has_state=False)
             if self.member.env.counters.get("state that did not come in time"):
                 self.member.judge.state_late(self.member.address)  # other members may have a state
             else:
@@ -99,14 +104,43 @@ class StateKeeper:
             return
         self.parts.append(event.data)
         if event.last:
-            data, self.parts, self.waits = b"".join(self.parts), [], False
+            data = b"".join(self.parts)
             digest = _marks(data)
             self.member.judge.state_set(self.member.address, event.view, event.provider, digest, data)
             self._record("state_set", event.view, data, event.provider, digest)
+            self._goes_on(has_state=True)
 
-    def begins(self) -> None:
-        """Prepare for a state at the start of a view, and drop the parts of an earlier one."""
-        self.parts, self.waits = [], self.member.habits.state != "keeps none"
+    # -- the program
+
+    def viewed(self, event: NewView) -> None:
+        """Give the gaps of a view to the program.  If a state comes with the view, drop the parts of an earlier one."""
+        without = event.gaps if event.without_state is None else event.without_state
+        if event.with_state and self.member.habits.state != "keeps none":
+            self.parts, self.waits = [], True
+        self._to_program(without)
+        if event.with_state:
+            self.in_state, self.gaps = len(self.held), event.gaps
+
+    def delivered(self, event: Delivered) -> None:
+        """Give a run of multicasts to the program."""
+        if event.position >= 0:
+            self._to_program((event,))
+
+    def _to_program(self, items: Sequence[Delivered | Gap]) -> None:
+        if self.waits:
+            self.held += items
+            return
+        judge, me = self.member.judge, self.member.address
+        for item in items:
+            if isinstance(item, Gap):
+                judge.program_skips(me, item)
+            elif item.run.origin is not None:
+                judge.program_given(me, item.run.origin, item.run.first, item.run.count)
+
+    def _goes_on(self, *, has_state: bool) -> None:
+        """Give the program all events behind the state, or, without a state, all that were held."""
+        held, self.held, self.parts, self.waits = self.held, [], [], False
+        self._to_program([*self.gaps, *held[self.in_state :]] if has_state else held)
 
     def _record(self, kind: str, view: ViewId, data: bytes, peer: Address, digest: Marks) -> None:
         """Record the state of the start of `view`.  The member may have installed the next view when the state
