@@ -261,7 +261,7 @@ def test_payloads_are_bytes_of_any_kind_and_of_limited_size(tmp_path: Path) -> N
 def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
         channel = await group.joined("A")
-        with pytest.raises(UsageError, match="'delivered' or 'stable'"):
+        with pytest.raises(UsageError, match="'delivered', 'read' or 'stable'"):
             await channel.send(b"x", until="soon")  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="timeout=-1"):
             await channel.send(b"x", timeout=-1)

@@ -303,7 +303,7 @@ def test_a_wait_that_is_over_is_forgotten() -> None:
             for _ in range(30):
                 with pytest.raises(Unknown):
                     await a.wait(number, timeout=0.001)
-            assert not inside(a).sending.until["stable"]
+            assert not inside(a).sending.until["stable"].waiting
             network.heal()
 
     in_memory(story)

@@ -65,15 +65,20 @@ def test_a_sender_learns_that_only_the_other_side_delivered_its_message() -> Non
         first, second, third = (sending(outbox, b"x", until="delivered") for _ in range(3))
         await turn(outbox)
         outbox.on_reached(Reached(2, 1))
+        reading = asyncio.create_task(outbox.wait(2, "read", None))
+        await asyncio.sleep(0)
         outbox.on_gap(range(2, 3))
+        with pytest.raises(DeliveredElsewhere):
+            await reading
         outbox.on_reached(Reached(3, 1))
         await asyncio.sleep(0)
         assert await first == 1
         with pytest.raises(DeliveredElsewhere) as raised:
             await second
         assert raised.value.number == 2
-        with pytest.raises(DeliveredElsewhere):
-            await outbox.wait(2, "stable", None)
+        for until in ("read", "stable"):
+            with pytest.raises(DeliveredElsewhere):
+                await outbox.wait(2, until, None)
         assert not third.done()
         outbox.on_reached(Reached(4, 1))
         assert await third == 3

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
 
+from pygroups.channel.line import WaitingLine
 from pygroups.channel.outbox import Outbox
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, NotSent, Unknown, WouldBlock
@@ -46,15 +47,26 @@ class GivenTop:
         return range(1, len(self.accepted) + 1)
 
 
-@contextmanager
-def unguarded(waiting: asyncio.Future[None]) -> Iterator[None]:
-    yield
+class Unread:
+    """A program that has read none of its own messages."""
+
+    gives_events = True
+    own_read_bytes = 0
+
+    def __init__(self) -> None:
+        self.own_read = WaitingLine()
+
+    def guard(self, waiting: asyncio.Future[None]) -> nullcontext[None]:
+        return nullcontext()
+
+    def guard_read(self, waiting: asyncio.Future[None], number: int) -> nullcontext[None]:
+        return nullcontext()
 
 
 def in_a_loop(story: Callable[[Outbox, GivenTop], Awaitable[None]]) -> None:
     async def main() -> None:
         top = GivenTop()
-        outbox = Outbox(cast(Top, top), lambda: None, unguarded, lambda: (), lambda: 0, lambda event: None)
+        outbox = Outbox(cast(Top, top), lambda: None, Unread(), lambda: (), lambda event: None)
         outbox.open()
         await story(outbox, top)
 

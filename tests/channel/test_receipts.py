@@ -12,7 +12,7 @@ from pygroups import Message, Undelivered, Unknown, UsageError
 from pygroups.channel.receipts import LOST_MAX, NumberToOne, Receipts
 from pygroups.core.address import Address
 from pygroups.testing import Group, run
-from tests.channel.socket_group import Reader
+from tests.channel.socket_group import Reader, until
 
 B = Address("B", "01")
 Story = Callable[[Group, dict[str, Reader]], Awaitable[None]]
@@ -64,7 +64,7 @@ def test_RSVP_01_to_one_although_frames_are_lost() -> None:
 
         async def sure(payload: bytes, name: str) -> None:
             await a.send(payload, to=address(readers, name), until="delivered", timeout=60)
-            assert payload in readers[name].payloads
+            await until(lambda: payload in readers[name].payloads)  # acknowledged, and perhaps not read yet
 
         group.loss(0.5)
         tasks = []
@@ -84,13 +84,13 @@ def test_waiting_for_a_number_that_was_returned_before() -> None:
         to_c = [a.send_nowait(b"x", to=c.address) for _ in range(2)]
         assert (to_b, to_c) == ([1, 2, 3], [1, 2]), "each receiver has a count of its own"
         await a.wait(to_b[2])
-        assert len(readers["B"].payloads) == 3
+        await until(lambda: len(readers["B"].payloads) == 3)
         await a.wait(to_b[0], until="delivered", timeout=0)
         await a.wait(to_c[1], timeout=1)
-        assert len(readers["C"].payloads) == 2
+        await until(lambda: len(readers["C"].payloads) == 2)
         to_itself = a.send_nowait(b"me", to=a.address)
         await a.wait(to_itself)
-        assert readers["A"].payloads == [b"me"]
+        await until(lambda: readers["A"].payloads == [b"me"])
 
     among("ABC", story)
 

@@ -162,10 +162,12 @@ class Channel:
         until the process there has answered, and raises NotSent if no process answers.
 
         `send` waits while the window is full.  With `until="delivered"` `send` also waits until the message is in this
-        member's event queue, with `until="stable"` until the message is in the event queue of every member of the view.
-        With `to`, `until="delivered"` waits until the receiver has acknowledged the message; "stable" is refused.  With
-        `rejoin=True` the messages of an excluded member wait until the member has joined again.  `timeout` limits the
-        whole wait, in seconds.  After NotSent (Timeout, WouldDeadlock) the message was certainly not sent.  After
+        member's event queue, with `until="read"` until this program has asked for the event after the message, and with
+        `until="stable"` until the message is in the event queue of every member of the view.
+        With `to`, `until="delivered"` waits until the receiver has acknowledged the message; "read" and "stable" are
+        refused.  The task that reads the events must not wait for `until="read"`: `send` raises Unknown after 10 s.
+        With `rejoin=True` the messages of an excluded member wait until the member has joined again.  `timeout` limits
+        the whole wait, in seconds.  After NotSent (Timeout, WouldDeadlock) the message was certainly not sent.  After
         Unknown the message may still be delivered.  Raises DeliveredElsewhere if only the other side of a network split
         delivered the message, ChannelClosed if the channel is not in its group, and UsageError for a wrong argument,
         such as a payload over `payload_max` bytes.
@@ -204,7 +206,7 @@ class Channel:
         return await self._joined(SEND_MANY).send_many(payloads, until, timeout)
 
     async def wait(self, number: int, *, until: Until | None = None, timeout: float | None = None) -> None:
-        """Wait until this member's message `number` is delivered or stable, as `send(until=...)` does.
+        """Wait until this member's message `number` is delivered, read or stable, as `send(until=...)` does.
 
         `number` is the return value of a send.  Without `until` a message to all members is awaited until it is stable,
         and a message to one member until its receiver has acknowledged it.  `timeout` is in seconds.  Raises Unknown if

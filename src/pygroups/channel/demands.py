@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pygroups.core.address import Address
 from pygroups.core.errors import NotSent, Unknown, UnknownYet, UsageError
@@ -14,7 +14,7 @@ class Withdrawn(NotSent):
 
 
 Payload = bytes | bytearray | memoryview
-Until = Literal["delivered", "stable"]
+Until = Literal["delivered", "read", "stable"]
 
 
 def as_bytes(payload: Payload, limit: int) -> bytes:
@@ -53,9 +53,13 @@ def because(error: Exception, cause: BaseException | None) -> Exception:
 
 def check_how(to: Address | None, until: Until | None, timeout: float | None) -> None:
     """Raise UsageError for a combination of options of a send that has no meaning."""
-    if until not in (None, "delivered", "stable"):
-        raise UsageError(f"until={until!r} is not known: use 'delivered' or 'stable'")
+    if until not in (None, *get_args(Until)):
+        raise UsageError(f"until={until!r} is not known: use 'delivered', 'read' or 'stable'")
     if until == "stable" and to is not None:
         raise UsageError("until='stable' means every member, and to= names one: use until='delivered' with to=")
+    if until == "read" and to is not None:
+        raise UsageError(
+            "until='read' means this program, and to= names another member: use until='delivered' with to="
+        )
     if timeout is not None and not (isinstance(timeout, int | float) and timeout >= 0):
         raise UsageError(f"timeout={timeout!r} must be a number of seconds, or None to wait without limit")

@@ -17,15 +17,16 @@ from typing import Final
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.errors import ChannelClosed, StateLost, UsageError
+from pygroups.core.errors import ChannelClosed, StateLost, UsageError, WouldDeadlock
 from pygroups.core.limits import MILLISECOND, RUN_COST, Config
 from pygroups.core.run import payloads_of
 from pygroups.core.top import Delivered
 
 from .channel_events import Event, Gap, Left, MergeView, Message, View
 from .consumption import Consumption
-from .deadlock import READS, ReaderSends, unread_behind
+from .deadlock import ANSWERING, READS, ReaderSends, never_read, unread_behind
 from .items import Item, Opened, Raised, awaited, outlives_a_state, with_its_state
+from .line import WaitingLine
 from .loading import Loading
 from .pace import Pace
 from .spill import Overflow, in_memory
@@ -39,6 +40,8 @@ BATCH_TARGET: Final = 200 * MILLISECOND  # batches shrink if the program blocks 
 class Inbox:
     """The one ordered stream of a channel's events, from the stack to the task that reads it."""
 
+    gives_events = True
+
     def __init__(
         self,
         me: Address,
@@ -47,12 +50,16 @@ class Inbox:
         schedule: Callable[[], None],
         drop: Callable[[str], None],
         now: Callable[[], int],
+        lags: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`lags`: whether the reader now lets the loop run first, as a reader that has more to do would."""
         self.me = me
         self.states = states
         self.queue_max = config.queue_max
         self.consumption = Consumption(me, schedule, config.run_bytes_min)
         self.drop = drop
+        self.lags = lags
+        self.own_read = WaitingLine()
         self.queue: deque[Item] = deque()
         self.queue_bytes = 0  # of runs
         self.began = False  # the application has received a view
@@ -70,6 +77,7 @@ class Inbox:
         self.generous = 0  # the number of reasons for which unread messages count as consumed now
         self.guarded: list[asyncio.Future[None]] = []  # futures of the sends of the reading task itself
         self.reader_sends = ReaderSends()  # of the sends of tasks that it started
+        self.reader_reads = ReaderSends()  # of the sends until a read, in the reading task or its tasks, or before all
         self.ended = False  # the application has read the last event
         self.why_ended: BaseException | None = None  # raised after the last event; None: iteration ends
 
@@ -151,6 +159,7 @@ class Inbox:
         self._applied()
         if self.reader is not (task := asyncio.current_task()):
             self.reader = task
+            self.reader_reads = ReaderSends()  # another task reads now, so earlier sends do not block the reads
             READS.set(self.stream)
         self.reading = True
         pace = self.batches if whole else self.events
@@ -160,6 +169,8 @@ class Inbox:
                 while not self.queue and self.opened is None:
                     await self._wait()
                     pace.ran()
+                    if self.lags():
+                        await asyncio.sleep(0)
                 opened = await self._open(pace, whole)
                 if opened is not None:
                     return opened
@@ -174,7 +185,7 @@ class Inbox:
         """
         if whole and self.loop_ran:
             pace.let_run()
-        elif pace.is_late():
+        elif pace.is_late() or self.lags():
             await asyncio.sleep(0)
             pace.ran()
 
@@ -231,6 +242,9 @@ class Inbox:
             return None
         item, payloads, at = opened
         run, room = item.run, pace.allowed - pace.given
+        if self.own_read.waiting and self._is_own(item):  # the next slice then tells that this one was read
+            wanted = self.own_read.waiting[0][0] + 1 - run.first
+            room = min(room, wanted - at) if wanted > at else room
         if at or room < len(payloads):
             payloads = payloads[at : at + room]
         pace.given += len(payloads)
@@ -290,6 +304,8 @@ class Inbox:
             for item in replaced:
                 if isinstance(item, Delivered):
                     self.consumption.consume(item)
+                    if self._is_own(item):  # the program has it with the state
+                        self.own_read.reach(item.run.next)
             self._replace(items)
         return None
 
@@ -304,7 +320,15 @@ class Inbox:
         """The application asks for the next event, so it has applied all earlier ones."""
         for item in self.read:
             self.consumption.consume(item)
+            if self._is_own(item):
+                self.own_read.reach(item.run.next)
         self.read.clear()
+        if self.opened is not None and self._is_own(self.opened.item):
+            self.own_read.reach(self.opened.item.run.first + self.opened.at)
+
+    def _is_own(self, item: Delivered) -> bool:
+        """Whether the run is a multicast of this member."""
+        return item.position >= 0 and item.run.origin == self.me
 
     def _consume_unread(self, item: Delivered) -> None:
         if not self._is_over_full:
@@ -335,7 +359,7 @@ class Inbox:
         """Guard a task that waits in `send`.  While the reading task waits, unread messages count as consumed."""
         if asyncio.current_task() is not self.reader:
             if READS.get() is self.stream:  # the reading task started this task, and perhaps waits for it
-                with self.reader_sends.noted(waiting, self.events.now()):
+                with self.reader_sends.noted(waiting, self.events.now(), WouldDeadlock(ANSWERING)):
                     yield
             else:
                 yield
@@ -353,13 +377,31 @@ class Inbox:
         finally:
             self.guarded.remove(waiting)
 
+    @property
+    def own_read_bytes(self) -> int:
+        return self.consumption.own_read
+
+    @contextmanager
+    def guard_read(self, waiting: asyncio.Future[None], number: int) -> Iterator[None]:
+        """Guard a task that waits until own multicast `number` is read, if the reading task may wait for that task, or
+        if no task reads."""
+        if self.reader in (None, asyncio.current_task()) or READS.get() is self.stream:
+            with self.reader_reads.noted(waiting, self.events.now(), never_read(number)):
+                yield
+        else:
+            yield
+
     def end_deadlocks(self, now: int) -> None:
-        """Raise WouldDeadlock in the sends for which the reading task seems to wait, while no task reads."""
-        self.reader_sends.end(now, self.progress, blocked=self.has_unread and not self.reading)
+        """Raise WouldDeadlock or Unknown in the sends for which the reading task seems to wait, while no task reads."""
+        blocked = self.has_unread and not self.reading
+        self.reader_sends.end(now, self.progress, blocked=blocked)
+        self.reader_reads.end(now, self.progress, blocked=blocked)
 
 
 class NoInbox(Inbox):
     """The inbox of a program that only sends: it keeps no events, and every message counts as read."""
+
+    gives_events = False
 
     def put(self, item: Item) -> None:
         if isinstance(item, Delivered):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Iterable
 
 from pygroups.core.errors import DeliveredElsewhere
 from pygroups.core.limits import GAPS_MAX
 
-Waiting = deque[tuple[int, "asyncio.Future[None]"]]  # the numbers of messages, and their waiting senders
+from .line import WaitingLine
 
 
 class Missing:
@@ -18,14 +16,11 @@ class Missing:
     def __init__(self) -> None:
         self.gaps: list[range] = []
 
-    def add(self, gap: range, lines: Iterable[Waiting]) -> None:
+    def add(self, gap: range, lines: Iterable[WaitingLine]) -> None:
         """Raise DeliveredElsewhere in the senders that wait for a message of `gap`, and in later ones."""
         self.gaps = [*self.gaps[1 - GAPS_MAX :], gap]
         for line in lines:
-            for number, arrived in [waiting for waiting in line if waiting[0] in gap]:
-                line.remove((number, arrived))
-                if not arrived.done():
-                    arrived.set_exception(DeliveredElsewhere(number))
+            line.fail(DeliveredElsewhere, gap)
 
     def check(self, number: int) -> None:
         """Raise DeliveredElsewhere if message `number` never comes here."""

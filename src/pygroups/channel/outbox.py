@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import insort
-from collections import deque
 from collections.abc import Callable, Container, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final, Protocol
 
@@ -18,11 +16,10 @@ from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.top import Reached
 
 from .demands import Payload, Until, Withdrawn, as_bytes, because, check_how, late, of_window, unknown
+from .line import WaitingLine
 from .missing import Missing
 from .receipts import LaterNumber, NumberToOne, Receipts
 from .sender_queue import SenderQueue
-
-Guard = Callable[["asyncio.Future[None]"], AbstractContextManager[None]]
 
 SHUT: Final = -1  # the credit of a channel that accepts no message without a wait
 
@@ -39,31 +36,44 @@ class Top(Protocol):
     def waits_for(self) -> tuple[Address, ...]: ...
 
 
+class OwnReads(Protocol):
+    """The part of the inbox that a sender uses."""
+
+    gives_events: bool  # False: the application reads no events
+    own_read: WaitingLine  # of the own multicasts that this application has read
+
+    @property
+    def own_read_bytes(self) -> int:
+        """The bytes of these multicasts.  An own multicast fills the window until the application has read it."""
+
+    def guard(self, waiting: asyncio.Future[None]) -> AbstractContextManager[None]:
+        """A context for the future of a sender that waits for room: the task that reads must not wait for itself."""
+
+    def guard_read(self, waiting: asyncio.Future[None], number: int) -> AbstractContextManager[None]:
+        """The same for a sender that waits until the application has read message `number`."""
+
+
 class Outbox:
     """The part of a channel between `send` and the top of the stack.
 
-    `credit`: the bytes that `send` may accept without a wait; each turn sets it again.  `guard`: a context for the
-    future of a waiting sender, because the task that reads the events must not wait for itself.  `own_read`: the bytes
-    of own multicasts that this application has read; they fill the window until it has read them.  `ask`: sends an
-    event to the stack.
+    `credit`: the bytes that `send` may accept without a wait; each turn sets it again.  `ask`: sends an event to the
+    stack.
     """
 
     def __init__(
         self,
         top: Top,
         schedule: Callable[[], None],
-        guard: Guard,
+        reading: OwnReads,
         members: Callable[[], Container[Address]],
-        own_read: Callable[[], int],
         ask: Callable[[Event], None],
     ) -> None:
         self.top = top
         self.members = members
         self.grouped = top.env.grouped  # False: every message names its receiver
-        self.own_read = own_read
         self.ask = ask
         self.schedule = schedule
-        self.guard = guard
+        self.reading = reading
         self.credit = SHUT
         self.closed: str | None = "the channel has not joined its group: use it inside `async with`"
         self.limit = top.env.config.payload_max
@@ -75,8 +85,11 @@ class Outbox:
         self.birth = 0  # earlier incarnations of this member in the channel
         self.queue = SenderQueue(self.window)  # of multicasts
         self.queues: dict[Address, SenderQueue] = {}  # of messages to one member
-        self.until: dict[Until, deque[tuple[int, asyncio.Future[None]]]] = {"delivered": deque(), "stable": deque()}
-        self.reached = Reached(1, 1)
+        self.until: dict[Until, WaitingLine] = {
+            "delivered": WaitingLine(),
+            "read": reading.own_read,
+            "stable": WaitingLine(),
+        }
         self.missing = Missing()
         self.receipts = Receipts(self._without_receipt)  # of messages to one member
 
@@ -85,7 +98,7 @@ class Outbox:
     async def send(self, payload: Payload, to: Address | None, until: Until | None, timeout: float | None) -> int:
         """Accept `payload` when there is room, and wait for `until`.  Returns the number of the message."""
         data = as_bytes(payload, self.limit)
-        check_how(to, until, timeout)
+        self._check_how(to, until, timeout)
         number = 0
         try:
             async with asyncio.timeout(timeout):
@@ -113,7 +126,7 @@ class Outbox:
     async def send_many(self, payloads: Iterable[Payload], until: Until | None, timeout: float | None) -> list[int]:
         """Accept `payloads` in order.  Returns their numbers.  NotSent.accepted has the number of the accepted
         payloads."""
-        check_how(None, until, timeout)
+        self._check_how(None, until, timeout)
         numbers: list[int] = []
         accepted = False
         try:
@@ -143,7 +156,7 @@ class Outbox:
         """Wait until own multicast `number` is delivered or stable, or until one receiver has acknowledged it."""
         to = number.to if isinstance(number, NumberToOne) else None
         until = until or ("stable" if to is None else "delivered")
-        check_how(to, until, timeout)
+        self._check_how(to, until, timeout)
         if getattr(number, "birth", 0) != self.birth:
             raise unknown("the other members removed this member, which joined again,", number, until)
         if to is None and not 0 < number < self.top.unknown().stop:
@@ -165,8 +178,15 @@ class Outbox:
             raise UsageError("to='host:port' needs profile 'unicast': use one of channel.view.members")
         if until == "stable":
             raise UsageError("until='stable' needs a group: use until='delivered', which waits for the receiver")
-        check_how(None, until, timeout)
+        self._check_how(None, until, timeout)
         return data
+
+    def _check_how(self, to: Address | None, until: Until | None, timeout: float | None) -> None:
+        check_how(to, until, timeout)
+        if until == "read" and not self.grouped:
+            raise UsageError("until='read' needs a group: use until='delivered', which waits for the receiver")
+        if until == "read" and not self.reading.gives_events:
+            raise UsageError("until='read' needs a program that reads: open the channel without events='none'")
 
     # -- accepting
 
@@ -234,7 +254,7 @@ class Outbox:
         woken = queue.join(size)
         self.schedule()
         try:
-            with self.guard(woken):
+            with self.reading.guard(woken):
                 await woken
             self._check_still_open(to)
         finally:
@@ -272,7 +292,10 @@ class Outbox:
 
     def room(self) -> int:
         """The free bytes of the window.  A message fills it until every member, this one included, has read it."""
-        return min(self.top.room(), self.window - (self.top.sent_bytes() - self.own_read()))
+        return min(self.top.room(), self._own_room())
+
+    def _own_room(self) -> int:
+        return self.window - (self.top.sent_bytes() - self.reading.own_read_bytes)
 
     def waited_for(self) -> dict[Address, int]:
         """The receivers of unicasts that wait for room, with the free bytes of their windows."""
@@ -282,8 +305,7 @@ class Outbox:
         """The members that keep the window full, because they have read least; empty while the window is open."""
         if self.room() >= self.quarter:
             return ()
-        others, unread = self.top.room(), self.window - (self.top.sent_bytes() - self.own_read())
-        return (self.top.env.me,) if unread <= others else self.top.waits_for()
+        return (self.top.env.me,) if self._own_room() <= self.top.room() else self.top.waits_for()
 
     # -- arriving
 
@@ -296,35 +318,31 @@ class Outbox:
             await self._arrival(number, until)
 
     def _without_receipt(self, why: str, number: int) -> Exception:
-        return because(unknown(why, number, "delivered"), self.cause)
+        return self._unknown(why, "delivered", number)
+
+    def _unknown(self, why: str, until: Until, number: int) -> Exception:
+        return because(unknown(why, number, until), self.cause)
 
     async def _arrival(self, number: int, until: Until) -> None:
         self.missing.check(number)
-        if number < getattr(self.reached, until):
+        line = self.until[until]
+        if number < line.below:
             return
         if self.ended is not None:
             raise unknown(self.ended, number, until) from self.cause
         if until == "stable":
             self.ask(StableWanted(number + 1))  # so that the members vote at once
-        arrived = asyncio.get_running_loop().create_future()
-        line = self.until[until]
-        insort(line, (number, arrived), key=lambda waiting: waiting[0])
-        try:
-            await arrived
-        except asyncio.CancelledError:
-            with suppress(ValueError):  # on_reached() may have removed it in the same pass of the loop
-                line.remove((number, arrived))
-            raise
+        arrived = line.join(number)
+        if until == "read":
+            with self.reading.guard_read(arrived, number):
+                await line.until(number, arrived)
+        else:
+            await line.until(number, arrived)
 
     def on_reached(self, reached: Reached) -> None:
         """Wake the senders whose messages are delivered or stable."""
-        self.reached = reached
-        for until, line in self.until.items():
-            below = getattr(reached, until)
-            while line and line[0][0] < below:
-                _, arrived = line.popleft()
-                if not arrived.done():
-                    arrived.set_result(None)
+        self.until["delivered"].reach(reached.delivered)
+        self.until["stable"].reach(reached.stable)
 
     def on_gap(self, gap: range) -> None:
         """These own messages were delivered by members of another side, and never come here."""
@@ -360,8 +378,5 @@ class Outbox:
         self.close(why, cause)
         self.closed = self.ended = why
         for until, line in self.until.items():
-            while line:
-                number, arrived = line.popleft()
-                if not arrived.done():
-                    arrived.set_exception(because(unknown(why, number, until), self.cause))
+            line.fail(partial(self._unknown, why, until))
         self.receipts.end(why)

@@ -81,6 +81,9 @@ class Platform(Protocol[SessionType]):
         """The address of a new member.  The name in the address is the option, or a unique name."""
 
     def chance(self, me: Address) -> Random: ...
+    def lags(self, me: Address) -> Callable[[], bool]:
+        """Whether the task that reads the events lets the loop run first, although its time is not over."""
+
     def loop(self) -> Loop:
         """The loop for the member's turns and timers."""
 
@@ -109,6 +112,9 @@ class LocalPlatform:
 
     def chance(self, me: Address) -> Random:
         return random.Random(secrets.randbits(64))
+
+    def lags(self, me: Address) -> Callable[[], bool]:
+        return lambda: False
 
     def loop(self) -> Loop:
         return asyncio.get_running_loop()

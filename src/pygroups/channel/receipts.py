@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from bisect import insort
 from collections import deque
 from collections.abc import Callable, Container
-from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from pygroups.core.address import Address
+
+from .line import WaitingLine
 
 LOST_MAX: Final = 64  # ranges of unacknowledged messages that are remembered for each receiver
 
@@ -41,15 +41,14 @@ class LaterNumber(int):
         return made
 
 
-class Receipt:
+class Receipt(WaitingLine):
     """The messages to one receiver: how far it has acknowledged them, and which it did not acknowledge."""
 
-    __slots__ = ("below", "lost", "waiting")
+    __slots__ = ("lost",)
 
     def __init__(self) -> None:
-        self.below = 1
+        super().__init__()
         self.lost: deque[range] = deque(maxlen=LOST_MAX)
-        self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()  # by number
 
     def is_lost(self, number: int) -> bool:
         """Whether the message was given up without an acknowledgement, as far as this member remembers."""
@@ -78,48 +77,30 @@ class Receipts:
             raise self._unknown(_given_up(number.to), number)
         if number < receipt.below:
             return
-        arrived = asyncio.get_running_loop().create_future()
-        insort(receipt.waiting, (int(number), arrived), key=lambda waiting: waiting[0])
-        try:
-            await arrived
-        except asyncio.CancelledError:
-            with suppress(ValueError):  # the wait may have been removed in the same pass of the loop
-                receipt.waiting.remove((int(number), arrived))
-            raise
+        await receipt.until(number, receipt.join(number))
 
     # -- from the stack
 
     def delivered(self, to: Address, below: int) -> None:
         """`to` has acknowledged all messages below number `below` that are not lost."""
-        receipt = self._receipts.setdefault(to, Receipt())
-        receipt.below = below
-        while receipt.waiting and receipt.waiting[0][0] < below:
-            _, arrived = receipt.waiting.popleft()
-            if not arrived.done():
-                arrived.set_result(None)
+        self._receipts.setdefault(to, Receipt()).reach(below)
 
     def undelivered(self, to: Address, numbers: range) -> None:
         """`to` did not acknowledge these messages, and they are not sent again."""
         receipt = self._receipts.setdefault(to, Receipt())
         receipt.lost.append(numbers)
-        self._fail(receipt, numbers.stop, _given_up(to))
+        receipt.fail(partial(self._unknown, _given_up(to)), range(numbers.stop))
 
     def installed(self, members: Container[Address]) -> None:
         """A new view: nothing more is learned about the receivers outside."""
         for to in [to for to in self._receipts if to not in members]:
-            self._fail(self._receipts.pop(to), None, _outside(to))
+            self._receipts.pop(to).fail(partial(self._unknown, _outside(to)))
 
     def end(self, why: str) -> None:
         """The channel has left: every wait ends with Unknown."""
         for receipt in self._receipts.values():
-            self._fail(receipt, None, why)
+            receipt.fail(partial(self._unknown, why))
         self._receipts.clear()
-
-    def _fail(self, receipt: Receipt, below: int | None, why: str) -> None:
-        while receipt.waiting and (below is None or receipt.waiting[0][0] < below):
-            number, arrived = receipt.waiting.popleft()
-            if not arrived.done():
-                arrived.set_exception(self._unknown(why, number))
 
 
 def _outside(to: Address) -> str:

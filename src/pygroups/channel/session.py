@@ -73,13 +73,14 @@ class Session:
         later = self.member.loop.call_later
         self.states = States(options.state, self.member, config, later, self._broke, self.log)
         inbox = Inbox if options.events == "all" else NoInbox
-        self.reading = inbox(me, self.states, config, self.member.schedule, stack.env.drop, here.clock.now)
+        self.reading = inbox(
+            me, self.states, config, self.member.schedule, stack.env.drop, here.clock.now, here.lags(me)
+        )
         self.sending = Outbox(
             _top(stack),
             self.member.schedule,
-            self.reading.guard,
+            self.reading,
             self._members,
-            lambda: self.reading.consumption.own_read,
             self.member.ask,
         )
         self.waits = Waits(me, options, self.sending, self.reading, self.log, self._announced)

@@ -72,8 +72,8 @@ class Timeout(NotSent, TimeoutError):
 
 
 class Unknown(Error):
-    """`send` or `wait` ended before message `number` was delivered, acknowledged or stable: the timeout expired, this
-    member left the group, or the receiver left.  The message may still be delivered."""
+    """`send` or `wait` ended before message `number` was delivered, acknowledged, read or stable: the timeout expired,
+    this member left the group, the receiver left, or no task reads.  The message may still be delivered."""
 
     def __init__(self, text: str, number: int) -> None:
         super().__init__(text)

@@ -31,6 +31,7 @@ from .loop import PROCESS
 from .watch import SessionWatch, WatchedRecorder, WatchedTop
 
 HOST: Final = "memory"
+LAGS: Final = 0.25  # the share of reads before which the loop runs other tasks, as if the program were busy
 
 
 class MemoryPlatform:
@@ -70,6 +71,10 @@ class MemoryPlatform:
 
     def chance(self, me: Address) -> Random:
         return stream(self.seed, "layers", me)
+
+    def lags(self, me: Address) -> Callable[[], bool]:
+        pace = stream(self.seed, "pace", me)
+        return lambda: pace.random() < LAGS
 
     def loop(self) -> Loop:
         return self.background
