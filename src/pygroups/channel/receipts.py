@@ -28,6 +28,9 @@ class NumberToOne(int):
         made.to, made.birth = to, birth
         return made
 
+    def __getnewargs__(self) -> tuple[int, Address, int]:  # type: ignore[override]  # for pickle and copy
+        return int(self), self.to, self.birth
+
 
 class LaterNumber(int):
     """The number of a message to all members, if the sender has `birth` earlier incarnations.  The messages of the
@@ -39,6 +42,9 @@ class LaterNumber(int):
         made = super().__new__(cls, number)
         made.birth = birth
         return made
+
+    def __getnewargs__(self) -> tuple[int, int]:  # type: ignore[override]  # for pickle and copy
+        return int(self), self.birth
 
 
 class Receipt(WaitingLine):

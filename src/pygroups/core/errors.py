@@ -8,7 +8,10 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """Base of all exceptions that pygroups raises on purpose."""
+    """Base of all exceptions that pygroups raises on purpose.  They can be pickled and copied."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (type(self), self.args, vars(self))
 
 
 class UsageError(Error):
@@ -92,6 +95,14 @@ class DeliveredElsewhere(Error):
         where = "by members on the other side of a network split, and not on this side"
         super().__init__(f"message {number} was delivered {where}: the event Gap names these members")
         self.number = number
+
+
+def _again(kind: type[Error], args: tuple[object, ...], values: dict[str, object]) -> Error:
+    """An error that was pickled, without its `__init__`, which may take other arguments."""
+    error = kind.__new__(kind, *args)
+    error.args = args  # a TimeoutError gets them in `__init__` only
+    vars(error).update(values)
+    return error
 
 
 class PeerError(Exception):
