@@ -37,6 +37,7 @@ class Story:
         self.time = 0
         self.joins: str | None = None
         self.changing: str | None = None
+        self.alone: str | None = None
         self.held: tuple[Address, ...] = ()
         self.slow: list[tuple[Address, float]] = []
         self.ring: Callable[[], object] = lambda: None
@@ -54,6 +55,9 @@ class Story:
 
     def changes_view(self) -> str | None:
         return self.changing
+
+    def is_alone(self) -> str | None:
+        return self.alone
 
     def holders(self) -> tuple[Address, ...]:
         return self.held

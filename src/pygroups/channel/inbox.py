@@ -125,9 +125,10 @@ class Inbox:
         loading = self.states.loading
         if loading is None or loading.ready.is_set():
             return
-        at = self.queue.index(loading)
         items = list(self.queue)
-        self._replace([*items[:at], *[item for item in items[at:] if outlives_a_state(item)]])
+        at = awaited(items)
+        if at is not None:
+            self._replace([*items[:at], *[item for item in items[at:] if outlives_a_state(item)]])
         self.states.forget()
 
     def continues(self, before: Inbox) -> None:

@@ -18,11 +18,13 @@ from pygroups.core.run import Run
 from pygroups.core.stack import Stack
 from pygroups.core.state_events import StateArrived, StateTaken, StateWanted
 from pygroups.core.top import Delivered, Reached, Top
+from pygroups.drivers.contacts import parse_contact
 from pygroups.drivers.forks import watched
 from pygroups.drivers.member import Member
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 
+from .alone import alone
 from .channel_events import JournalLost, Left, MergeView, View, gap_of, translated
 from .endings import excluded, refusal
 from .inbox import Inbox, NoInbox
@@ -83,7 +85,7 @@ class Session:
             self._members,
             self.member.ask,
         )
-        self.waits = Waits(me, options, self.sending, self.reading, self.log, self._announced)
+        self.waits = Waits(me, options, self.sending, self.reading, self.log, self._announced, self._alone)
         self.watchdog = Watchdog(self.waits, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
         self.receivers = None if options.group is not None else KnownReceivers(self.network.meet, config.contacts_max)
         self.reachable = Reachable(self.network.knows)
@@ -113,6 +115,12 @@ class Session:
         """The address for the other members; None if it is that of bind=."""
         differs = self.network.bind.everywhere or self.options.advertise is not None
         return self.network.contact if differs else None
+
+    def _alone(self) -> str | None:
+        """The log line while this member is alone; None if its options expect no other machine or process."""
+        if self.receivers is not None:
+            return None
+        return alone(self.options.sources, parse_contact(self.options.bind), self.network.contact)
 
     def _found(self, event: core.Event) -> None:
         self.waits.on_event(event)

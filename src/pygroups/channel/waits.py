@@ -20,7 +20,8 @@ from .standstill import Standstill
 class Waits:
     """Learns of suspicions and views, and names the members that a wait depends on.
 
-    `announced`: the address for the other members; None if it is that of bind=.
+    `announced`: the address for the other members; None if it is that of bind=.  `alone`: the log line for a member
+    whose view has no other member, or None.
     """
 
     def __init__(
@@ -31,16 +32,19 @@ class Waits:
         reading: Inbox,
         log: Log,
         announced: Callable[[], str | None],
+        alone: Callable[[], str | None],
     ) -> None:
         self.me = me
         self.window = options.limits.window
         self.reading = reading
         self.log = log
         self.announced = announced
+        self.alone = alone
         self.chosen = options.advertise is None
         self.joining = True
         self.ended = False
         self.join = JoinWait(options.expect)
+        self.members = 0  # of the view
         self.changing = False  # a view change is in progress
         self.suspected: dict[Address, None] = {}
         self.standstill = Standstill(sending, reading, me)
@@ -57,6 +61,7 @@ class Waits:
             self.suspected.pop(event.member, None)
         elif isinstance(event, core.NewView):
             self.changing, self.suspected = False, {}
+            self.members = len(event.view.members)
 
     # -- the questions of the watchdog
 
@@ -68,6 +73,9 @@ class Waits:
             return None
         names = ", ".join([str(member) for member in self.suspected]) or "none"
         return f"a view change is in progress, and no message is sent until it ends; suspected members: {names}"
+
+    def is_alone(self) -> str | None:
+        return self.alone() if self.members == 1 and not self.ended else None
 
     def holders(self) -> Sequence[Address]:
         return () if self.ended else self.standstill.holders()

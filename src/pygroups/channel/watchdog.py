@@ -1,8 +1,8 @@
 """The watchdog of a channel.
 
-Twice a second it checks for a blocked event loop, a join or a view change that waits, a member that reads nothing, and
-tasks that wait for each other.  The watchdog logs warnings, and gives the program the events that the program can act
-on.
+Twice a second it checks for a blocked event loop, a join or a view change that waits, a member that is alone, a member
+that reads nothing, and tasks that wait for each other. The watchdog logs warnings, and gives the program the events
+that the program can act on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .log import Log
 PERIOD: Final = 500 * MILLISECOND
 STALL: Final = 500 * MILLISECOND  # a blocking of the loop that causes a warning
 QUIET: Final = 30 * SECOND  # between two warnings of a blocked loop, unless it was blocked twice as long
+ALONE: Final = 60 * SECOND  # between two warnings of a member that is alone
 PATIENCE: Final = 5 * SECOND  # the duration of a condition that causes a warning; again after twice the duration
 
 
@@ -30,6 +31,9 @@ class StateReporter(Protocol):
 
     def changes_view(self) -> str | None:
         """A sentence about the view change in progress; None if there is none."""
+
+    def is_alone(self) -> str | None:
+        """A sentence about a member that is alone and expects other members; None if there is no reason to warn."""
 
     def holders(self) -> Sequence[Address]:
         """The members that keep this member's window full, and have read nothing since the last call."""
@@ -70,6 +74,7 @@ class Watchdog:
         self.warned_at: int | None = None  # the time of the last warning of a blocked loop
         self.warned = 0  # the duration of that blocking
         self.due = 0
+        self.alone_due = 0  # the time of the next warning of a member that is alone
         self.timer: Timer | None = None
         self.lasting: dict[object, Lasting] = {}
 
@@ -90,6 +95,7 @@ class Watchdog:
         self._on_lateness(now - self.due)
         self._on_wait("join", self.reporter.waits_to_join(), now)
         self._on_wait("view", self.reporter.changes_view(), now)
+        self._on_alone(self.reporter.is_alone(), now)
         self._on_holders(now)
         self.reporter.end_deadlocks(now)
         self.start()
@@ -115,6 +121,13 @@ class Watchdog:
             self.lasting.pop(what, None)
         elif (seconds := self._lasts(what, now)) is not None:
             self.log.warning("%s (for %.0f s)", waits, seconds)
+
+    def _on_alone(self, alone: str | None, now: int) -> None:
+        if alone is None:
+            self.alone_due = 0
+        elif now >= self.alone_due:
+            self.alone_due = now + ALONE
+            self.log.warning("%s", alone)
 
     def _on_holders(self, now: int) -> None:
         holders = self.reporter.holders()

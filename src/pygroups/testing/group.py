@@ -126,7 +126,6 @@ class Group:
 
     def _crash(self, watch: SessionWatch) -> None:
         session = watch.session
-        session.states.forget()
         session.reading.queue.clear()  # a crashed process reads no further events
         session.states.stop()
         session.member.crash(Crashed(f"the test crashed {watch.me.name}, the process of this channel"))
