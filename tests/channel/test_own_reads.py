@@ -84,6 +84,7 @@ def test_the_message_in_the_middle_of_a_run_is_read_when_the_next_one_is_asked_f
                 event = await anext(a)
                 assert isinstance(event, Message)
                 assert not waiting.done()
+            assert isinstance(event, Message)
             assert event.number == 4
             await asyncio.sleep(1)
             assert not waiting.done()

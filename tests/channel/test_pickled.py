@@ -24,6 +24,7 @@ VALUES = {"text": "the reason", "number": 7, "accepted": 3}
 
 def with_subclasses(kind: type) -> Iterator[type]:
     yield kind
+    below: type
     for below in kind.__subclasses__():
         if below.__module__.startswith("pygroups."):
             yield from with_subclasses(below)
@@ -32,7 +33,8 @@ def with_subclasses(kind: type) -> Iterator[type]:
 def errors() -> list[Exception]:
     """One of each class of error below Error, made with a value for each parameter."""
     kinds = list(dict.fromkeys(with_subclasses(Error)))
-    names = [[name for name in inspect.getfullargspec(kind.__init__).args if name in VALUES] for kind in kinds]
+    made = [inspect.getfullargspec(getattr(kind, "__init__")).args for kind in kinds]  # noqa: B009 (mypy)
+    names = [[name for name in parameters if name in VALUES] for parameters in made]
     return [kind(*[VALUES[name] for name in given] or ["the reason"]) for kind, given in zip(kinds, names, strict=True)]
 
 
