@@ -346,6 +346,8 @@ def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
     [
         (("--expect", "3"), "--expect is not built yet"),
         (("--rejoin", "--profile", "unicast"), "--rejoin needs a group, and profile 'unicast' has none"),
+        (("--min-members", "0"), "--min-members 0 must be a number of members from 1 to"),
+        (("--min-members", "2", "--profile", "unicast"), "--min-members needs a group"),
         (("--secret-file", "x"), "--secret-file is not built yet"),
         (("--transport", "pigeon"), "there is no transport 'pigeon'"),
         (("--stats", "0"), "--stats 0.0 must be"),

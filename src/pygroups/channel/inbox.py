@@ -196,6 +196,11 @@ class Inbox:
         return bool(self.queue or self.read or self.opened)
 
     @property
+    def has_messages(self) -> bool:
+        """Whether a message is queued."""
+        return any(isinstance(item, Delivered) for item in self.queue)
+
+    @property
     def progress(self) -> tuple[int, int]:
         """A value that changes whenever the application reads a further event."""
         return max(self.events.given_at, self.batches.given_at), length_hint(self.giving)

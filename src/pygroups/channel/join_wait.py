@@ -6,7 +6,7 @@ from typing import Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Found, Replied
-from pygroups.core.events import Blocked, Unblocked
+from pygroups.core.events import Blocked, NewView, Unblocked
 
 from .log import join_waits
 
@@ -14,10 +14,13 @@ FOUND_MAX: Final = 16  # members that are named
 
 
 class JoinWait:
-    """The members that were found, and the reason why no group can begin.  `expect`: the option of the channel."""
+    """The members that were found, and the reason why no group can begin.  `expect` and `min_members`: the options of
+    the channel."""
 
-    def __init__(self, expect: int | None) -> None:
+    def __init__(self, expect: int | None, min_members: int | None = None) -> None:
         self.expect = expect
+        self.min_members = min_members
+        self.members = 0  # of the view
         self.found: tuple[Address, ...] = ()
         self.blocked = ""
 
@@ -27,6 +30,8 @@ class JoinWait:
             self.found = tuple(event.members)
         elif isinstance(event, Replied) and event.presence.member:
             self.found = tuple(dict.fromkeys([*self.found, event.presence.process]))[-FOUND_MAX:]
+        elif isinstance(event, NewView):
+            self.members = len(event.view.members)
         elif isinstance(event, Blocked | Unblocked):
             self.blocked = event.reason if isinstance(event, Blocked) else ""
 
@@ -35,6 +40,8 @@ class JoinWait:
         process chose it for itself."""
         if self.blocked:
             return f"the join waits: {self.blocked}"
+        if self.members and self.min_members:
+            return f"the join waits for {self.min_members} members (min_members=), and the view has {self.members}"
         if self.expect and not self.found:
             return f"the join waits: the first view needs more than half of the {self.expect} processes of expect="
         return join_waits(self.found, announced, chosen=chosen)

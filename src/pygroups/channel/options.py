@@ -52,6 +52,7 @@ class Options:
     advertise: str | None = None
     transport: str | None = None
     discovery: str | Sequence[str] | None = None
+    min_members: int | None = None
     expect: int | None = None
     rejoin: bool = False
     on_merge: str | OnMerge = KEEP
@@ -83,6 +84,7 @@ class Options:
         _check_events(self.events, self.state)
         if self.name is not None:
             checked_name(self.name, "member")
+        _check_min_members(self.min_members)
         _check_expect(self.expect, self.chosen_profile, self.sources)
         _ = self.limits  # raises for a wrong value
         _ = self.sources, self.folder  # relative paths count from the folder that is current now
@@ -163,6 +165,13 @@ def _refuse_unbuilt(secret: object) -> None:
         raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
 
 
+def _check_min_members(number: object) -> None:
+    if number is None:
+        return
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MEMBERS_MAX:
+        raise UsageError(f"min_members={number!r} must be a number of members from 1 to {MEMBERS_MAX:,}")
+
+
 def _check_expect(expect: object, profile: Profile, sources: DiscoverySources) -> None:
     """Without a folder, whose lock lets one process found the group, a majority needs the number of all processes."""
     if expect is None:
@@ -185,7 +194,7 @@ def _check_alone(given: Options) -> None:
     """Raise UsageError for options that only a group has."""
     if given.carrier.to_all is not None:
         raise UsageError(f"profile {given.profile!r} sends to one process at a time: use transport 'tcp' or 'udp'")
-    for name in ("discovery", "state", "rejoin", "journal_payloads"):
+    for name in ("discovery", "min_members", "state", "rejoin", "journal_payloads"):
         if getattr(given, name) not in (None, False):
             raise UsageError(f"{name}= needs a group, and profile {given.profile!r} has none: leave it out")
 

@@ -326,8 +326,9 @@ class Session:
             self.reading.consumption.skipped(gap.size)
 
     def _is_in(self) -> None:
-        """The channel is open: it has a view, or needs none."""
-        if not self.joined.done():
+        """The channel is open: it has a view with enough members, or needs none."""
+        least = self.options.min_members or 1
+        if not self.joined.done() and (self.view is None or len(self.view.members) >= least):
             self.joined.set_result(None)
             self.waits.joining = False
             self.sending.open()
@@ -350,11 +351,14 @@ class Session:
         if self.options.state is None:
             self.states.give_none(event)
         elif not self.leaving:  # a leaving program may not read any more; the next view has another provider
-            self.reading.want(self.states.want(event))
+            wanted = self.states.want(event)
+            if not self.joined.done() and not self.reading.has_messages and not self.states.is_coming:
+                self.states.take(wanted)  # a program that min_members= keeps waiting has no message to handle first
+            self.reading.want(wanted)
 
     def _on_excluded(self, event: core.Excluded) -> None:
         if not self.joined.done():
-            self.joined.set_exception(refusal(event))
+            self.joined.set_exception(refusal(event) if self.view is None else Excluded(excluded(event.policy)))
             return
         self.reading.be_generous()
         if not self.leaving and event.reason != "left":

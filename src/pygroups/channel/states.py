@@ -149,10 +149,14 @@ class States:
         """
         if self.stopped or wanted.done.done():
             return wanted.error
-        if wanted.asking is None:
-            wanted.asking = self._start(self._ask(wanted), "takes a state")
+        self.take(wanted)
         await asyncio.shield(wanted.done)
         return wanted.error
+
+    def take(self, wanted: StateRequest) -> None:
+        """Call get_state() in a task, unless it was called before."""
+        if wanted.asking is None:
+            wanted.asking = self._start(self._ask(wanted), "takes a state")
 
     async def _ask(self, wanted: StateRequest) -> None:
         try:

@@ -43,7 +43,7 @@ class Waits:
         self.chosen = options.advertise is None
         self.joining = True
         self.ended = False
-        self.join = JoinWait(options.expect)
+        self.join = JoinWait(options.expect, options.min_members)
         self.members = 0  # of the view
         self.changing = False  # a view change is in progress
         self.suspected: dict[Address, None] = {}

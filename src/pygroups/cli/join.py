@@ -44,6 +44,7 @@ async def _member(group: str | None, options: JoinOptions) -> int:
         advertise=options.advertise,
         transport=options.transport,
         discovery=options.discovery or None,
+        min_members=options.min_members,
         rejoin=options.rejoin,
         insecure=options.insecure,
         journal=options.journal,

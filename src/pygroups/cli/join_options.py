@@ -56,6 +56,8 @@ class JoinOptions:
         Where members find each other: dir:/path (a folder, the same one for all processes), HOST:PORT,HOST:PORT
         (addresses), dns:NAME:PORT, udp:239.1.2.3:7000 (IP multicast), cache:/path (remembers addresses). Repeat the
         option for several.
+    min_members
+        Wait until the group has so many members, this one included, before the lines of the input are sent.
     rejoin
         When the other members have excluded this member, join again as a new member. Without the option the command
         ends with exit code 1.
@@ -81,6 +83,7 @@ class JoinOptions:
     advertise: str | None = None
     insecure: Flag = False
     discovery: tuple[str, ...] = ()
+    min_members: Whole | None = None
     rejoin: Flag = False
     transport: str = "tcp"
     trace: Flag = False
