@@ -217,3 +217,20 @@ def test_what_the_package_offers() -> None:
 def test_config_is_checked() -> None:
     with pytest.raises(UsageError, match="window"):
         Channel("g", config=Config(window=5))
+
+
+def test_an_unknown_or_missing_argument_is_named_in_one_sentence() -> None:
+    anything: Any = Channel
+    with pytest.raises(UsageError, match=r"^Channel\(\) has no option discovry=: use discovery=$"):
+        anything("g", discovry="dir:/x")
+    with pytest.raises(
+        UsageError, match=r"has no option xyz=: the options are profile, name, bind, advertise, transport"
+    ):
+        anything("g", xyz=1)
+    with pytest.raises(
+        UsageError, match=r"^Channel\(\) needs a group: give it a name, for instance Channel\('orders'\)"
+    ):
+        anything(profile="fifo")
+    with pytest.raises(UsageError, match="takes the group alone without a name"):
+        anything("g", "fifo")
+    assert anything(group="g").group == "g"

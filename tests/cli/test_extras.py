@@ -43,6 +43,15 @@ def test_a_command_that_needs_spark_says_so_in_one_sentence(
     assert capsys.readouterr() == ("", f"pygroups: {sentence}\n")
 
 
+def test_several_missing_packages_are_named_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("pyarrow", "pandas", "jinja2"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert cli.main(["audit", "."]) == 2
+    assert "pyarrow, pandas and jinja2 are not installed: pip" in capsys.readouterr().err
+
+
 EVERY_COMMAND: dict[str, tuple[list[str], int]] = {
     "audit": (["."], 2),
     "demo": ([], 2),

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
+from difflib import get_close_matches
 from functools import cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -148,15 +149,32 @@ def with_parameters_of(
     """Turn an `__init__` that takes what `make` returns into one that has the parameters of `make`."""
 
     def decorate(init: Callable[[Taker, Made], None]) -> Callable[Concatenate[Taker, Given], None]:
+        of_make = signature(make)
+
         def taking(taker: Taker, /, *args: Given.args, **named: Given.kwargs) -> None:
+            _check_names(type(taker).__name__, of_make, args, named)
             init(taker, make(*args, **named))
 
         first = Parameter("self", Parameter.POSITIONAL_ONLY)
-        shown = Signature([first, *signature(make).parameters.values()])
+        shown = Signature([first, *of_make.parameters.values()])
         setattr(update_wrapper(taking, init), "__signature__", shown)  # noqa: B010 (mypy knows no such attribute)
         return taking
 
     return decorate
+
+
+def _check_names(kind: str, of_make: Signature, args: tuple[object, ...], named: dict[str, object]) -> None:
+    """Raise UsageError for an argument that no option takes, and without the group."""
+    options = [name for name in of_make.parameters if name != "group"]
+    for name in named:
+        if name not in of_make.parameters:
+            near = get_close_matches(name, options, 1)
+            known = f"use {near[0]}=" if near else f"the options are {', '.join(options)}"
+            raise UsageError(f"{kind}() has no option {name}=: {known}")
+    if len(args) > 1:
+        raise UsageError(f"{kind}() takes the group alone without a name: write each option with its name")
+    if not args and "group" not in named:
+        raise UsageError(f"{kind}() needs a group: give it a name, for instance {kind}('orders')")
 
 
 def _refuse_unbuilt(secret: object) -> None:

@@ -26,5 +26,6 @@ def check_arrow() -> None:
 def _check(names: tuple[str, ...], need: str, advice: str) -> None:
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
-        what = ", ".join(missing)
-        raise UsageError(f"{need}, and {what} is not installed: pip install 'pygroups[spark]'{advice}")
+        what = " and ".join(filter(None, [", ".join(missing[:-1]), missing[-1]]))
+        verb = "is" if len(missing) == 1 else "are"
+        raise UsageError(f"{need}, and {what} {verb} not installed: pip install 'pygroups[spark]'{advice}")
