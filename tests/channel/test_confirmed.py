@@ -181,3 +181,53 @@ def test_a_later_winner_gives_one_view_in_place_of_those_that_it_skips() -> None
         assert stores["A"].data == stores["D"].data
 
     run(story)
+
+
+async def one_that_waits(group: Group) -> dict[str, Store]:
+    stores = await joiners_of_a_slow_provider(group, "B")
+    await asyncio.sleep(1)
+    assert stores["B"].log == []
+    return stores
+
+
+def test_a_leave_finishes_the_state_that_it_gives() -> None:
+    async def story(group: Group) -> None:
+        stores = await one_that_waits(group)
+        leaving = asyncio.create_task(stores["A"].channel.leave())
+        await asyncio.sleep(2)
+        assert not leaving.done()
+        stores["A"].gives.set()
+        assert (await leaving).reason == "left"
+        await group.settled(one=True)
+        assert stores["B"].data == {"old": "1"}
+        assert "lost" not in stores["B"].log
+
+    run(story)
+
+
+def test_a_leave_as_soon_as_another_has_joined_loses_no_state() -> None:
+    async def story(group: Group) -> None:
+        stores = {"A": Store("A"), "B": Store("B")}
+        group.start("A", stores["A"].run())
+        await group.settled()
+        await stores["A"].put("old", "1")
+        group.start("B", stores["B"].run())
+        await happens(lambda: len(stores["A"].channel.view.members) == 2)
+        await stores["A"].channel.leave()
+        await group.settled(one=True)
+        assert stores["B"].data == {"old": "1"}
+
+    run(story)
+
+
+def test_a_leave_does_not_wait_for_ever_for_a_state() -> None:
+    async def story(group: Group) -> None:
+        stores = await one_that_waits(group)
+        begun = asyncio.get_running_loop().time()
+        assert (await stores["A"].channel.leave()).reason == "left"
+        took = asyncio.get_running_loop().time() - begun
+        assert 5 <= took <= 10, "leave_timeout for the state, and then the view change"
+        await group.settled(one=True)
+        assert stores["B"].log[0] == "lost"
+
+    run(story)

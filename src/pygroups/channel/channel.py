@@ -260,7 +260,7 @@ class Channel:
 
     async def leave(self) -> Left:
         """Leave the group in an orderly way, within `leave_timeout`.  Returns the last event, which iteration also
-        gives.
+        gives.  A member that gives its state to joiners finishes this first, for up to `leave_timeout` more.
 
         From now on the channel accepts no messages, and all messages count as read here.
         """

@@ -177,14 +177,15 @@ class Session:
 
     async def leave(self) -> Left:
         """Leave in an orderly way, then close everything.  Returns the last event."""
-        if not self.leaving:
-            self.leaving = True
-            self.sending.close("the channel is leaving its group")
-            self.reading.be_generous()
-            if not self.quiet:
-                self.member.write_statistics()
-            self.member.ask(core.Leave())
+        begins, self.leaving = not self.leaving, True
         try:
+            if begins:
+                self.sending.close("the channel is leaving its group")
+                self.reading.be_generous()
+                await self._finish_giving()
+                if not self.quiet:
+                    self.member.write_statistics()
+                self.member.ask(core.Leave())
             left = await asyncio.shield(self.left)
             if not self.member.closed:
                 await self.network.drain(DRAIN_SECONDS)
@@ -197,6 +198,18 @@ class Session:
             self._end("left")
         await asyncio.sleep(0)  # the connections close in the next pass of the loop, which can be its last pass
         return left
+
+    async def _finish_giving(self) -> None:
+        """Wait until the joiners have the states that this member gives, for `leave_timeout` at most."""
+        reader = self.reading.reader
+        reads = reader is not None and not reader.done() and reader is not asyncio.current_task()
+        giving = asyncio.ensure_future(self.states.finish(reads=reads))
+        ends: tuple[asyncio.Future[None], asyncio.Future[Left]] = (giving, self.left)
+        try:
+            patience = self.options.limits.leave_timeout / SECOND
+            await asyncio.wait(ends, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            giving.cancel()
 
     async def closed(self) -> None:
         """Wait until an excluded member has closed its connections and its journal."""

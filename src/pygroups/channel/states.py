@@ -109,6 +109,8 @@ class States:
         self.loading: Loading | None = None
         self.lost: StateLost | None = None  # the state that this member waited for was lost
         self.givings: dict[ViewId, Giving] = {}
+        self.owed: dict[tuple[ViewId, Address], None] = {}  # states that are being taken or given, by view and joiner
+        self.paid = asyncio.Event()  # one of them has arrived, or is needed no more
         self.stopped = False
         self.wanted: dict[ViewId, StateRequest] = {}
         self.tasks: dict[asyncio.Task[None], None] = {}
@@ -156,6 +158,7 @@ class States:
     def take(self, wanted: StateRequest) -> None:
         """Call get_state() in a task, unless it was called before."""
         if wanted.asking is None:
+            self.owed |= dict.fromkeys((wanted.event.view, joiner) for joiner in wanted.event.joiners)
             wanted.asking = self._start(self._ask(wanted), "takes a state")
 
     async def _ask(self, wanted: StateRequest) -> None:
@@ -199,6 +202,7 @@ class States:
     def _close(self, wanted: StateRequest) -> None:
         self.wanted.pop(wanted.event.view, None)
         wanted.over()
+        self.paid.set()
 
     def _failed(self, event: StateWanted, joiners: Iterable[Address], reason: str) -> None:
         """Tell the joiners, and log, that this member gives no state for this view."""
@@ -206,6 +210,7 @@ class States:
         if names:
             self.log.warning("this member gives no state to %s: %s", ", ".join(names), reason)
         for joiner in joiners:
+            self._pay(event.view, joiner)
             self.recorder.ask(StateFailed(event.view, joiner, reason[:TEXT_MAX]))
 
     async def _give(self, wanted: StateWanted, pieces: AsyncIterator[bytes]) -> None:
@@ -250,7 +255,9 @@ class States:
             await giving.news.wait()
 
     def on_taken(self, event: StateTaken) -> None:
-        """A joiner has acknowledged some chunks, or has left."""
+        """A joiner has acknowledged some chunks, or needs no more: it has the state, or has left."""
+        if event.chunks is None:
+            self._pay(event.view, event.joiner)
         giving = self.givings.get(event.view)
         if giving is None or event.joiner not in giving.taken:
             return
@@ -259,6 +266,17 @@ class States:
         else:
             giving.taken[event.joiner] = event.chunks
         giving.news.set()
+
+    def _pay(self, view: ViewId, joiner: Address) -> None:
+        self.owed.pop((view, joiner), None)
+        self.paid.set()
+
+    async def finish(self, *, reads: bool) -> None:
+        """Wait until each joiner has the state that this member gives.  `reads`: the program still reads, so it
+        reaches the requests in the queue."""
+        while self.owed or (reads and self.wanted):
+            self.paid.clear()
+            await self.paid.wait()
 
     # -- taking
 

@@ -99,6 +99,7 @@ CHANNEL: Final = {
     "session.sending.until[].waiting[]": "fixed",
     "session.waits.standstill.alone": "members",
     "session.waits.standstill.progress": "fixed",
+    "session.states.owed": "views",
     "session.states.givings": "views",
     "session.states.tasks": "views",
     "session.states.wanted": "views",
