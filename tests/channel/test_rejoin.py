@@ -29,8 +29,10 @@ from pygroups import (
     WouldBlock,
 )
 from pygroups.core import events as core
+from pygroups.core.address import Address
 from pygroups.core.limits import SECOND
 from pygroups.core.limits import Config as Limits
+from pygroups.core.merge_events import Replaced
 from pygroups.core.rejoin import Exclusions
 from pygroups.layers.gms.primary import PrimaryGms
 from pygroups.layers.profiles import PROFILES
@@ -386,3 +388,24 @@ def test_the_new_incarnation_listens_at_the_same_port_and_has_a_journal_of_its_o
 def test_a_process_without_a_group_cannot_join_again() -> None:
     with pytest.raises(UsageError, match="rejoin= needs a group, and profile 'unicast' has none: leave it out"):
         Channel(None, profile="unicast", rejoin=True)
+
+
+def test_a_channel_that_gives_way_to_a_newer_process_of_its_name_does_not_join_again() -> None:
+    """The next incarnation would be the newer one, and end that process in turn."""
+    newer = Address("C", "1" * 16)
+
+    async def story(group: Group) -> None:
+        a, b, c = await three(group)
+        c.channel._session.member.happened(Replaced(newer))
+        await until(lambda: c.left)
+        assert c.left == [Left("name taken", [])]
+        with pytest.raises(Excluded, match=f"newer process of its name: {newer}"):
+            await c.task
+        with pytest.raises(ChannelClosed):
+            await c.channel.send(b"never")
+        await until(lambda: a.channel.view.members == (a.channel.address, b.channel.address))
+        await c.channel.leave()
+        await end(b, a)
+        assert len(c.views) == 1, "it has not joined again"
+
+    run(story)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,7 +71,7 @@ def test_the_cut_is_the_furthest_that_one_of_those_asked_holds(held: dict[Addres
 
 def test_the_next_view_has_those_who_go_on_in_their_old_order_then_joiners_by_address() -> None:
     after = decide.next_view(VIEW, Ballot(8, B), (C, B), {D: "d", A: "new"})
-    assert after == AgreedView(ViewId(8, B), (C, B, A, D), ("c", "b", "new", "d"))
+    assert after == AgreedView(ViewId(8, B), (C, B, A, D), ("c", "b", "new", "d"), since=(0, 0, 8, 8))
 
 
 def test_a_ballot_is_above_the_view_and_everything_heard_of() -> None:
@@ -288,7 +289,8 @@ def test_a_joiner_that_asks_again_gets_the_installation_from_those_who_came_with
     ((to, install),) = told(gms)
     assert to == B and isinstance(install, Install) and install.starts is not None
     proposal = proposal_of(install.difference, None)
-    assert proposal is not None and proposal.view == VIEW
+    assert proposal is not None
+    assert proposal.view == msgspec.structs.replace(VIEW, since=(0, 7, 7)), "B and C joined with this view"
     gms.up(Run(A, C, (Done(VIEW.id),)))
     gms.up(Run(B, C, (Join(B, "b", ""),)))
     assert [(dest, type(head)) for dest, head in told(gms)] == [(A, Join)]

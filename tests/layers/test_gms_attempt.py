@@ -133,7 +133,7 @@ def test_a_member_that_leaves_answers_and_does_not_go_on() -> None:
     for member in (A, B, C):
         attempt.on_collect_ack(member, held(leaving=member == B), 20)
     proposal = attempt.proposes(A, (), True, 30)
-    assert proposal.view == AgreedView(BALLOT, (A, C, D), ("a", "c", "d"))
+    assert proposal.view == AgreedView(BALLOT, (A, C, D), ("a", "c", "d"), since=(0, 0, 9))
     assert proposal.going_on == (A, C)
     assert proposal.sides[0].cut == {A: 3, B: 1, C: 0}
 
@@ -163,7 +163,7 @@ def bound(ballot: Ballot, accepted: Proposal | None = None) -> CollectAck:
 def accepted_under(ballot: Ballot, go_on: tuple[Address, ...]) -> Proposal:
     """A proposal with this ballot as its id."""
     side = Side(VIEW, go_on, {A: 3, B: 1, C: 0}, {A: B, B: B})
-    view = AgreedView(ViewId.of(ballot), go_on, tuple(member.name.lower() for member in go_on))
+    view = AgreedView(ViewId.of(ballot), go_on, tuple(member.name.lower() for member in go_on), since=(0,) * len(go_on))
     return Proposal(ballot, view, (side,), True)
 
 

@@ -45,6 +45,8 @@ def proposals(draw: st.DrawFn) -> Proposal:
     members = [*(sorted(going_on) if second else going_on), *joiners]
     contacts = {m: side.view.contact(m) for side in found for m in side.members} | dict.fromkeys(joiners, "new")
     view = AgreedView(ViewId(9, A), tuple(members), tuple(contacts[member] for member in members), "ab")
+    joined = {member: side.view.joined(member) for side in found for member in side.members}
+    view = msgspec.structs.replace(view, since=tuple(joined.get(member, 9) for member in members))
     standing = st.sampled_from([True, False, WaitsForState(None, ViewId(3, A)), WaitsForState(A, ViewId(3, A), (B,))])
     standings: dict[Address, Any] = {member: draw(standing) for member in going_on}
     return Proposal(Ballot(10, B), view, tuple(found), draw(st.booleans()), standings, {D: "slow"}, {A: (4, 0)})

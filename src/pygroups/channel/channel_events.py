@@ -131,7 +131,8 @@ class Left(Event, frozen=True):
     """The last event: this process is not a member any more.  With `rejoin=True` the process joins again after
     "excluded", and a View follows.
 
-    `reason` is "left", "excluded", "journal lost" or "crashed".  `unknown` are the numbers of this member's messages
+    `reason` is "left", "excluded", "name taken" (a newer process of this name is in the group, and this one ended for
+    it), "journal lost" or "crashed".  `unknown` are the numbers of this member's messages
     that were accepted and not delivered here.  Other members may have delivered these messages.
     """
 

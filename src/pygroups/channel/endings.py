@@ -14,6 +14,11 @@ SILENT: Final = (
 )
 
 
+def replaced(newer: str) -> str:
+    """The sentence for a member that ended because of a newer process of its name.  `newer`: a sentence about it."""
+    return f"this member has ended, because its group has a newer process of its name: {newer}; choose another name"
+
+
 def excluded(policy: str, *, rejoins: bool = False) -> str:
     """The sentence for an excluded member.  `policy`: the reason of an exclusion by policy, or ""."""
     because = f"this member {policy}" if policy else SILENT

@@ -26,7 +26,7 @@ from pygroups.wire.codec import Codec
 
 from .alone import alone
 from .channel_events import JournalLost, Left, MergeView, View, gap_of, translated
-from .endings import excluded, refusal
+from .endings import excluded, refusal, replaced
 from .inbox import Inbox, NoInbox
 from .items import Raised
 from .log import Log, apart
@@ -375,8 +375,11 @@ class Session:
             return
         self.reading.be_generous()
         if not self.leaving and event.reason != "left":
-            self.sending.rejoins = self.rejoins(self)
-            self.excluded = excluded(event.policy, rejoins=self.sending.rejoins)
+            if event.reason == "name taken":  # no next incarnation: it would end the newer process in turn
+                self.excluded = replaced(event.detail)
+            else:
+                self.sending.rejoins = self.rejoins(self)
+                self.excluded = excluded(event.policy, rejoins=self.sending.rejoins)
             self.reading.why_ended = Excluded(self.excluded)
         self._end(event.reason)
         if not self.leaving:

@@ -51,6 +51,13 @@ class MergeFailed(Event):
     merge: MergeId
 
 
+class Replaced(Event):
+    """Up, merge2 to gms: `newer`, another process with the name of this one, joined its view later, and is alive in
+    another view.  This process ends, because no view has two members of one name."""
+
+    newer: Address
+
+
 class SignOfLife(Event):
     """Down, merge2 to unicast2: a process outside the view sent a message, so proofs of its end do not
     count."""

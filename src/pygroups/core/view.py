@@ -77,6 +77,8 @@ class AgreedView(msgspec.Struct, frozen=True, array_like=True):
     members: Annotated[tuple[Address, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
     contacts: Annotated[tuple[Contact, ...], Meta(max_length=MEMBERS_MAX)]  # where each listens, in the same order
     history: Annotated[str, Meta(max_length=HISTORY_DIGITS)] = ""  # where a majority decides: drawn for the first view
+    since: Annotated[tuple[Number, ...], Meta(max_length=MEMBERS_MAX)] = ()  # the number of the view with which each
+    # joined, in the same order; () of a view whose members all founded the group
 
     def __post_init__(self) -> None:
         """Raise ValueError for an impossible view; a decoder reports the error as malformed data."""
@@ -84,6 +86,8 @@ class AgreedView(msgspec.Struct, frozen=True, array_like=True):
             raise ValueError("a view needs one contact for each member")
         if len(dict.fromkeys(self.members)) != len(self.members):
             raise ValueError("a member is in the view twice")
+        if self.since and len(self.since) != len(self.members):
+            raise ValueError("a view needs the number of one join for each member")
 
     @property
     def coordinator(self) -> Address:
@@ -92,6 +96,11 @@ class AgreedView(msgspec.Struct, frozen=True, array_like=True):
     def contact(self, member: Address) -> str:
         """The contact of `member`: "host:port" on sockets, a name in the simulator."""
         return self.contacts[self.members.index(member)]
+
+    def joined(self, member: Address) -> int:
+        """The number of the view with which `member` joined: its first view, or an earlier one of the group that it
+        founded."""
+        return self.since[self.members.index(member)] if self.since else 0
 
 
 Merged = dict[Address, tuple[int, int]]  # per origin, its highest mark in a merge, and the subgroup that has this mark

@@ -68,4 +68,12 @@ class MergeRsp(msgspec.Struct, Loose, array_like=True, tag=56):
     changes: bool = False  # the sender takes no part, because its view is about to change
 
 
-HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp)
+class GiveWay(msgspec.Struct, Loose, array_like=True, tag=68):
+    """Leader of a merge to a process that takes part: `newer` has the name of the receiver, joined its view later, and
+    takes part, too.  The receiver ends, because no view has two members of one name."""
+
+    merge: MergeId
+    newer: Address
+
+
+HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp, GiveWay)

@@ -70,6 +70,20 @@ def take_part(
     return tuple(chosen) if len(chosen) > 1 else ()
 
 
+def replaced(answers: Mapping[Address, MergeAnswer | None]) -> dict[Address, Address]:
+    """The processes that have to end, each with the newer process of its name.
+
+    Of the processes of one name that answered, the newest stays: the one that joined with the view of the highest
+    number.  Views carry these numbers, so all members agree.  Of equals, from groups that were born apart, the one with
+    the highest incarnation stays (0127).
+    """
+    newest: dict[str, tuple[int, Address]] = {}
+    joined = {one: answer.view.joined(one) for one, answer in answers.items() if answer and one in answer.view.members}
+    for member, number in joined.items():
+        newest[member.name] = max(newest.get(member.name, (-1, member)), (number, member))
+    return {member: newest[member.name][1] for member in joined if newest[member.name][1] != member}
+
+
 def _lacks_a_living_member(
     party: Party, answers: Mapping[Address, MergeAnswer | None], willing: Mapping[Address, MergeAnswer]
 ) -> bool:

@@ -15,13 +15,13 @@ from pygroups.core.address import Address
 from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
-from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Reserved, RoundTrips
+from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Replaced, Reserved, RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.suspicion_events import HeartbeatOf, Suspect, Unsuspect
 from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import _merge_rules as rules
-from ._merge_heads import HEADS, FindReq, FindRsp, MergeReq, MergeRsp, OtherSettings, Sighted
+from ._merge_heads import HEADS, FindReq, FindRsp, GiveWay, MergeReq, MergeRsp, OtherSettings, Sighted
 from ._merge_search import ViewSearch
 
 # In paces: a pace is an interval, or the longest round trip to a process of other views if that is longer.
@@ -181,6 +181,8 @@ class Merge2(Layer):
         """Decide on the merge: all processes have answered, or the time for their answers is over."""
         self.round, self.cancelled = None, round
         round.answers[self.env.me] = rules.MergeAnswer(self.finding.current, self.finding.hears(round.contacts))
+        for older, newer in rules.replaced(round.answers).items():
+            self._tell_replaced(older, GiveWay(round.merge, newer))
         sides = rules.take_part(self.env.me, round.answers, round.changing)
         if sides and not self.occupied.busy:
             self.handed = round.merge
@@ -206,6 +208,23 @@ class Merge2(Layer):
         if round is not None and rules.hears_more(round.answers.get(member), round.contacts, peers):
             self.env.count("pauses between merges ended")
             self.cancelled, self.pause_until = None, self.env.now
+
+    # -- two processes of one name
+
+    def _tell_replaced(self, older: Address, head: GiveWay) -> None:
+        self.env.count("processes replaced")
+        if older == self.env.me:
+            self.above.append(Replaced(head.newer))
+        else:
+            self.tell(older, head)
+
+    def on_replaced(self, src: Address, head: GiveWay) -> None:
+        """The leader of the merge in which this member takes part has found a newer process of its name."""
+        me = self.env.me
+        if head.merge != self.reserved or head.merge.leader != src or head.newer == me or head.newer.name != me.name:
+            self.env.drop("newer process without a merge")
+        else:
+            self.above.append(Replaced(head.newer))
 
     # -- taking part
 
@@ -288,6 +307,8 @@ class Merge2(Layer):
             self.on_merge_req(src, head)
         elif isinstance(head, MergeRsp):
             self.on_merge_rsp(src, head)
+        elif isinstance(head, GiveWay):
+            self.on_replaced(src, head)
         self._set_wake()
 
     def up_event(self, event: Event) -> None:

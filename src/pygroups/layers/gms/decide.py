@@ -91,7 +91,8 @@ def next_view(
     joining = sorted(joiners)
     contacts = [old.contact(member) for member in go_on] + [joiners[member] for member in joining]
     members, history = (*go_on, *joining), old.history if history is None else history
-    return AgreedView(ViewId.of(ballot), members, tuple(contacts), history)
+    since = (*[old.joined(member) for member in go_on], *[ballot.number for _ in joining])
+    return AgreedView(ViewId.of(ballot), members, tuple(contacts), history, since)
 
 
 def makes_sense(proposal: Proposal, side: Side, me: Address, held: Mapping[Address, int]) -> bool:

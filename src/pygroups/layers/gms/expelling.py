@@ -1,4 +1,4 @@
-"""Exclusion by policy of a living member that keeps the window of another member full.
+"""Exclusion by policy of a living member: it keeps the window of another member full, or a newer process has its name.
 
 The member with the full window sends `Expel` to all members, also to the slow one.  The leader makes a view without
 the slow member, which takes part in the view change as a leaver does: the others lose none of its messages.
@@ -32,6 +32,23 @@ class Expelling:
         head = Expel(membership.current.id, wish.member, wish.reason[:TEXT_MAX], wish.if_silent)
         membership.tell_others(membership.current.members, head)
         self.on_expel(self.env.me, head)
+
+    def gives_way(self, newer: Address) -> None:
+        """`newer` has the name of this member, and joined later.  This member asks for its own exclusion, so that the
+        others lose none of its messages.  MERGE2 repeats this while both live."""
+        membership, me = self.membership, self.env.me
+        if membership.phase is not Phase.MEMBER:
+            return
+        membership.newer = newer
+        reason = f"was replaced by {newer}, which joined later under the same name"
+        self.env.record("suspect", peer=me, reason="replaced", detail=reason)
+        self.env.count("gave way to a newer process")
+        if membership.current.members == (me,):
+            membership.left("excluded", "", None, reason)
+            return
+        head = Expel(membership.current.id, me, reason[:TEXT_MAX], False)
+        membership.tell_others(membership.current.members, head)
+        self.on_expel(me, head)
 
     def on_expel(self, src: Address, head: Expel) -> None:
         """A member asks for an exclusion.  The leader acts; the others keep the reason, because one of them may lead

@@ -70,7 +70,7 @@ class Joining:
                 self.env.count("founding put off")
                 return None  # the members that invited this joiner may be gone, and others may have a view with it
             id = ViewId(membership.highest + 1, me)
-            view = AgreedView(id, (me,), (self.env.contact,), membership.new_history())
+            view = AgreedView(id, (me,), (self.env.contact,), membership.new_history(), (id.number,))
             return events.NewView(
                 view=view,
                 previous=None,

@@ -47,7 +47,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Found, Incompatible
 from pygroups.core.events import Event, NewView
 from pygroups.core.layer import NEVER, Env
-from pygroups.core.merge_events import MergeWanted, Reserved, RoundTrips
+from pygroups.core.merge_events import MergeWanted, Replaced, Reserved, RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.state_events import StateStanding, ViewWanted
 from pygroups.core.suspicion_events import LifeVerified, Suspect, Unsuspect
@@ -126,6 +126,8 @@ class Gms(Membership):
             self.reserved, self.round_trip = event.merge, event.round_trip
         elif isinstance(event, RoundTrips):
             self.leading.times.measured(event.times)
+        elif isinstance(event, Replaced):
+            self.expelling.gives_way(event.newer)
         elif isinstance(event, MergeWanted):
             self.merging.begin(event)
         elif isinstance(event, Suspect):

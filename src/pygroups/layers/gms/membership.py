@@ -98,6 +98,7 @@ class Membership(Layer):
         "inbox",
         "later",
         "leaving",
+        "newer",
         "phase",
         "primary",
         "reserved",
@@ -116,6 +117,7 @@ class Membership(Layer):
         self.primary = True  # a hint, see View.primary of the channel
         self.standing: Standing = True  # to the group's state; state_transfer sets it, in a stack with that layer
         self.leaving = False
+        self.newer: Address | None = None  # a later process of this name, for which this one ends
         self.highest = 0  # of all known ballots and views
         self.binding = Binding(env, self.quorum)
         self.reserved: MergeId | None = None  # this member takes part in this merge, and in no other
@@ -212,6 +214,8 @@ class Membership(Layer):
 
     def left(self, reason: str, detail: str, cut: events.Positions | None = None, policy: str = "") -> None:
         """This process is in the group no more."""
+        if self.newer is not None and reason == "excluded":
+            reason, detail = "name taken", f"{self.newer}, which joined later, has the name {self.newer.name!r}"
         if self.phase is not Phase.GONE:
             self.phase, self.wake, self.inbox = Phase.GONE, NEVER, []
             self.binding.ends()

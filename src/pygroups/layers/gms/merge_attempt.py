@@ -102,6 +102,7 @@ def merged(ballot: Ballot, sides: Sides, answers: Mapping[Address, CollectAck], 
     mark."""
     members = sorted(member for _, going in sides for member in going)
     contacts = {member: view.contact(member) for view, going in sides for member in going}
+    since = {member: view.joined(member) for view, going in sides for member in going}
     marks = [_marks(going, answers) for _, going in sides]
     takes = wins is not None or any(isinstance(answers[member].standing, WaitsForState) for member in members)
     told = marks if takes else [{} for _ in sides]
@@ -113,7 +114,12 @@ def merged(ballot: Ballot, sides: Sides, answers: Mapping[Address, CollectAck], 
                 digest[origin] = (mark, index)
     return Proposal(
         ballot,
-        AgreedView(ViewId.of(ballot), tuple(members), tuple(contacts[member] for member in members)),
+        AgreedView(
+            ViewId.of(ballot),
+            tuple(members),
+            tuple(contacts[member] for member in members),
+            since=tuple(since[member] for member in members),
+        ),
         tuple(ends),
         any(decide.stays_primary(view, answers[going[0]].primary, going) for view, going in sides),
         {member: answers[member].standing for _, going in sides for member in going},

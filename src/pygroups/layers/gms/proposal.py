@@ -172,7 +172,9 @@ def proposal_of(difference: Difference, mine: AgreedView | None) -> Proposal | N
     if len(sides) < len(found):
         return None
     contacts: dict[Address, str] = {}
+    since = dict.fromkeys(difference.joiners, difference.id.number)
     for side in sides:
+        since |= {member: side.view.joined(member) for member in side.members}
         listen = dict(zip(side.view.members, side.view.contacts, strict=True))
         contacts |= {member: listen[member] for member in side.members}
     if len(sides) > 1:
@@ -185,7 +187,8 @@ def proposal_of(difference: Difference, mine: AgreedView | None) -> Proposal | N
     standings: dict[Address, Standing] = {}
     for rank, member in enumerate(going_on):
         standings[member] = standing = difference.standings.get(rank, standing)
-    view = AgreedView(difference.id, tuple(contacts), tuple(contacts.values()), difference.history)
+    joined = tuple(since[member] for member in contacts)
+    view = AgreedView(difference.id, tuple(contacts), tuple(contacts.values()), difference.history, joined)
     rest = (difference.primary, standings, difference.expelled, difference.digest, difference.winner)
     return Proposal(difference.ballot, view, sides, *rest)
 

@@ -35,6 +35,9 @@ class Changes(Check):
     def asked_out(self, member: Address, other: Address, if_silent: bool) -> None:
         self.leavers[other] = None  # it takes part in the same way
 
+    def replaced(self, member: Address) -> None:
+        self.leavers[member] = None
+
     def vouched(self, member: Address) -> None:
         self.leavers[member] = None  # the member counts as taking part
 

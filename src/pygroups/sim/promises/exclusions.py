@@ -57,6 +57,9 @@ class SlowExclusion(Check):
                 read[origin] = mark
                 self.reads.setdefault(member, deque()).append(now)
 
+    def replaced(self, member: Address) -> None:
+        self.wanted[member] = None
+
     def asked_out(self, member: Address, other: Address, if_silent: bool) -> None:
         self.wanted[other] = None
         now, after = self.around.clock(), self.around.config.slow_exclude

@@ -234,6 +234,9 @@ class Check:
         """`member` asked the group to exclude `other` by policy: because `other` does not read its messages, or, with
         `if_silent`, if `other` leaves Ready unanswered."""
 
+    def replaced(self, member: Address) -> None:
+        """`member` learned that a newer process has its name, and asked the group to exclude it."""
+
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         """`member` has ended: it crashed (`unknown` is None), or it stopped and listed its own messages of unknown
         fate."""

@@ -54,6 +54,7 @@ class Judge:
         self._passed_layers = _hearers(checks, "passed_layers")
         self._paused = _hearers(checks, "paused")
         self._asked_out = _hearers(checks, "asked_out")
+        self._replaced = _hearers(checks, "replaced")
         self._merge_accepted = _hearers(checks, "merge_accepted")
         self._ended = _hearers(checks, "ended")
         self._state_given = _hearers(checks, "state_given")
@@ -186,9 +187,13 @@ class Judge:
             check(passed)
 
     def suspected(self, member: Address, peer: Address, reason: str) -> None:
-        """`member` suspects `peer`.  With the reason "slow", or "unanswering", it has asked the group to exclude `peer`
+        """`member` suspects `peer`.  With the reason "replaced", `member` itself gives way to a newer process of its
+        name.  With the reason "slow", or "unanswering", it has asked the group to exclude `peer`
         by policy."""
-        if reason in ("slow", "unanswering"):
+        if reason == "replaced":
+            for check in self._replaced:
+                check(member)
+        elif reason in ("slow", "unanswering"):
             for check in self._asked_out:
                 check(member, peer, reason == "unanswering")
 

@@ -122,6 +122,9 @@ class ViewAccuracy(Check):
     def leaving(self, member: Address) -> None:
         self.gone[member] = None
 
+    def replaced(self, member: Address) -> None:
+        self.gone[member] = None
+
     def asked_out(self, member: Address, other: Address, if_silent: bool) -> None:
         if not if_silent:
             self.gone[other] = None  # exclusions.py judges the reason
