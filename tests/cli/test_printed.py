@@ -17,6 +17,7 @@ from pygroups import (
     MergeView,
     Message,
     NotSent,
+    StaysApart,
     Suspected,
     Unblocked,
     Undelivered,
@@ -60,6 +61,7 @@ def message(payload: bytes, sender: Address = B) -> Message:
         (Blocked("2 of 3 members are not reached"), "-- blocked: 2 of 3 members are not reached"),
         (Unblocked(), "-- no longer blocked"),
         (Suspected(B), "-- B does not answer"),
+        (StaysApart(B, "links", "A and B"), "-- B stays in another group of this name: A and B"),
         (Undelivered(B, range(3, 4)), "-- B did not acknowledge 1 message sent to it alone"),
         (Undelivered(B, range(3, 5)), "-- B did not acknowledge 2 messages sent to it alone"),
         (Left("left", []), "-- you have left the group"),
@@ -165,3 +167,12 @@ def test_an_event_that_is_newer_than_the_command_has_a_line_too() -> None:
 )
 def test_the_library_names_arguments_and_the_command_line_flags(library: str, command_line: str) -> None:
     assert as_flags(library) == command_line
+
+
+def test_the_json_of_sides_that_stay_apart() -> None:
+    assert json.loads(line_of(StaysApart(B, "links", "A and B"))) == {
+        "event": "apart",
+        "member": "B",
+        "reason": "links",
+        "detail": "A and B",
+    }

@@ -20,6 +20,7 @@ from pygroups.core.merge_events import StaysApart
 from pygroups.core.stack import Stack
 from pygroups.sim import scenario
 from pygroups.sim.scenarios.group import ScenarioGroup
+from pygroups.sim.schedules.steps import Way
 from pygroups.sim.world.on_merge import choose
 from pygroups.sim.world.stacks import builder_of
 from tests.merging import INTERVAL, QUICK
@@ -189,3 +190,36 @@ def test_a_joiner_that_finds_only_the_other_group_is_refused(differs: Callable[[
             "refused",
             DIFFERENCES[differs].replace("this group", "the group").replace("the other", "the joiner"),
         )
+
+
+@pytest.mark.parametrize("profile", ["fifo", "total"])
+@pytest.mark.parametrize("way", ["both", "out"])
+def test_sides_that_one_cut_link_keeps_apart_hear_why_once(way: Way, profile: str) -> None:
+    """A and C never hear each other again, the other links work: each member of both sides gets the reason."""
+
+    def heard(name: str) -> list[tuple[str, str]]:
+        events = [one.what for one in group._listener.heard if one.who == name]
+        return [(event.reason, event.detail) for event in events if isinstance(event, StaysApart)]
+
+    with scenario("A B C D", profile=profile, **QUICK) as group:
+        group.cut("A B", "C D")
+        group.until(lambda: group["A"].view == ("A", "B") and group["C"].view == ("C", "D"), within=10)
+        group.cut("A", "C", way=way)
+        group.mend("A B", "C D")
+        group.after(LONG)
+        for member in group.members:
+            assert member.view in (("A", "B"), ("C", "D"))
+            ((reason, detail),) = heard(member.name)
+            assert reason == "links" and "A@" in detail and "C@" in detail
+        group.mend("A", "C", way=way)
+        group.until(lambda: group["A"].view == ("A", "B", "C", "D"), within=10)
+
+
+def test_a_cut_that_ends_is_no_reason_to_report() -> None:
+    with scenario("A B C D", **QUICK) as group:
+        group.cut("A B", "C D")
+        group.after(LONG)
+        group.heal()
+        group.until(lambda: group["A"].view == ("A", "B", "C", "D"), within=10)
+        group.after(LONG)
+        assert not [one for one in group._listener.heard if isinstance(one.what, StaysApart)]

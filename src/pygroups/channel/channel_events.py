@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from pygroups.core import events as core
+from pygroups.core import merge_events
 from pygroups.core.address import Address
 from pygroups.core.suspicion_events import Suspect
 from pygroups.core.view import ViewId
@@ -110,6 +113,19 @@ class Unblocked(Event, frozen=True):
     """A majority of the view is reached again.  The event follows Blocked, and a view follows it."""
 
 
+class StaysApart(Event, frozen=True):
+    """`peer` is in another view of this group, and the two views do not become one.
+
+    `reason` is "names" (a process of each has the same name), "links" (two processes do not hear each other) or
+    "settings" (the groups were born apart with different settings); `detail` names the two.  The event comes once for
+    each `peer`; for "names" and "links" again only after `peer` was in one view with this member.
+    """
+
+    peer: Address
+    reason: Literal["names", "links", "settings"]
+    detail: str
+
+
 class Undelivered(Event, frozen=True):
     """`to` did not acknowledge these messages, and they will not be sent again.  `to` may have received them."""
 
@@ -197,6 +213,8 @@ def translated(event: object) -> Event | None:
         return Blocked(event.reason)
     if isinstance(event, core.Unblocked):
         return Unblocked()
+    if isinstance(event, merge_events.StaysApart):
+        return StaysApart(event.peer, event.reason, event.detail)
     if isinstance(event, core.Undelivered):
         return Undelivered(event.to, event.numbers)
     return None

@@ -191,6 +191,7 @@ MERGING: Final = {
     "merge2.finding.last_views": "known",
     "merge2.finding.sightings": "known",
     "merge2.finding.suspects": "members",
+    "merge2.finding.told": "members_max",
     "merge2.requested.views": "members_max",
     "merge2.round.answers": "members_max",
     "merge2.round.answers[].hears": "members_max",

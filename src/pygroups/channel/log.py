@@ -44,8 +44,10 @@ def join_waits(found: Sequence[Address], announced: str | None, *, chosen: bool)
     return f"{text}; the answer goes to {announced}, an address that this process chose (advertise= names another one)"
 
 
-def apart(peer: Address, detail: str) -> str:
-    """The log line for a process of another group under the same name."""
+def apart(peer: Address, reason: str, detail: str) -> str:
+    """The log line for a process of another view or group under the same name."""
+    if reason != "settings":
+        return f"{peer} is in another view of this group, and the two views do not merge: {detail}"
     return f"{peer} is in another group of this name, and the two groups never merge: {detail}"
 
 

@@ -251,7 +251,7 @@ class Session:
         elif isinstance(event, core.VouchedFor) and self.member.local is not None:
             self.member.local.answered(event)
         elif isinstance(event, StaysApart):
-            self.log.warning("%s", apart(event.peer, event.detail))
+            self.log.event("%s", apart(event.peer, event.reason, event.detail))
         elif isinstance(event, core.Undelivered):
             self.sending.receipts.undelivered(event.to, event.numbers)
         self.waits.on_event(event)

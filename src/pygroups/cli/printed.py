@@ -51,6 +51,9 @@ def line_of(event: Event) -> bytes:
             return json_line({"event": "gap", **missing})
         case pygroups.Suspected():
             return json_line({"event": "suspected", "member": event.member.name})
+        case pygroups.StaysApart():
+            why = {"member": event.peer.name, "reason": event.reason, "detail": event.detail}
+            return json_line({"event": "apart", **why})
         case pygroups.Undelivered():
             return json_line({"event": "undelivered", "to": event.to.name, "numbers": list(event.numbers)})
         case pygroups.JournalLost():
@@ -129,6 +132,8 @@ class Chat:
                 return f"-- {_count(event.count, 'message')} of {event.sender.name} went only to {others}"
             case pygroups.Suspected():
                 return f"-- {event.member.name} does not answer"
+            case pygroups.StaysApart():
+                return f"-- {event.peer.name} stays in another group of this name: {event.detail}"
             case pygroups.Blocked():
                 return f"-- blocked: {event.reason}"
             case pygroups.Unblocked():
@@ -190,6 +195,8 @@ def trouble(event: Event, *, leaves: bool = False, rejoins: bool = False) -> str
     if rejoins and event.reason == "excluded" and not event.unknown:
         return None
     unknown = f"; the fate of {_count(len(event.unknown), 'message')} is unknown" if event.unknown else ""
+    if event.reason == "name taken":
+        return f"this member has ended, because its group has a newer process of its name{unknown}"
     then = "The member joins again" if rejoins else "Start the command again to join as a new member"
     return (
         f"the other members removed this member ({event.reason}), because the member read nothing while others waited "

@@ -5,6 +5,8 @@ Each docstring names the direction, the sender and the receivers of the event.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from .address import Address
 from .events import Event
 from .view import AgreedView, MergeId
@@ -66,8 +68,14 @@ class SignOfLife(Event):
 
 
 class StaysApart(Event):
-    """Up, merge2 to the application, once for each `peer`: the process is in another group under the same name.  The
-    groups never merge, because their settings differ; `detail` names the difference with both values."""
+    """Up, merge2 to the application, once for each `peer` and reason: `peer` is in another view of the same name, and
+    the two views do not become one.
+
+    `settings`: they never do, because their settings differ; `detail` names the difference with both values.  `names`:
+    `detail` names a process of each view that has the same name.  `links`: it names two processes that do not hear each
+    other.
+    """
 
     peer: Address
     detail: str
+    reason: Literal["names", "links", "settings"] = "settings"

@@ -3,7 +3,7 @@ one."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -76,4 +76,13 @@ class GiveWay(msgspec.Struct, Loose, array_like=True, tag=68):
     newer: Address
 
 
-HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp, GiveWay)
+class Apart(msgspec.Struct, Loose, array_like=True, tag=69):
+    """Leader of merges that failed several times in a row, to the processes that it asked, and each of them to its
+    view: two views stay apart because of `one` and `other`, a process of each."""
+
+    reason: Literal["names", "links"]
+    one: Address
+    other: Address
+
+
+HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp, GiveWay, Apart)

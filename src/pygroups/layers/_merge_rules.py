@@ -6,7 +6,7 @@ Note: docs/layers/merge2.md.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX
@@ -82,6 +82,23 @@ def replaced(answers: Mapping[Address, MergeAnswer | None]) -> dict[Address, Add
     for member, number in joined.items():
         newest[member.name] = max(newest.get(member.name, (-1, member)), (number, member))
     return {member: newest[member.name][1] for member in joined if newest[member.name][1] != member}
+
+
+def why_apart(
+    me: Address, asked: Iterable[Address], answers: Mapping[Address, MergeAnswer | None]
+) -> tuple[Literal["names", "links"], Address, Address] | None:
+    """The reason for which a merge under the lead of `me` can unite no two views: two processes of one name, or two
+    that do not hear each other.  None: a process refused, or a view is about to change, which passes."""
+    willing = {member: answer for member, answer in answers.items() if answer is not None}
+    for older, newer in replaced(answers).items():
+        return "names", older, newer
+    for member, answer in willing.items():
+        for other in asked:
+            apart = other not in answer.view.members and other != member
+            heard = other in answer.hears or any(other in one.hears for one in willing.values())
+            if apart and other not in answer.hears and (other in willing or (member == me and heard)):
+                return "links", member, other
+    return None
 
 
 def _lacks_a_living_member(

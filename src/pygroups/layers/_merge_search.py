@@ -6,7 +6,7 @@ Note: docs/layers/merge2.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from pygroups.core import driver_events
 from pygroups.core.address import Address
@@ -65,6 +65,7 @@ class ViewSearch:
         "sightings",
         "since",
         "suspects",
+        "told",
         "view",
     )
 
@@ -80,6 +81,7 @@ class ViewSearch:
         self.sightings: dict[Address, Sighting] = {}
         self.last_views: dict[Address, AgreedView] = {}  # with each known process, the last that this member heard of
         self.apart: dict[Address, None] = {}  # processes with other settings, which are never asked again
+        self.told: dict[Address, None] = {}  # processes for which the application heard why two views stay apart
         self.suspects: dict[Address, None] = {}  # members of the view
         self.astray: dict[Address, None] = {}  # members of the view that named another view
 
@@ -162,6 +164,7 @@ class ViewSearch:
         members = event.view.members
         self.sightings, self.astray, self.since = {}, {}, self.env.now
         self.suspects = {member: None for member in self.suspects if member in members}
+        self.told = {peer: None for peer in self.told if peer not in members}
         self.known = {peer: known for peer, known in self.known.items() if peer not in members}
         self.asked = {peer: asked_at for peer, asked_at in self.asked.items() if peer in self.known}
         self.last_views = {peer: view for peer, view in self.last_views.items() if peer in self.known}
@@ -271,6 +274,24 @@ class ViewSearch:
             del self.apart[next(iter(self.apart))]
         self.env.count("processes with other settings")
         self.layer.above.append(StaysApart(peer, detail))
+
+    def told_apart(self, reason: Literal["names", "links"], one: Address, other: Address) -> bool:
+        """Two views, of which one is this member's, stay apart because of these two processes.  The application hears
+        this once for each process of the other view, until it is in one view with this member.  Returns whether it is
+        news."""
+        peer = other if one in self.current.members else one
+        if (one in self.current.members and other in self.current.members) or peer in self.told:
+            return False
+        self.told[peer] = None
+        if len(self.told) > MEMBERS_MAX:
+            del self.told[next(iter(self.told))]
+        detail = {
+            "names": f"{one} and {other} have the same name",
+            "links": f"{one} and {other} do not hear each other",
+        }[reason]
+        self.env.count("views that stay apart")
+        self.layer.above.append(StaysApart(peer, detail, reason))
+        return True
 
     def _in_view(self, src: Address, id: ViewId | None) -> AgreedView | None:
         """The view of `src`, which sends the id only, because the question named it."""

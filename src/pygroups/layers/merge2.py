@@ -21,7 +21,7 @@ from pygroups.core.suspicion_events import HeartbeatOf, Suspect, Unsuspect
 from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import _merge_rules as rules
-from ._merge_heads import HEADS, FindReq, FindRsp, GiveWay, MergeReq, MergeRsp, OtherSettings, Sighted
+from ._merge_heads import HEADS, Apart, FindReq, FindRsp, GiveWay, MergeReq, MergeRsp, OtherSettings, Sighted
 from ._merge_search import ViewSearch
 
 # In paces: a pace is an interval, or the longest round trip to a process of other views if that is longer.
@@ -30,6 +30,7 @@ ANSWERS_FOR: Final = 2  # for which the leader waits for answers; one more after
 
 TURN: Final = 3  # after which a member leads in place of another one; for each member before it
 DOUBLINGS: Final = 3  # of the pause after merges that were cancelled
+LASTS: Final = 3  # merges in a row that were cancelled, after which the views count as staying apart
 
 
 def contacts_of(views: Iterable[AgreedView]) -> dict[Address, str]:
@@ -195,6 +196,8 @@ class Merge2(Layer):
         """Pause before the next merge, twice as long each time."""
         self.env.count("merges cancelled")
         self.failures += 1
+        if self.failures >= LASTS and self.cancelled is not None:
+            self._tell_why_apart(self.cancelled)
         self.handed = None
         longest = self._pace(self.finding.longest_round_trip()) << min(self.failures, DOUBLINGS)
         self.pause_until = self.env.now + longest // 2 + self.env.rng.randrange(0, longest)
@@ -208,6 +211,21 @@ class Merge2(Layer):
         if round is not None and rules.hears_more(round.answers.get(member), round.contacts, peers):
             self.env.count("pauses between merges ended")
             self.cancelled, self.pause_until = None, self.env.now
+
+    def _tell_why_apart(self, round: Round) -> None:
+        """The views stay apart: report the reason, if it is none that passes."""
+        why = rules.why_apart(self.env.me, round.contacts, round.answers)
+        if why is not None and self.finding.told_apart(*why):
+            for peer in round.contacts:
+                if peer != self.env.me:
+                    self.tell(peer, Apart(*why))
+
+    def on_apart(self, src: Address, head: Apart) -> None:
+        """Two views stay apart.  Each process passes the reason on to its view once: the leader may not reach all."""
+        if self.finding.told_apart(head.reason, head.one, head.other):
+            for member in self.finding.here():
+                if member not in (self.env.me, src):
+                    self.tell(member, head)
 
     # -- two processes of one name
 
@@ -307,6 +325,8 @@ class Merge2(Layer):
             self.on_merge_req(src, head)
         elif isinstance(head, MergeRsp):
             self.on_merge_rsp(src, head)
+        elif isinstance(head, Apart):
+            self.on_apart(src, head)
         elif isinstance(head, GiveWay):
             self.on_replaced(src, head)
         self._set_wake()
