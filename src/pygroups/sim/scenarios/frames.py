@@ -26,11 +26,15 @@ class Hit(NamedTuple):
     run: Run
 
     def __str__(self) -> str:
-        payloads = (
-            f" {[payload.decode(errors='replace') for payload in unpack(self.run.body)]}" if self.run.body else ""
-        )
         heads = " | ".join(map(_text, reversed(self.run.heads)))
-        return f"{self.src.name}>{self.dest.name} {heads}{payloads[:100]}"
+        return f"{self.src.name}>{self.dest.name} {heads}{self._body()[:100]}"
+
+    def _body(self) -> str:
+        """The payloads as text; of a piece of a large payload, which is no batch of payloads, its index and size."""
+        run = self.run
+        if run.index:
+            return f" piece {run.index} with {len(run.body)} bytes"
+        return f" {[payload.decode(errors='replace') for payload in unpack(run.body)]}" if run.body else ""
 
 
 class FrameRule:
