@@ -76,7 +76,7 @@ class GiveWay(msgspec.Struct, Loose, array_like=True, tag=68):
     newer: Address
 
 
-class Apart(msgspec.Struct, Loose, array_like=True, tag=69):
+class KeptApart(msgspec.Struct, Loose, array_like=True, tag=69):
     """Leader of merges that failed several times in a row, to the processes that it asked, and each of them to its
     view: two views stay apart because of `one` and `other`, a process of each."""
 
@@ -85,4 +85,4 @@ class Apart(msgspec.Struct, Loose, array_like=True, tag=69):
     other: Address
 
 
-HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp, GiveWay, Apart)
+HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp, GiveWay, KeptApart)

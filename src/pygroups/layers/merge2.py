@@ -21,7 +21,7 @@ from pygroups.core.suspicion_events import HeartbeatOf, Suspect, Unsuspect
 from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import _merge_rules as rules
-from ._merge_heads import HEADS, Apart, FindReq, FindRsp, GiveWay, MergeReq, MergeRsp, OtherSettings, Sighted
+from ._merge_heads import HEADS, FindReq, FindRsp, GiveWay, KeptApart, MergeReq, MergeRsp, OtherSettings, Sighted
 from ._merge_search import ViewSearch
 
 # In paces: a pace is an interval, or the longest round trip to a process of other views if that is longer.
@@ -218,9 +218,9 @@ class Merge2(Layer):
         if why is not None and self.finding.told_apart(*why):
             for peer in round.contacts:
                 if peer != self.env.me:
-                    self.tell(peer, Apart(*why))
+                    self.tell(peer, KeptApart(*why))
 
-    def on_apart(self, src: Address, head: Apart) -> None:
+    def on_apart(self, src: Address, head: KeptApart) -> None:
         """Two views stay apart.  Each process passes the reason on to its view once: the leader may not reach all."""
         if self.finding.told_apart(head.reason, head.one, head.other):
             for member in self.finding.here():
@@ -325,7 +325,7 @@ class Merge2(Layer):
             self.on_merge_req(src, head)
         elif isinstance(head, MergeRsp):
             self.on_merge_rsp(src, head)
-        elif isinstance(head, Apart):
+        elif isinstance(head, KeptApart):
             self.on_apart(src, head)
         elif isinstance(head, GiveWay):
             self.on_replaced(src, head)
