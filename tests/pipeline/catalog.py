@@ -347,6 +347,10 @@ def _compared() -> list[Planted]:
         *(_one(f"state-less-at-both-{at}", lambda g, at=at: c.state_less_at_both(g, at), "state-cut") for at in "AC"),
         *(_one(f"state-of-later-{at}", lambda g, at=at: c.state_of_later(g, at), "state-cut") for at in "AC"),
         _one("state-passed-on", c.state_passed_on),
+        *(_one(f"copied-while-running-{at}", lambda g, at=at: c.copied_while_running(g, at)) for at in "AC"),
+        _one("copied-in-a-merge", c.copied_in_a_merge),
+        *(_one(f"copied-between-unicasts-{at}", lambda g, at=at: c.copied_between_unicasts(g, at)) for at in "AB"),
+        *(_one(f"unsent-in-a-copy-{at}", lambda g, at=at: c.unsent_in_a_copy(g, at), "integrity") for at in "AC"),
         *(_one(f"left-lacking-{at}", lambda g, at=at: c.left_settled(g, at, "B"), "agreement") for at in "AC"),
         *(
             _one(f"left-without-own-{at}", lambda g, at=at: c.left_settled(g, at, at), "agreement self-delivery")

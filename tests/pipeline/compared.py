@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.pipeline.histories import History, Run
+from tests.pipeline.merges import merge
 from tests.pipeline.planted import closed, opened, others
 
 BLOCK = 65_536  # messages, by which the audit compares orders
@@ -227,6 +228,58 @@ def excluded_untold(group: str, profile: str) -> History:
     history.send("B")
     history.exclude("B")
     return closed(history)
+
+
+def copied_while_running(group: str, at: str) -> History:
+    """The journal of `at` is copied first; all go on, and are copied a moment later. No mark, and nobody stops."""
+    history = opened(group)
+    history[at].copied()
+    history.multicast("ABCD", count=2)
+    history[at].log("purge", digest={history.alive[0].address: history[at].seq})
+    history["D"].log("purge", digest={history.alive[0].address: history["D"].seq})
+    newcomer = history.start("E")
+    history.view("ABCDE")
+    what = {"bytes": 10, "checksum": 77, "position": 0, "digest": dict(newcomer.marks)}
+    history[at].log("state_get", peer=newcomer.address, **what)
+    newcomer.log("state_set", peer=history[at].address, **what)
+    history.multicast("ABCDE")
+    history["D"].log("purge", digest={history.alive[0].address: history["D"].seq})
+    return history
+
+
+def copied_in_a_merge(group: str) -> History:
+    """AB and CD merge. The journals of C and D are copied before all that their side had."""
+    history = History(group)
+    history.view("AB")
+    history.view("CD")
+    history["C"].copied()
+    history["D"].copied()
+    history.multicast("CD", count=3)
+    merge(history, "AB", "CD")
+    history.multicast("AB")
+    return history
+
+
+def copied_between_unicasts(group: str, at: str) -> History:
+    """A sends to B, and stops. The journal of `at` was copied before."""
+    history = opened(group, names="AB")
+    history.arrives(history.unicast("A", "B"), "B")
+    history[at].copied()
+    for _ in range(2):
+        history.arrives(history.unicast("A", "B"), "B")
+    history["A"].log("stop", reason="left", gauges={})
+    return history
+
+
+def unsent_in_a_copy(group: str, at: str) -> History:
+    """The copy of an open journal shows a later send than the one that it lacks."""
+    history = opened(group)
+    origin = history[at]
+    run = Run(origin, origin.next_number, 1, 7)
+    origin.next_number += 1
+    history.deliver(run, "ABCD")
+    history.multicast("ABCD")
+    return history
 
 
 def left_settled(group: str, at: str, lost: str) -> History:

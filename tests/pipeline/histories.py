@@ -72,10 +72,15 @@ class Life:
     profile: str | None = None  # another than the group's
     missing: bool = False  # its journal is not written
     hole_at: int | None = None  # this record is lost
+    copied_at: int | None = None  # its journal is the copy of one that went on from this record
 
     @property
     def address(self) -> str:
         return f"{self.name}@{self.incarnation}"
+
+    def copied(self) -> None:
+        """Its journal is copied now, and goes on."""
+        self.copied_at = len(self.records)
 
     def log(self, kind: str, view: View | None = None, **fields: object) -> None:
         self.records.append((kind, view or self.view, fields))
@@ -253,7 +258,7 @@ class History:
     def _save(self, root: Path, life: Life) -> None:
         profile = life.profile or self.profile
         writer = JournalWriter(root, self.group, life.name, life.incarnation, profile, host="here", boot_id="boot")
-        for at, record in enumerate(life.records):
+        for at, record in enumerate(life.records[: life.copied_at]):
             if at == life.hole_at:
                 writer._encoder.index += 1  # as when a full disk swallowed it
             else:

@@ -182,6 +182,22 @@ def test_what_stands_behind_a_hole_is_skipped_with_the_reason(verdicts: dict[str
     assert fifo.skips == {"a journal has a hole or damage before these facts": 6}
 
 
+def test_what_an_open_journal_does_not_have_yet_is_skipped_with_the_reason(
+    verdicts: dict[str, dict[str, Verdict]],
+) -> None:
+    """Journals copied one after another, while the members run."""
+    copied = verdicts["copied-while-running-C"]
+    sent = {"the journal of the origin is open, and ends before these facts": 10}
+    assert (copied["integrity"].skips, copied["integrity"].judged) == (sent, 98)
+    member = {"the journal of a member is open, and ends in this view or before": 6}
+    assert copied["stability-safety"].skips == member
+    assert copied["state-cut"].skips == {"the journal of the provider is open": 1}
+    receiver = verdicts["copied-between-unicasts-B"]["unicast-reported"]
+    assert receiver.skips == {"the journal of the receiver is open": 2}
+    (witness, *_) = verdicts["unsent-in-a-copy-C"]["integrity"].violations
+    assert witness.detail == "delivered, but C@430 never sent it"
+
+
 def test_without_the_origins_journal_integrity_is_skipped(verdicts: dict[str, dict[str, Verdict]]) -> None:
     integrity = verdicts["without-journal-C"]["integrity"]
     assert integrity.skips == {"the journal of the origin is missing": 15}

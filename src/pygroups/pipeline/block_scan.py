@@ -51,6 +51,7 @@ _OF_STREAM: Final = {
     "begin": "min(index)",
     "last": "max(first + count - 1)",
     "stop": "max(place + count)",
+    "ahead": "sum(if(first > own_last, count, 0))",
     **digest_of("run"),
 }
 _STABLE: Final = {
@@ -60,16 +61,19 @@ _STABLE: Final = {
 }
 
 
-def streams_of(records: DataFrame, lives: DataFrame, purges: DataFrame | None, columns: Mapping[str, str]) -> DataFrame:
+def streams_of(
+    records: DataFrame, lives: DataFrame, purges: DataFrame | None, columns: Mapping[str, str], *, going_on: bool
+) -> DataFrame:
     """One row per (kind, life, view, sender, stream, late): a member's sends or deliveries of one sender in a view.
 
     `records` are trusted run records of the kinds 0 to 3; `purges` (`purges_of`) may be None; `columns` are the columns
     of rules, SQL aggregates by name.  Columns: group, profile, ordered, history; `late` (at or behind the end of
     quiet); runs, messages; `begin`, the first index; `last`, the greatest number; `stop`, the place behind the last
-    run; the digest of the runs (`bits`, `low_sum`, `high_sum`), and the same with `stable_` of the runs purged by
-    votes, with `stable_messages`, and the number `below` which votes purge runs; of the incarnation `first_view`,
-    `settles` (whether the incarnation reaches quiet), `stops` (whether its journal has a stop); `origin_whole`, null
-    without the sender's journal.
+    run; `ahead`, the messages numbered above all that an open journal of the sender has; the digest of the runs
+    (`bits`, `low_sum`, `high_sum`), and the same with `stable_` of the runs purged by votes, with `stable_messages`,
+    and the number `below` which votes purge runs; of the incarnation `first_view`, `settles` (whether the incarnation
+    reaches quiet), `stops` (whether its journal has a stop); `origin_whole` and `origin_open`, null without the
+    sender's journal. With `going_on` a journal is open.
     """
     rows = records.selectExpr(
         *("kind", "life", "view", "history", "index", "sender", "first", "count", "stream", "seq", "expected"),
@@ -77,6 +81,10 @@ def streams_of(records: DataFrame, lives: DataFrame, purges: DataFrame | None, c
         "coalesce(index >= quiet_end, false) as late",
         "xxhash64(sender, first) as run",
     )
+    if going_on:
+        rows = rows.join(lives.where("open").selectExpr("life as sender", "own_last"), "sender", "left")
+    else:
+        rows = rows.selectExpr("*", "cast(null as bigint) as own_last")
     wanted = _OF_STREAM | dict(columns)
     if purges is not None:
         below = purges.selectExpr("view ^ stream as purged", "below")
@@ -90,7 +98,7 @@ def streams_of(records: DataFrame, lives: DataFrame, purges: DataFrame | None, c
         "quiet_end is not null as settles",
         "stop_index is not null as stops",
     )
-    origins = lives.selectExpr("life as sender", "whole as origin_whole")
+    origins = lives.selectExpr("life as sender", "whole as origin_whole", "open as origin_open")
     return sums.join(members, "life", "left").join(origins, "sender", "left")
 
 

@@ -2,7 +2,8 @@
 installed.
 
 A journal with a hole or a damaged place counts as ended before it: `end` is the first index that is not trusted, and
-`whole` is false.  An incarnation reaches quiet with its `quiet` mark; in a history without marks with a `leave` after a
+`whole` is false.  A whole journal whose end nothing proves is `open` (`endings.py`): what it lacks may be behind its
+last record.  An incarnation reaches quiet with its `quiet` mark; in a history without marks with a `leave` after a
 `stats` record whose gauges are all 0.  A delivery counts if its record stands in view `quiet_view` below index
 `quiet_end`: below the mark, or, without marks, anywhere before the end.
 """
@@ -55,7 +56,8 @@ _LOST: Final = {
 def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
     """One row per incarnation, with the columns that rules add (SQL aggregates over the events in `_TOLD`, by name).
 
-    Columns: group, profile, history (null), host, address, life, linked, unknown, end, whole, marked (the group has
+    Columns: group, profile, history (null), host, address, life, linked, unknown, end, whole, open, own_last (the
+    greatest number of an own multicast in an open journal, otherwise null), marked (the group has
     marks), has_marks (this incarnation has), quiet_index, quiet_view, quiet_end, leave_index, stop_index, stop_reason,
     first_view, last_view, fault_index, heal_index, healed_us, bound_us, listed_runs and the digest listed_bits,
     listed_low_sum and listed_high_sum (own runs listed as undelivered), lost_messages, lost_views and lost_unicasts
@@ -71,6 +73,10 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
     rows = rows.selectExpr("*", "coalesce(max(has_marks) over (partition by group), false) as marked")
     lost = _lost(recorded) if not recorded.whole else None
     rows = rows if lost is None else rows.join(lost, "life", "left")
+    rows = rows.join(_own_last(recorded), "life", "left") if recorded.open else rows
+    own_last = (
+        "if(open, coalesce(own_last, 0L), null) as own_last" if recorded.open else "cast(null as bigint) as own_last"
+    )
     behind = ("lost_messages", "lost_views", "lost_unicasts")
     return rows.selectExpr(
         *(
@@ -84,6 +90,8 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
             "unknown",
             "`end`",
             "whole",
+            "open",
+            own_last,
         ),
         *("marked", "coalesce(has_marks, false) as has_marks"),
         "if(marked, mark_index, settled_leave) as quiet_index",
@@ -95,6 +103,13 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
         *columns,
         *(f"coalesce({name}, 0L) as {name}" if lost is not None else f"0L as {name}" for name in behind),
     )
+
+
+def _own_last(recorded: "Recorded") -> DataFrame:
+    """The greatest number of an own multicast in each open journal."""
+    going_on = recorded.lives.where("open").select("life")
+    sends = recorded.history.runs.where("kind = 0").select("life", "first", "count").join(going_on, "life")
+    return sends.groupBy("life").agg(F.expr("max(first + count - 1)").alias("own_last"))
 
 
 def _lost(recorded: "Recorded") -> DataFrame:

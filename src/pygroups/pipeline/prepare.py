@@ -24,7 +24,9 @@ def prepare(recorded: Recorded, rules: Sequence[PromiseRule], store: Store) -> T
     events = store.keep("silver/events", events)
     said, deliveries = records.where("kind <= 3"), records.where("kind = 1")
     purges = store.keep("silver/purges", purges_of(votes)) if "purge" in recorded.kinds else None
-    streams = store.keep("silver/streams", streams_of(said, lives, purges, columns_of(rules, "streams")))
+    of_rules = columns_of(rules, "streams")
+    streams = streams_of(said, lives, purges, of_rules, going_on=recorded.open)
+    streams = store.keep("silver/streams", streams)
     blocks = store.keep("silver/blocks", blocks_of(deliveries, lives, streams, columns_of(rules, "blocks")))
     sample = sample_of(said, blocks, lives, whole=recorded.whole)
     asked = any(one.table == "runs" for rule in rules for one in rule.counts)

@@ -4,8 +4,11 @@ This process reads the manifest, the names and the members of the views: they ar
 has.  From them it computes how far each journal can be trusted, and which incarnations belong together.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -14,9 +17,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from pygroups.pipeline.endings import open_lives
 from pygroups.pipeline.history import History
 from pygroups.pipeline.ingest import Table, layout
-from pygroups.pipeline.ingest.table import damaged, read_rows
+from pygroups.pipeline.ingest.table import damaged, read_batches, read_rows
 from pygroups.pipeline.linked import linked_of
 from pygroups.pipeline.schemas import EVENTS, RUNS, VOTES
 from pygroups.pipeline.store import literally
@@ -28,12 +32,15 @@ _LIVES: Final = pa.schema(
         *((name, pa.string()) for name in ("group", "profile", "host", "address")),
         *((name, pa.int64()) for name in ("life", "end", "linked")),
         ("whole", pa.bool_()),
+        ("open", pa.bool_()),
         ("unknown", pa.list_(pa.string())),
     ]
 )
-_MEMBERS: Final = ["life", "index", "members"]
+_TOLD: Final = ["life", "index", "kind", "view", "reason", "members"]
+_ENDS_A_LIFE: Final = re.compile("kill|crash", re.IGNORECASE)
 
 Life = dict[str, Any]
+Row = dict[str, Any]
 
 
 class NamesCollide(ValueError):
@@ -60,7 +67,7 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
         return gathered(reader.parquet(*files))
 
     rows, names = table.manifest().to_pylist(), distinct_names(table)
-    lives = lives_of(rows, _views(table))
+    lives = lives_of(rows, _told(table))
     ids = names.filter(pc.equal(names["kind"], "history"))
     return Recorded(
         history=History(
@@ -75,29 +82,52 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
         kinds=frozenset(kind for row in rows for kind in row["kinds"] or ()),
         profiles=frozenset(life["profile"] for life in lives),
         whole=all(life["whole"] for life in lives),
+        open=any(life["open"] for life in lives),
         gathered=gathered,
     )
 
 
-def _views(table: Table) -> pa.Table:
-    """Of every view record its incarnation, its index and its members."""
-    asked = {"columns": _MEMBERS, "filters": pc.field("kind") == "view"}
-    parts = [read_rows(file, layout.EVENTS, **asked) for file in table.events_files]
-    return pa.concat_tables(parts) if parts else layout.EVENTS.empty_table().select(_MEMBERS)
+def _told(table: Table) -> Iterator[Row]:
+    """Of every view record, and of every mark of a fault, the columns of `_TOLD`; one batch at a time is in memory."""
+    for file in table.events_files:
+        for batch in read_batches(file, _TOLD):
+            yield from batch.filter(pc.is_in(batch["kind"], pa.array(["view", "fault"]))).to_pylist()
 
 
-def lives_of(manifest: Sequence[Life], views: pa.Table) -> list[Life]:
-    """One row per incarnation: the end of the trusted part of its journal, a number for all incarnations that views
-    link with it (`linked`), and the addresses of those without a whole journal (`unknown`).
+@dataclass
+class _Views:
+    """The trusted views of a history: each view once, and who installed it."""
 
-    `manifest` are rows of the manifest, `views` has `life`, `index` and `members` of every view record.  A process
-    without a record is no incarnation.
+    last: dict[int, tuple[int, int]] = field(default_factory=dict)  # index and view of each incarnation
+    installed: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    members: dict[int, list[str]] = field(default_factory=dict)
+    crashed: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, row: Row, life: Life) -> None:
+        names = row["members"] or []
+        if row["kind"] == "fault":
+            if _ENDS_A_LIFE.search(row["reason"] or ""):
+                self.crashed.update((life["group"], name) for name in names)
+        elif row["view"] is not None:
+            self.members.setdefault(row["view"], names)
+            self.installed[row["view"]].add(row["life"])
+            self.last[row["life"]] = max(self.last.get(row["life"], (-1, 0)), (row["index"], row["view"]))
+
+
+def lives_of(manifest: Sequence[Life], told: Iterable[Row]) -> list[Life]:
+    """One row per incarnation: the end of the trusted part of its journal, whether it may go on behind that (`open`), a
+    number for all incarnations that views link with it (`linked`), and the addresses of those without a journal that is
+    whole and has ended (`unknown`).
+
+    `manifest` are rows of the manifest, `told` has the columns `_TOLD` of every view record and mark of a fault.  A
+    process without a record is no incarnation.
     """
     lives: dict[int, Life] = {}
     for row in manifest:
         named = {name: row[name] for name in ("group", "life", "address", "profile", "host")}
-        life = lives.setdefault(row["life"], named | {"end": 0, "hole": None, "whole": True})
+        life = lives.setdefault(row["life"], named | {"end": 0, "hole": None, "whole": True, "kinds": set()})
         life["profile"], life["host"] = life["profile"] or row["profile"], life["host"] or row["host"]
+        life["kinds"].update(row["kinds"] or ())
         if row["last_index"] is not None:
             life["end"] = max(life["end"], row["last_index"] + 1)
         if row["wrong_index"] is not None:
@@ -107,20 +137,35 @@ def lives_of(manifest: Sequence[Life], views: pa.Table) -> list[Life]:
     for life in lives.values():
         hole = life.pop("hole")
         life["end"] = life["end"] if hole is None else hole
-    columns = (views[name].to_pylist() for name in _MEMBERS)
-    linked = linked_of(
-        (lives[life]["group"], lives[life]["address"], members)
-        for life, index, members in zip(*columns, strict=True)
-        if life in lives and index < lives[life]["end"]
-    )
-    whole = {(life["group"], life["address"]) for life in lives.values() if life["whole"]}
+    _link(lives, told)
+    return list(lives.values())
+
+
+def _link(lives: dict[int, Life], told: Iterable[Row]) -> None:
+    """Add `linked`, `open` and `unknown` to incarnations."""
+    views = _Views()
+
+    def trusted() -> Iterator[tuple[str, str, Sequence[str]]]:
+        for row in told:
+            life = lives.get(row["life"])
+            if life is not None and row["index"] < life["end"]:
+                views.add(row, life)
+                if row["kind"] == "view":
+                    yield life["group"], life["address"], row["members"] or ()
+
+    linked = linked_of(trusted())
+    last = {life: view for life, (_, view) in views.last.items()}
+    going_on = open_lives(lives, last, views.installed, views.members, views.crashed)
+    for key, life in lives.items():
+        life["open"] = life["whole"] and key in going_on
+    known = {(life["group"], life["address"]) for life in lives.values() if life["whole"] and not life["open"]}
     unknown: dict[int, list[str]] = {}
-    for node in linked.keys() - whole:
+    for node in linked.keys() - known:
         unknown.setdefault(linked[node], []).append(node[1])
     for number, life in enumerate(lives.values()):
+        life.pop("kinds")
         life["linked"] = linked.get((life["group"], life["address"]), -1 - number)
         life["unknown"] = sorted(unknown.get(life["linked"], ()))
-    return list(lives.values())
 
 
 def distinct_names(table: Table) -> pa.Table:

@@ -33,7 +33,8 @@ def runs_of(sample: DataFrame, lives: DataFrame) -> DataFrame:
 
     Columns: group, profile, history; sends, deliveries (records that were looked at), delivered (their messages);
     `low_label` and `high_label`, the least and greatest hash of count, bytes and checksum in these records;
-    `low_view` and `high_view` of those in which it was delivered; `origin_whole`, null without the sender's journal.
+    `low_view` and `high_view` of those in which it was delivered; `origin_whole` and
+    `origin_open`, null without the sender's journal; `ahead`, whether an open journal of the sender ends before it.
     """
     said = sample.selectExpr(
         *("kind", "life", "history", "sender", "peer", "first", "count", "in_view"),
@@ -41,7 +42,8 @@ def runs_of(sample: DataFrame, lives: DataFrame) -> DataFrame:
     )
     runs = said.groupBy(*RUN).agg(*(F.expr(text).alias(name) for name, text in _OF_RUN.items()))
     known = runs.join(lives.select("life", "group", "profile"), "life", "left").join(origins(lives), "sender", "left")
-    return known.drop("life")
+    ahead = "coalesce(if(peer = 0, first > own_last, origin_open), false) as ahead"
+    return known.selectExpr(*(name for name in known.columns if name not in ("life", "own_last")), ahead)
 
 
 def sample_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole: bool) -> DataFrame:
@@ -75,8 +77,8 @@ def sample_of(records: DataFrame, blocks: DataFrame, lives: DataFrame, *, whole:
 
 
 def origins(lives: DataFrame) -> DataFrame:
-    """Per sender with a journal whether it is whole."""
-    return lives.selectExpr("life as sender", "whole as origin_whole")
+    """Per sender with a journal whether it is whole and open, and its greatest own number if it is open."""
+    return lives.selectExpr("life as sender", "whole as origin_whole", "open as origin_open", "own_last")
 
 
 def said_of(tables: "Tables") -> DataFrame:

@@ -41,7 +41,7 @@ def doubtful(sample: DataFrame, lives: DataFrame) -> DataFrame:
 
     A stretch is clear if in each part the runs follow one another without a hole, all parts have the same bodies, and
     the parts of deliveries the same views. Deliveries without sends are clear only where there is no journal of the
-    sender, and nothing is clear of a sender whose journal ends early.
+    sender, and nothing is clear of a sender whose journal ends early, nor a unicast of one whose journal is open.
 
     The runs [first, end) of a part follow one another if their firsts without the least are their ends without the
     greatest: then none is there twice, and digests of bodies are those of sets. All comparisons are of digests.
@@ -60,7 +60,8 @@ def doubtful(sample: DataFrame, lives: DataFrame) -> DataFrame:
     judged = whole.agg(F.expr(f"{_CLEAR} as clear"), F.expr("bool_or(sent) as sends")).join(
         origins(lives), "sender", "left"
     )
-    cleared = "clear and if(origin_whole is null, true, origin_whole and sends)"
+    sent = "origin_whole and sends and (peer = 0 or not origin_open)"
+    cleared = f"clear and if(origin_whole is null, true, {sent})"
     return judged.where(f"not ({cleared})").selectExpr(_KEY)
 
 

@@ -16,9 +16,10 @@ Gathered = Callable[[DataFrame], DataFrame]
 class Recorded:
     """A history as it was ingested, and the facts about it that need no query.
 
-    `lives` has one row per incarnation, from the manifest: group, profile, host, address, life, end, whole, linked,
-    unknown.  `kinds` are the kinds of record that occur, `profiles` those of the incarnations; `whole` is False if a
-    journal ends early; `histories` are the names of history ids by key.  `names` in `history` has one row per key.
+    `lives` has one row per incarnation, from the manifest: group, profile, host, address, life, end, whole, open,
+    linked, unknown.  `kinds` are the kinds of record that occur, `profiles` those of the incarnations; `whole` is False
+    if a journal ends early, `open` is True if one may go on; `histories` are the names of history ids by key.  `names`
+    in `history` has one row per key.
     """
 
     history: History
@@ -27,6 +28,7 @@ class Recorded:
     profiles: frozenset[str]
     histories: Mapping[int, str]
     whole: bool
+    open: bool
     gathered: Gathered
 
 

@@ -1,6 +1,6 @@
 -- After healing: one view and everything delivered, the view within the bound of heal, by each member's own clock.
 -- That there is one view cannot be said where a member of it may have reached quiet elsewhere, because its journal is
--- missing or ends early; what is wrong all the same, and whether a member has heard what another sent, can be said.
+-- missing, open or ends early; what is wrong all the same, and whether a member has heard what another sent, can be said.
 WITH healed AS (
     SELECT q.*, h.mono_us AS healed_us, map_extract(b.gauges, 'bound_us')[1] AS bound_us
     FROM quiet q JOIN side s USING (grp, side)
@@ -13,7 +13,7 @@ WITH healed AS (
 ), hidden AS (
     SELECT DISTINCT grp, view FROM (SELECT grp, view, unnest(members) AS address FROM installed)
     LEFT JOIN life l USING (grp, address)
-    WHERE NOT coalesce(l.whole, false) AND (grp, coalesce(l.life, 0)) NOT IN (SELECT (grp, life) FROM quiet)
+    WHERE NOT coalesce(l.complete, false) AND (grp, coalesce(l.life, 0)) NOT IN (SELECT (grp, life) FROM quiet)
 ), sends AS (
     SELECT s.grp, q.side, s.life AS sender, max(s.number) AS highest
     FROM sent s JOIN quiet q USING (grp, life) WHERE s.index < q.until GROUP BY ALL

@@ -11,7 +11,7 @@ FROM installed i JOIN event e USING (grp, life, index);
 
 WITH hole AS (
     SELECT n.grp, list(DISTINCT n.address) AS holes
-    FROM life_name n LEFT JOIN life l USING (grp, life) WHERE NOT coalesce(l.whole, false) GROUP BY ALL
+    FROM life_name n LEFT JOIN life l USING (grp, life) WHERE NOT coalesce(l.complete, false) GROUP BY ALL
 ), gone AS (
     SELECT grp, list(DISTINCT peer) AS gone FROM event WHERE kind = 'suspect' AND reason = 'vouched' GROUP BY ALL
 ), told AS (

@@ -6,7 +6,7 @@ WITH purged AS (
     GROUP BY ALL
 ), members AS (
     -- A member alone in its view is compared with nobody.
-    SELECT i.grp, i.view, i.life FROM installed i JOIN life l USING (grp, life) WHERE l.whole OR i.left_at IS NOT NULL
+    SELECT i.grp, i.view, i.life FROM installed i JOIN life l USING (grp, life) WHERE l.complete OR i.left_at IS NOT NULL
     QUALIFY count(*) OVER (PARTITION BY i.grp, i.view) > 1
 ), runs_of AS (
     SELECT DISTINCT r.grp, r.view, r.stream, r.life, r.seq, r.sender, r.first

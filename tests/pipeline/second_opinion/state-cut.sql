@@ -22,7 +22,7 @@ WITH gives AS (
            filled(i.digest) AS began_with
     FROM event s JOIN life l USING (grp, life) JOIN installed i USING (grp, life, view) WHERE s.kind = 'state_set'
 ), compared AS (
-    SELECT t.grp, t.life, t.view, t.peer, any_value(o.whole) AS whole, count(g.life) AS gives, t.digest, t.began_with,
+    SELECT t.grp, t.life, t.view, t.peer, any_value(o.complete) AS complete, count(g.life) AS gives, t.digest, t.began_with,
            bool_or((t.digest, t.bytes, t.checksum) = (g.digest, g.bytes, g.checksum)) AS same
     FROM takes t JOIN life_name n ON n.grp = t.grp AND n.address = t.peer
     LEFT JOIN life o ON o.grp = t.grp AND o.life = n.life
@@ -35,6 +35,6 @@ UNION ALL
 SELECT grp,
        CASE WHEN digest <> began_with THEN 'broken'
             WHEN gives > 0 THEN CASE WHEN same THEN 'kept' ELSE 'broken' END
-            WHEN coalesce(whole, false) THEN 'broken'
+            WHEN coalesce(complete, false) THEN 'broken'
             ELSE 'skipped' END
 FROM compared;

@@ -31,6 +31,27 @@ SELECT e.grp, e.life, l.address, e.index, e.mono_us, e.view, e.view_number, e.vi
 FROM event e JOIN life l USING (grp, life) WHERE e.kind = 'view'
 WINDOW mine AS (PARTITION BY e.grp, e.life ORDER BY e.index);
 
+-- A journal has ended if it says so, if a mark says that its member was killed, or if one that shared the last view which
+-- it has is in a view without it at last.  Another one may be the copy of a journal that goes on.
+CREATE TEMP TABLE ended AS
+WITH latest AS (
+    SELECT grp, life, address, view, members FROM installed
+    QUALIFY row_number() OVER (PARTITION BY grp, life ORDER BY index DESC) = 1
+)
+SELECT grp, life FROM event WHERE kind IN ('stop', 'quiet')
+UNION
+SELECT l.grp, l.life FROM life l JOIN (
+    SELECT grp, unnest(members) AS address FROM event
+    WHERE kind = 'fault' AND regexp_matches(coalesce(reason, ''), 'kill|crash', 'i')
+) m USING (grp, address)
+UNION
+SELECT a.grp, a.life FROM latest a JOIN installed s ON s.grp = a.grp AND s.view = a.view AND s.life <> a.life
+JOIN latest b ON b.grp = s.grp AND b.life = s.life
+WHERE NOT list_contains(b.members, a.address);
+
+ALTER TABLE life ADD COLUMN complete BOOLEAN;
+UPDATE life SET complete = whole AND (grp, life) IN (SELECT (grp, life) FROM ended);
+
 -- The profile of a group is that of its members; a stranger with another one that was refused does not count.
 CREATE TEMP TABLE profile AS
 SELECT grp, mode(profile ORDER BY profile) FILTER (has_view OR NOT any_view) AS profile
@@ -57,11 +78,11 @@ CREATE TEMP TABLE nameless AS
 SELECT DISTINCT grp, life FROM (SELECT grp, life, unnest(members) AS address FROM installed)
 ANTI JOIN life USING (grp, address);
 
--- For each linked set: whether anybody marked anything, and whether each journal is there and whole.
+-- For each linked set: whether anybody marked anything, and whether each journal is there, whole and has ended.
 CREATE TEMP TABLE side AS
 SELECT k.grp, k.side,
        bool_or(coalesce(m.marks > 0, false)) AS marked,
-       bool_and(coalesce(l.whole, false) AND (k.grp, k.life) NOT IN (SELECT (grp, life) FROM nameless)) AS complete
+       bool_and(coalesce(l.complete, false) AND (k.grp, k.life) NOT IN (SELECT (grp, life) FROM nameless)) AS complete
 FROM linked k LEFT JOIN life l USING (grp, life)
 LEFT JOIN (SELECT grp, life, count(*) AS marks FROM event WHERE kind IN ('fault', 'heal', 'quiet') GROUP BY ALL) m
 USING (grp, life)

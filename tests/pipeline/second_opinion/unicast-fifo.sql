@@ -13,7 +13,7 @@ SELECT c.grp,
        CASE WHEN c.connection < c.highest THEN 'broken'
             WHEN o.life IS NULL THEN 'skipped'
             WHEN t.first = c.first AND t.count = c.count THEN 'kept'
-            WHEN t.first IS NULL AND NOT o.whole THEN 'skipped'
+            WHEN t.first IS NULL AND NOT o.complete THEN 'skipped'
             ELSE 'broken' END AS outcome
 FROM came c LEFT JOIN life o ON o.grp = c.grp AND o.life = c.sender
 LEFT JOIN told t ON t.grp = c.grp AND t.life = c.sender AND t.peer = c.peer AND t.connection = c.connection AND t.k = c.k;

@@ -14,7 +14,7 @@ WITH ended AS (
 )
 SELECT t.grp,
        CASE WHEN c.number IS NOT NULL OR r.number IS NOT NULL THEN 'kept'
-            WHEN coalesce(p.whole, false) THEN 'broken' ELSE 'skipped' END AS outcome
+            WHEN coalesce(p.complete, false) THEN 'broken' ELSE 'skipped' END AS outcome
 FROM told t JOIN ended USING (grp, life)
 LEFT JOIN came c USING (grp, life, peer, number)
 LEFT JOIN reported r USING (grp, life, peer, number)

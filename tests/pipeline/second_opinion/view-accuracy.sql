@@ -34,8 +34,10 @@ WITH calm AS (
     FROM merged m JOIN installed e ON e.grp = m.grp AND e.life = m.life AND e.index < m.index
     WHERE list_contains(e.members, m.address)
 ), at_end AS (
-    SELECT q.grp, q.side, q.life, q.view, i.members, s.complete
+    SELECT q.grp, q.side, q.life, q.view, i.members
     FROM quiet q JOIN side s USING (grp, side) LEFT JOIN installed i USING (grp, life, view) WHERE s.marked
+), closed AS (
+    SELECT grp, list(address) AS closed FROM life WHERE complete GROUP BY ALL
 ), ends AS (
     SELECT grp, side, count(DISTINCT view) AS views, list_sort(list(l.address)) AS there
     FROM at_end a JOIN life l USING (grp, life) GROUP BY ALL
@@ -46,6 +48,9 @@ SELECT grp, CASE WHEN leaving THEN 'kept' WHEN complete THEN 'broken' ELSE 'skip
 UNION ALL
 SELECT grp, CASE WHEN complete THEN 'broken' ELSE 'skipped' END FROM reunited
 UNION ALL
-SELECT a.grp, CASE WHEN NOT a.complete THEN 'skipped'
-                   WHEN e.views = 1 AND list_sort(a.members) = e.there THEN 'kept' ELSE 'broken' END
-FROM at_end a JOIN ends e USING (grp, side);
+-- A member of the last view that has no journal to its end may have reached quiet too.
+SELECT a.grp, CASE WHEN e.views = 1 AND list_sort(a.members) = e.there THEN 'kept'
+                   WHEN e.views = 1 AND list_has_all(a.members, e.there)
+                        AND NOT list_has_all(list_concat(e.there, coalesce(c.closed, [])), a.members) THEN 'skipped'
+                   ELSE 'broken' END
+FROM at_end a JOIN ends e USING (grp, side) LEFT JOIN closed c USING (grp);

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ class NotATable(ValueError):
     """A folder is no table of histories, or not one that can be read; the text is one sentence for people."""
 
 
+_BATCH_ROWS: Final = 1 << 12
 _DATA: Final = {"runs": "runs/group=*/day=*", "events": "events/group=*/day=*", "votes": "votes/group=*/day=*"}
 
 
@@ -127,6 +128,17 @@ def read_rows(file: Path | str, schema: pa.Schema, **asked: Any) -> pa.Table:
     """
     try:
         return pq.read_table(file, schema=schema, partitioning=None, page_checksum_verification=True, **asked)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise damaged(file) from error
+
+
+def read_batches(file: Path | str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of one file of a table in small batches. Raises NotATable if the file is damaged."""
+    try:
+        with pq.ParquetFile(file, page_checksum_verification=True) as content:
+            yield from content.iter_batches(_BATCH_ROWS, columns=list(columns))
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise

@@ -9,7 +9,9 @@ from pygroups.pipeline.findings import ALL, Count, PromiseRule, findings
 from pygroups.pipeline.runs import LABEL, RUN, said_of
 from pygroups.pipeline.tables import Tables
 
-_DOUBTFUL: Final = "if(sends = 0, origin_whole, low_label <> high_label)"
+_DOUBTFUL: Final = "if(sends = 0, origin_whole and not ahead, low_label <> high_label)"
+_UNICAST: Final = "peer <> 0 and origin_whole and origin_open"  # its numbers are those of a connection
+_OPEN: Final = "the journal of the origin is open, and ends before these facts"
 
 
 def exact(tables: Tables) -> DataFrame:
@@ -39,15 +41,20 @@ RULE = PromiseRule(
     counts=(
         Count(
             "streams",
-            judged="if(kind in (1, 3) and origin_whole, messages, 0)",
+            judged="if(origin_whole, case when kind = 1 then messages - ahead"
+            " when kind = 3 and not origin_open then messages else 0 end, 0)",
             skipped={
-                "the journal of the origin is missing": "if(kind in (1, 3) and origin_whole is null, messages, 0)"
+                "the journal of the origin is missing": "if(kind in (1, 3) and origin_whole is null, messages, 0)",
+                _OPEN: "if(kind = 1 and origin_whole, ahead, 0)",
             },
         ),
         Count(
             "runs",
-            judged="if(not origin_whole and sends > 0, delivered, 0)",
-            skipped={"the journal of the origin ends early": "if(not origin_whole and sends = 0, delivered, 0)"},
+            judged=f"if((not origin_whole or {_UNICAST}) and sends > 0, delivered, 0)",
+            skipped={
+                "the journal of the origin ends early": "if(not origin_whole and sends = 0, delivered, 0)",
+                _OPEN: f"if({_UNICAST} and sends = 0, delivered, 0)",
+            },
             suspect=f"deliveries > 0 and {_DOUBTFUL}",
         ),
     ),

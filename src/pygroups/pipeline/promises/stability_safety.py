@@ -16,17 +16,21 @@ def cohorts(tables: Tables) -> DataFrame:
         _members(tables)
         .groupBy(*COHORT, "profile")
         .agg(
-            F.expr("count_if(whole)").alias("members"),
-            F.expr("sum(if(whole, messages, 0L))").alias("messages"),
-            F.expr("min(if(whole, digest, null)) <> max(if(whole, digest, null))").alias("differs"),
+            F.expr("count_if(complete)").alias("members"),
+            F.expr("sum(if(complete, messages, 0L))").alias("messages"),
+            F.expr("min(if(complete, digest, null)) <> max(if(complete, digest, null))").alias("differs"),
             F.expr("count_if(whole is null)").alias("missing"),
             F.expr("count_if(not whole)").alias("partial"),
+            F.expr("count_if(whole and not complete)").alias("going_on"),
         )
     )
 
 
 def _members(tables: Tables) -> DataFrame:
-    """One row per stream and member of a view, with the digest of its deliveries among the purged messages."""
+    """One row per stream and member of a view, with the digest of its deliveries among the purged messages.
+
+    `complete`: its journal is whole and has all of the view; an open journal has it if the member has left the view.
+    """
     listed = tables.views.selectExpr("group", "history", "profile", "view", "members").dropDuplicates(
         ["view", "members"]
     )
@@ -38,10 +42,13 @@ def _members(tables: Tables) -> DataFrame:
     sums = merged("stable_") | {"messages": "sum(stable_messages)"}
     had = delivered.groupBy("view", "life", "next").agg(*(F.expr(text).alias(name) for name, text in sums.items()))
     known = tables.gathered(members.join(purged, "view")).join(had, ["view", "life", "next"], "left")
-    known = known.join(tables.lives.select("life", "whole"), "life", "left")
+    known = known.join(tables.lives.select("life", "whole", "open"), "life", "left")
+    left = tables.views.where("next is not null").selectExpr("life", "view", "true as left").distinct()
+    known = known.join(left, ["life", "view"], "left")
     digest = ", ".join(f"coalesce(stable_{name}, 0L)" for name in DIGEST)
     return known.selectExpr(
         *("group", "history", "profile", "'purged' as purpose", "view", "next", "life", "whole"),
+        "coalesce(whole and (not open or left), false) as complete",
         "cast(rank as bigint) as rank",
         "below as until",
         f"xxhash64({digest}) as digest",
@@ -50,7 +57,7 @@ def _members(tables: Tables) -> DataFrame:
 
 
 def _unlike(tables: Tables) -> DataFrame:
-    return unlike(_members(tables).where("whole"))
+    return unlike(_members(tables).where("complete"))
 
 
 def exact(tables: Tables) -> DataFrame:
@@ -78,6 +85,7 @@ RULE = PromiseRule(
             skipped={
                 "the journal of a member is missing": "missing",
                 "the journal of a member ends early": "partial",
+                "the journal of a member is open, and ends in this view or before": "going_on",
             },
             suspect="members > 1 and differs",
         ),

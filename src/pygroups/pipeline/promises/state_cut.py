@@ -90,12 +90,12 @@ def _had(tables: Tables, states: DataFrame) -> DataFrame:
 _UNGIVEN = "given_digest is null"
 _WRONG = {
     "taken_digest <> view_digest": "the digest of the state is not the digest of the view",
-    f"{_UNGIVEN} and whole": "the provider gave no state for this view",
+    f"{_UNGIVEN} and whole and not open": "the provider gave no state for this view",
     "given_digest <> taken_digest": "the digest of the state is not the digest that the provider recorded",
     "given_checksum <> checksum": "the bytes of the state are not the bytes that the provider gave",
 }
 _BROKEN = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)
-_UNKNOWN = f"{_UNGIVEN} and not coalesce(whole, false) and not ({_BROKEN})"
+_UNKNOWN = f"{_UNGIVEN} and not coalesce(whole and not open, false) and not ({_BROKEN})"
 _ENTRIES = "array_sort(map_entries(map_filter({}, (origin, mark) -> mark > 0)))"  # 0 is as good as no entry
 
 
@@ -107,7 +107,7 @@ def taken(tables: Tables) -> DataFrame:
         f"{_ENTRIES.format('digest')} as given_digest",
     )
     begun = tables.views.selectExpr("life", "view", f"{_ENTRIES.format('digest')} as view_digest")
-    lives = tables.lives.select(F.col("life").alias("provider"), "whole")
+    lives = tables.lives.select(F.col("life").alias("provider"), "whole", "open")
     sets = tables.events.where("kind = 'state_set'").selectExpr(
         *("`group`", "profile", "history", "life", "view", "checksum"),
         f"{life_sql('peer')} as provider",
@@ -144,7 +144,12 @@ RULE = PromiseRule(
         Count(
             taken,
             judged=f"if({_UNKNOWN}, 0, 1)",
-            skipped={"the journal of the provider is missing or ends early": f"if({_UNKNOWN}, 1, 0)"},
+            skipped={
+                "the journal of the provider is missing or ends early": (
+                    f"if({_UNKNOWN} and not coalesce(whole, false), 1, 0)"
+                ),
+                "the journal of the provider is open": f"if({_UNKNOWN} and whole, 1, 0)",
+            },
             suspect=_BROKEN,
         ),
     ),

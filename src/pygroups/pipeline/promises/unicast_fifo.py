@@ -11,10 +11,12 @@ _WRONG = {
     "life <> peer or life <> only_receiver": "concat('connection ', connection, ' has another receiver')",
     "connection < connection_before": "concat('came on connection ', connection, ' after ', connection_before)",
     "sent_first <> first": "concat('came where message ', sent_first, ' was next on the connection')",
-    "sent_first is null and whole": "concat('more messages came than were sent on connection ', connection)",
+    "sent_first is null and whole and not open": (
+        "concat('more messages came than were sent on connection ', connection)"
+    ),
 }
 _BROKEN = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)
-_UNKNOWN = f"sent_first is null and not coalesce(whole, false) and not ({_BROKEN})"
+_UNKNOWN = f"sent_first is null and not coalesce(whole and not open, false) and not ({_BROKEN})"
 
 
 def delivered(tables: Tables) -> DataFrame:
@@ -35,13 +37,13 @@ def delivered(tables: Tables) -> DataFrame:
         "row_number() over (partition by life, sender, connection order by index) as place",
         "lag(connection) over (partition by life, sender order by index) as connection_before",
     )
-    origins = tables.lives.select(F.col("life").alias("sender"), "whole")
+    origins = tables.lives.select(F.col("life").alias("sender"), "whole", "open")
     return got.join(sends, ["sender", "connection", "place"], "left").join(origins, "sender", "left")
 
 
 def exact(tables: Tables) -> DataFrame:
-    """A fact is one unicast message delivered.  Behind the end of a journal that ends early a message cannot be
-    judged."""
+    """A fact is one unicast message delivered.  Behind the end of a journal that ends early, or that is open, a message
+    cannot be judged."""
     sentence = "case " + " ".join(f"when {wrong} then {said}" for wrong, said in _WRONG.items()) + " end"
     return findings(delivered(tables).where(_BROKEN), F.expr(sentence), member="life", origin="sender", first="first")
 
@@ -58,6 +60,9 @@ RULE = PromiseRule(
             skipped={
                 "the journal of the origin is missing": f"if({_UNKNOWN} and whole is null, count, 0)",
                 "the journal of the origin ends early": f"if({_UNKNOWN} and not whole, count, 0)",
+                "the journal of the origin is open, and ends before these facts": (
+                    f"if({_UNKNOWN} and whole and open, count, 0)"
+                ),
             },
             suspect=_BROKEN,
         ),

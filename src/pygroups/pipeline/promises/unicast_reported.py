@@ -7,12 +7,13 @@ from pygroups.pipeline.findings import ALL, Count, PromiseRule, findings
 from pygroups.pipeline.keys import life_sql
 from pygroups.pipeline.tables import Tables
 
-_LOST = "fate is null and whole"
+_LOST = "fate is null and whole and not open"
 
 
 def sent(tables: Tables) -> DataFrame:
     """Unicast runs of senders that reached quiet or stopped. `fate` is null if no journal has it;
-    `whole` is null where the receiver's journal is missing."""
+    `whole` and
+    `open` are null where the receiver's journal is missing."""
     done = tables.lives.where("quiet_end is not null or stop_index is not null").selectExpr(
         "life", "coalesce(quiet_end, `end`) as until"
     )
@@ -22,7 +23,7 @@ def sent(tables: Tables) -> DataFrame:
     came = tables.unicasts.where("kind = 3 and life = peer").selectExpr("sender as life", "peer", "first")
     told = tables.events.where("kind = 'undelivered'").selectExpr("life", f"{life_sql('peer')} as peer", "first")
     fates = tables.gathered(came.unionAll(told)).distinct().withColumn("fate", F.lit(True))
-    receivers = tables.lives.select(F.col("life").alias("peer"), "whole")
+    receivers = tables.lives.select(F.col("life").alias("peer"), "whole", "open")
     rows = tables.gathered(sends.join(done, "life").where("index < until")).join(
         fates, ["life", "peer", "first"], "left"
     )
@@ -49,10 +50,11 @@ RULE = PromiseRule(
     counts=(
         Count(
             sent,
-            judged="if(fate is not null or whole, count, 0)",
+            judged="if(fate is not null or whole and not open, count, 0)",
             skipped={
                 "the journal of the receiver is missing": "if(fate is null and whole is null, count, 0)",
                 "the journal of the receiver ends early": "if(fate is null and not whole, count, 0)",
+                "the journal of the receiver is open": "if(fate is null and whole and open, count, 0)",
             },
             suspect=_LOST,
         ),
