@@ -271,6 +271,27 @@ def test_a_segment_that_is_none_is_told_once(tmp_path: Path, data: bytes, reason
     ]
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_a_segment_without_a_header_belongs_to_the_member_of_its_folder(tmp_path: Path, last: bool) -> None:
+    """The folder above the member's is not named as the group."""
+    folder = tmp_path / "backup of monday" / "A@3f2c"
+    folder.mkdir(parents=True)
+    header = segment_beginning(Header("orders", "A", "3f2c", "total", "", "here", "boot", []))
+    for number in range(2):
+        frame = encode_frame([("leave", None, {})], number, 1, 1)
+        path = segment_path(folder, number)
+        path.write_bytes(header + frame)
+        if number == last:
+            path.write_bytes(b"".join([b"x", header[1:], frame]))
+    ingest([tmp_path / "backup of monday"], tmp_path / "table")
+    manifest = Table(tmp_path / "table").manifest().to_pylist()
+    assert [(row["group"], row["address"], row["segment"]) for row in manifest] == [
+        ("orders", "A@3f2c", 0),
+        ("orders", "A@3f2c", 1),
+    ]
+    assert [row["damage"] is not None for row in manifest] == [not last, last]
+
+
 def test_a_header_that_is_not_whole_yet_is_read_later(tmp_path: Path) -> None:
     journal = life_of(tmp_path / "j")
     journal.write([("start", None, {})], NOON_US, 1)

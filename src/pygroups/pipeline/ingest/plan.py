@@ -1,6 +1,7 @@
 """Finds the byte ranges of segments that are new to a table, and the journals that the table has to refuse."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,11 +66,11 @@ def plan(segments: Iterable[Segment], known: dict[int, LifeState]) -> Plan:
     A segment that its writer has removed meanwhile is left out: the next one shows the loss by its index.
     """
     found: dict[tuple[int, int], tuple[LifeParts, Part]] = {}
-    for segment in sorted(segments, key=lambda one: one.path):
-        try:
-            life, part = _identified(segment, known)
-        except FileNotFoundError:
-            continue
+    headers = list(_headers(segments))
+    owners = _owners(headers)
+    for segment, header, first in headers:
+        owner = owners.get(Path(segment.path).parent, segment)
+        life, part = _identified(segment, header, first, owner, known)
         place = life.life, part.number
         if place in found:
             part = _longer(life, found[place][1], part)
@@ -87,10 +88,29 @@ def plan(segments: Iterable[Segment], known: dict[int, LifeState]) -> Plan:
     return Plan(sorted(lives.values(), key=lambda life: (life.group, life.life)), len(found), skipped)
 
 
-def _identified(segment: Segment, known: dict[int, LifeState]) -> tuple[LifeParts, Part]:
-    """The incarnation of a segment, by its header; without a header, by the names of its folders."""
-    header, first = header_of(segment.path)
-    names = header if isinstance(header, Header) else segment
+def _headers(segments: Iterable[Segment]) -> Iterator[tuple[Segment, Header | Damage, int]]:
+    """The segments by path, each with its header and the place of its first record."""
+    for segment in sorted(segments, key=lambda one: one.path):
+        with contextlib.suppress(FileNotFoundError):
+            yield segment, *header_of(segment.path)
+
+
+def _owners(headers: Iterable[tuple[Segment, Header | Damage, int]]) -> dict[Path, Header]:
+    """The incarnation of each folder whose headers name one and the same."""
+    found: dict[Path, dict[tuple[str, str, str], Header]] = {}
+    for segment, header, _ in headers:
+        if isinstance(header, Header):
+            owner = header.group, header.member, header.incarnation
+            found.setdefault(Path(segment.path).parent, {})[owner] = header
+    return {folder: header for folder, same in found.items() if len(same) == 1 for header in same.values()}
+
+
+def _identified(
+    segment: Segment, header: Header | Damage, first: int, owner: Header | Segment, known: dict[int, LifeState]
+) -> tuple[LifeParts, Part]:
+    """The incarnation of a segment, by its header; without a header, by its `owner`, which the other segments of its
+    folder or the names of the folders tell."""
+    names = header if isinstance(header, Header) else owner
     key = key_of(names.group, names.member, names.incarnation)
     state = known.get(key, LifeState())
     life = LifeParts(key, names.group, names.member, names.incarnation, state, [])
