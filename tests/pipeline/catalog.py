@@ -305,6 +305,7 @@ def _compared() -> list[Planted]:
             "fifo gap-free-prefix virtual-synchrony",
             "fifo gap-free-prefix",
         ),
+        *variants("repeated-at-an-edge", c.repeated_at_an_edge, "fifo no-duplication", "fifo no-duplication"),
         *variants("postponed-past-an-edge", c.postponed_past_an_edge, "total-order", "total-order"),
         *variants("divergent", c.divergent, "gap-free-prefix virtual-synchrony fifo", "gap-free-prefix"),
         *variants(

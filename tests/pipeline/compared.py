@@ -43,6 +43,18 @@ def skipped_at_an_edge(history: History, at: str) -> None:
     history.multicast("DB")
 
 
+def repeated_at_an_edge(history: History, at: str) -> None:
+    """The run at the last place of a block comes to one again, at the first place of the next."""
+    for _ in range(BLOCK // RUN // 2 - 1):
+        history.multicast("BD", RUN)
+    history.multicast("B", RUN)
+    history.multicast("D", RUN - OPENED - 1)
+    run = history.send("B")
+    history.deliver(run, everybody(history))
+    history.deliver(run, at)
+    history.multicast("DB")
+
+
 def postponed_past_an_edge(history: History, at: str) -> None:
     """The run at the last place of a block comes to one at the end of the next; the block after that is equal again."""
     for _ in range(BLOCK // RUN // 2 - 1):

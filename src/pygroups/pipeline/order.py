@@ -100,9 +100,23 @@ def _classes(tables: "Tables") -> DataFrame:
 
 
 def _rows(tables: "Tables") -> DataFrame:
-    """The deliveries of each class in the wanted blocks."""
+    """The deliveries of each class in the wanted blocks, without repetitions of a run: the first one may be in another
+    block."""
     wanted = tables.once("silver/order_blocks", _wanted)
-    return _placed(tables).join(wanted, ["view", "life", "block"])
+    again = tables.once("silver/order_repeated", _repeated)
+    rows = _placed(tables).join(wanted, ["view", "life", "block"])
+    return rows.join(again, ["view", "life", *_RUN, "position"], "left_anti")
+
+
+def _repeated(tables: "Tables") -> DataFrame:
+    """The deliveries of each class that a delivery of the same run precedes in the view: they have a number below the
+    expected one, as late runs have."""
+    classes = tables.once("silver/order_classes", _classes).select("view", "life")
+    low = tables.deliveries.where("first < expected").join(classes, ["view", "life"])
+    low = low.select("view", "life", *_RUN, "position")
+    before = tables.deliveries.selectExpr("view", "life", *_RUN, "position as earlier")
+    met = low.join(before, ["view", "life", *_RUN]).where("earlier < position")
+    return met.select("view", "life", *_RUN, "position").distinct()
 
 
 def _placed(tables: "Tables") -> DataFrame:
