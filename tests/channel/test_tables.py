@@ -166,6 +166,8 @@ class Liar:
                 return self.value(rng.choice(kind.types))
             case inspect.EnumType():
                 return rng.choice(list(kind.cls))
+            case inspect.LiteralType():
+                return rng.choice(kind.values)
             case inspect.NamedTupleType():
                 return self.address() if kind.cls is Address else kind.cls(*self.view_id())
             case inspect.StructType():

@@ -96,6 +96,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
             return st.one_of(*map(values, kind.types))
         case inspect.EnumType():
             return st.sampled_from(kind.cls)
+        case inspect.LiteralType():
+            return st.sampled_from(kind.values)
         case inspect.NamedTupleType():
             return {Address: addresses, Ballot: ballots, MergeId: merge_ids, ViewId: view_ids}[kind.cls]
         case inspect.StructType():
