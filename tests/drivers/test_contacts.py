@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
 import pytest
 
 from pygroups.core.errors import UsageError
 from pygroups.drivers import contacts
-from pygroups.drivers.contacts import Contact, advertised, checked_bind, parse_contact
+from pygroups.drivers.contacts import Contact, checked_bind, parse_contact
+
+
+def advertised(bound: Contact, advertise: str | None) -> Contact:
+    async def main() -> Contact:
+        return await contacts.advertised(bound, advertise, asyncio.get_running_loop())
+
+    return asyncio.run(main())
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:0", "host.example:65535", "[::1]:7"])

@@ -22,7 +22,7 @@ from pygroups.core.fingerprint import fingerprint
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.limits import Config as Limits
 from pygroups.core.merge_side import KEEP, PRIMARY, OnMerge
-from pygroups.drivers.contacts import advertised, checked_bind
+from pygroups.drivers.contacts import checked_advertise, checked_bind
 from pygroups.drivers.discovery_options import DiscoverySources, absolute, parse_discovery
 from pygroups.drivers.hello import NO_GROUP
 from pygroups.drivers.transports import Transport, parse_transport
@@ -74,9 +74,9 @@ class Options:
         _check_flags(journal_payloads=self.journal_payloads, journal_fsync=self.journal_fsync)
         _check_group(self.group, self.chosen_profile)
         _ = self.carrier
-        bind = checked_bind(self.bind, insecure=self.insecure)
+        checked_bind(self.bind, insecure=self.insecure)
         if self.advertise is not None:
-            advertised(bind, self.advertise)
+            checked_advertise(self.advertise)
         if not self.chosen_profile.grouped:
             _check_alone(self)
         _check_journal(self.journal, self.journal_payloads or self.journal_fsync)

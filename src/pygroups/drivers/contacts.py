@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import socket
@@ -10,6 +11,8 @@ from typing import Final, NamedTuple
 from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import TEXT_MAX
+
+from .resolver import RESOLVER
 
 CHOSEN: Final = logging.getLogger("pygroups.drivers.chosen_address")
 FAR: Final = (("192.0.2.1", socket.AF_INET), ("2001:db8::1", socket.AF_INET6))  # addresses for documentation (RFC 5737)
@@ -94,7 +97,15 @@ def checked_bind(text: str, *, insecure: bool) -> Contact:
     return contact
 
 
-def advertised(bound: Contact, advertise: str | None) -> Contact:
+def checked_advertise(text: str) -> Contact:
+    """The contact for the other members to dial.  Raises UsageError for an address that they cannot dial."""
+    contact = parse_contact(text, "advertise")
+    if contact.everywhere:
+        raise UsageError(f"advertise {text!r} is not an address that other members can dial: name this machine")
+    return contact
+
+
+async def advertised(bound: Contact, advertise: str | None, loop: asyncio.AbstractEventLoop) -> Contact:
     """The contact for the other members to dial, of a process that listens on `bound`.  Port 0 in `advertise` means the
     port that the system chose.
 
@@ -102,17 +113,17 @@ def advertised(bound: Contact, advertise: str | None) -> Contact:
     machine sends to other networks.  Raises UsageError if there is none.
     """
     if advertise is None:
-        return bound._replace(host=own_address(bound)) if bound.everywhere else bound
-    contact = parse_contact(advertise, "advertise")
-    if contact.everywhere:
-        raise UsageError(f"advertise {advertise!r} is not an address that other members can dial: name this machine")
+        return bound._replace(host=await own_address(bound, loop)) if bound.everywhere else bound
+    contact = checked_advertise(advertise)
     return contact._replace(port=contact.port or bound.port)
 
 
-def announced(me: Address, bind: Contact, bound: Contact, advertise: str | None) -> str:
+async def announced(
+    me: Address, bind: Contact, bound: Contact, advertise: str | None, loop: asyncio.AbstractEventLoop
+) -> str:
     """The contact that the process `me` announces to the other members.  If pygroups chose the host, the log names it.
     Raises UsageError as `advertised` does."""
-    contact = advertised(bound, advertise)
+    contact = await advertised(bound, advertise, loop)
     if bind.everywhere and advertise is None:
         CHOSEN.info(
             "%s listens on all addresses of this machine (%s), and announces %s as the address for the other members; "
@@ -124,7 +135,7 @@ def announced(me: Address, bind: Contact, bound: Contact, advertise: str | None)
     return str(contact)
 
 
-def own_address(bound: Contact) -> str:
+async def own_address(bound: Contact, loop: asyncio.AbstractEventLoop) -> str:
     """The address from which this machine sends to other networks.  No packet leaves: the kernel only picks a route.
 
     A process that listens on `::` also accepts IPv4, so an IPv4 address is enough if the machine has no other address.
@@ -135,12 +146,12 @@ def own_address(bound: Contact) -> str:
         if (family == socket.AF_INET or six) and (host := _routed(far, family)):
             return host
     try:
-        found = socket.getaddrinfo(socket.gethostname(), None, socket.AF_UNSPEC if six else socket.AF_INET)
-    except OSError:
+        found = await RESOLVER.look_up(socket.gethostname(), loop, socket.AF_UNSPEC if six else socket.AF_INET)
+    except (OSError, UnicodeError):
         found = []
-    for family, _, _, _, place in found:
-        if not ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback and _is_here(str(place[0]), family):
-            return str(place[0])
+    for version, host in found:
+        if not ipaddress.ip_address(host.partition("%")[0]).is_loopback and _is_here(host, version):
+            return host
     raise UsageError(
         f"bind '{bound}' is every address of this machine, and none of them leads to other machines: "
         "give advertise='host:port', the address that other members connect to"

@@ -7,13 +7,13 @@ addresses of the last one stay.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
 from typing import Final
 
 from .contacts import Contact
 from .discovery_options import LISTED_MAX
 from .rate_limited import RateLimitedLog
+from .resolver import RESOLVER
 from .tcp_questions import NO_SUCH_NAME
 
 PAUSE: Final = 1.0  # seconds between two lookups of a name
@@ -47,7 +47,7 @@ class Lookup:
 
     async def _look(self) -> None:
         try:
-            answers = await self.loop.getaddrinfo(*self.name, type=socket.SOCK_STREAM)
+            found = await RESOLVER.look_up(self.name.host, self.loop)
         except (OSError, UnicodeError) as error:  # UnicodeError: the name is invalid
             self.sure = getattr(error, "errno", None) in NO_SUCH_NAME
             if self.sure:
@@ -57,7 +57,7 @@ class Lookup:
                 self.count("names of discovery that could not be looked up")
                 self.warn.warning("lookup", "the lookup of %s failed, and is repeated: %s", self.name.host, error)
         else:
-            places = dict.fromkeys([Contact(str(place[0]), int(place[1])) for *_, place in answers])
+            places = dict.fromkeys([Contact(host, self.name.port) for _, host in found])
             self.contacts, self.sure = tuple(places)[:LISTED_MAX], True
         self.task = None
         self.not_before = self.loop.time() + PAUSE

@@ -10,6 +10,7 @@ from pygroups.core.limits import MILLISECOND, Config
 
 from .contacts import Contact
 from .forks import closed_in_children
+from .resolver import RESOLVER
 
 
 def prepared(sock: socket.socket, config: Config) -> socket.socket:
@@ -36,8 +37,7 @@ async def resolved(contact: Contact, loop: asyncio.AbstractEventLoop) -> list[Re
     try:
         version = ipaddress.ip_address(contact.host).version
     except ValueError:
-        answers = await loop.getaddrinfo(*contact, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys([(family, (str(place[0]), int(place[1]))) for family, *_, place in answers]))
+        return [(family, (host, contact.port)) for family, host in await RESOLVER.look_up(contact.host, loop)]
     return [(socket.AF_INET if version == 4 else socket.AF_INET6, (contact.host, contact.port))]
 
 

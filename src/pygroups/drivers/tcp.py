@@ -74,8 +74,9 @@ class TcpNetwork:
         self.loop = asyncio.get_running_loop()
         sock = await self._listening()
         try:
-            self.contact = announced(self.me, self.bind, Contact(*sock.getsockname()[:2]), self.advertise)
-        except UsageError:
+            bound = Contact(*sock.getsockname()[:2])
+            self.contact = await announced(self.me, self.bind, bound, self.advertise, self.loop)
+        except BaseException:  # a cancelled open too
             sock.close()
             raise
         door = self.door

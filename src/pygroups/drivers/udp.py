@@ -113,8 +113,8 @@ class UdpNetwork:
                 "port with port 0"
             ) from error
         try:
-            self.contact = announced(self.me, self.bind, Contact(*bound), self.advertise)
-        except UsageError:
+            self.contact = await announced(self.me, self.bind, Contact(*bound), self.advertise, self.loop)
+        except BaseException:  # a cancelled open too
             self.datagrams.close()
             raise
 
