@@ -250,6 +250,44 @@ def test_a_dns_name_is_looked_up_again() -> None:
         played(story)
 
 
+@pytest.mark.parametrize("way", ["dns:group.example:{}", "group.example:{}"])
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_lookup_that_fails_for_now_founds_no_second_group(
+    way: str, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (port,) = free_ports(1)
+    real, failures = socket.getaddrinfo, [socket.EAI_AGAIN, socket.EAI_FAIL]
+
+    def looked_up(host: Any, *rest: Any, **named: Any) -> Any:
+        if host != "group.example":
+            return real(host, *rest, **named)
+        if failures:
+            raise socket.gaierror(failures.pop(), "Temporary failure in name resolution")
+        return real("127.0.0.1", *rest, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+
+    async def story(here: Processes) -> None:
+        a = await here.join("a", discovery=f"127.0.0.1:{port}", bind=f"127.0.0.1:{port}", transport=transport)
+        b = await here.join("b", discovery=way.format(port), transport=transport)
+        assert not failures
+        assert len(b.view.members) == 2, "b has joined the group of a"
+        await until(lambda: in_one_view([a, b]))
+
+    played(story)
+
+
+def test_a_listed_name_that_does_not_exist_keeps_nobody_waiting() -> None:
+    async def story(here: Processes) -> None:
+        began = time.monotonic()
+        channel = await here.join("a", discovery=["gone.example:7000", "x" * 70 + ".example:7000"])
+        assert time.monotonic() - began < patience(3)
+        assert len(channel.view.members) == 1
+
+    with dns({"gone.example": []}):
+        played(story)
+
+
 def test_a_dns_name_without_an_address_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def story(here: Processes) -> None:
         (port,) = free_ports(1)

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Announce, Find, Found
+from pygroups.core.driver_events import Announce, Find, Found, Looked
 from pygroups.core.events import Gone, NewView
 from pygroups.core.layer import Env
-from pygroups.core.limits import Config
+from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.discovery import Discovery
 
@@ -36,3 +36,20 @@ def test_what_was_found_goes_up() -> None:
     layer = Discovery(Env(A, 0, random.Random(1), Config()))
     layer.up_event(Found({A: "a"}, False))
     assert layer.above == [Found({A: "a"}, False)]
+
+
+def test_a_founder_waits_six_seconds_for_a_name_that_is_not_known() -> None:
+    env = Env(A, 0, random.Random(1), Config())
+    env.contact, env.asks = "a", True
+    layer = Discovery(env)
+    layer.down_event(Find())
+    layer.up_event(Looked((), (), sure=False))
+    while Find() not in layer.below:
+        assert layer.wake > env.now
+        env.now = layer.wake
+        layer.timer()
+    assert env.now == 6 * SECOND
+    layer = Discovery(env)
+    layer.down_event(Find())
+    layer.up_event(Looked((), (), sure=True))
+    assert layer.below[-1] == Find(), "a name that does not exist keeps nobody waiting"

@@ -36,7 +36,7 @@ class Lookup:
         self.count = count
         self.warn = warn
         self.contacts: tuple[Contact, ...] = ()
-        self.sure = False  # the last lookup was answered
+        self.sure = False  # the last lookup was answered, and did not just fail for now
         self.task: asyncio.Task[None] | None = None
         self.not_before = 0.0  # the loop's time
 
@@ -49,7 +49,7 @@ class Lookup:
         try:
             found = await RESOLVER.look_up(self.name.host, self.loop)
         except (OSError, UnicodeError) as error:  # UnicodeError: the name is invalid
-            self.sure = getattr(error, "errno", None) in NO_SUCH_NAME
+            self.sure = isinstance(error, UnicodeError) or error.errno in NO_SUCH_NAME
             if self.sure:
                 self.contacts = ()  # the name has no address: no process is ready, or the name is misspelled
                 self.warn.warning("name", "the name %s has no address, and is looked up again", self.name.host)

@@ -88,7 +88,9 @@ class NetworkDiscovery:
             self.directory = Directory(sources.folder, group, me, config, loop, transport, network.unreachable)
         self.remembered = Remembered(sources.cache, group) if sources.cache else None
         self.cached: tuple[str, ...] = ()  # the contacts of the file
-        self.lookups = [Lookup(name, loop, self._looked, self._count, self.warn) for name in sources.names]
+        self.listed = [contact for contact in sources.listed if contact.is_number]
+        names = dict.fromkeys([*sources.names, *[contact for contact in sources.listed if not contact.is_number]])
+        self.lookups = [Lookup(name, loop, self._looked, self._count, self.warn) for name in names]
         self.multicasts: dict[str, Multicast] = {}
         self.view: Mapping[Address, str] = {}
         self.questions: dict[bytes, tuple[str, int]] = {}  # of this process: the place, and when it was asked
@@ -154,7 +156,7 @@ class NetworkDiscovery:
     def _looked(self) -> None:
         found = [contact for lookup in self.lookups for contact in lookup.contacts]
         contacts = [contact for contact in found if not self._cannot_ask(contact)]
-        places = (*map(str, (*self.sources.listed, *contacts)), *self.cached)
+        places = (*map(str, (*self.listed, *contacts)), *self.cached)
         sure = all(lookup.sure for lookup in self.lookups)
         self.happened(Looked(places, tuple(self.multicasts), sure))
 

@@ -15,8 +15,10 @@ from pygroups.core.events import Event, Gone, Invited, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX, MILLISECOND
 
-from ._search import LEASE, Search
+from ._search import Search
 
+# A lookup that has failed for now says nothing about the group.  A resolver repeats a lost question after five seconds.
+LOOKUP_WAIT: Final = 15  # discovery_timeouts for which a founder waits until each name is known
 ASK_PAUSE_MIN: Final = 50 * MILLISECOND  # between two questions of a process that looks for a group; it doubles
 
 
@@ -195,7 +197,7 @@ class Discovery(Layer):
         if self.env.expect:
             return NEVER  # a majority decides the first view
         may = self.search.may_found_at(self.env.now)
-        return may if self.sure else max(may, self.began + LEASE * self.env.config.discovery_timeout)
+        return may if self.sure else max(may, self.began + LOOKUP_WAIT * self.env.config.discovery_timeout)
 
     def _ask_unsettled(self) -> None:
         self._ask(self.search.unsettled(self.env.now))
