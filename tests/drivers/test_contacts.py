@@ -77,3 +77,18 @@ def test_an_advertised_port_of_zero_is_the_one_that_the_system_chose() -> None:
     assert str(advertised(Contact("127.0.0.1", 4711), "host:0")) == "host:4711"
     assert str(advertised(Contact("127.0.0.1", 4711), "host:5")) == "host:5"
     assert str(advertised(Contact("127.0.0.1", 4711), None)) == "127.0.0.1:4711"
+
+
+@pytest.mark.parametrize("bind", ["nosuchhost:0", "orders.example:7000"])
+def test_a_name_to_listen_at_is_not_called_an_address_of_other_machines(bind: str) -> None:
+    with pytest.raises(UsageError, match=f"bind '{bind}' is a name that may lead to an address for other machines"):
+        checked_bind(bind, insecure=False)
+    assert str(checked_bind(bind, insecure=True)) == bind
+    assert checked_bind("localhost:0", insecure=False)
+
+
+def test_an_address_with_a_network_interface_is_refused_in_one_sentence() -> None:
+    with pytest.raises(UsageError, match=r"bind '\[fe80::1%eth0\]:0' names a network interface .* \('eth0'\)"):
+        checked_bind("[fe80::1%eth0]:0", insecure=True)
+    with pytest.raises(UsageError, match=r"advertise '\[fe80::1%eth0\]:0' names a network interface"):
+        contacts.checked_advertise("[fe80::1%eth0]:0")

@@ -89,6 +89,12 @@ def checked_place(text: str, *, insecure: bool) -> Contact:
 def checked_bind(text: str, *, insecure: bool) -> Contact:
     """The contact to listen on.  Raises UsageError if other machines could reach it."""
     contact = parse_contact(text, "bind")
+    _refuse_scope(contact, f"bind {text!r}")
+    if not contact.loopback and not contact.is_number and not insecure:
+        raise UsageError(
+            f"bind {text!r} is a name that may lead to an address for other machines, and no encryption or "
+            "authentication protects the group yet: bind to 127.0.0.1 or localhost, or give insecure=True"
+        )
     if not contact.loopback and not insecure:
         raise UsageError(
             f"bind {text!r} can be reached from other machines, and no encryption or authentication protects the group "
@@ -97,9 +103,18 @@ def checked_bind(text: str, *, insecure: bool) -> Contact:
     return contact
 
 
+def _refuse_scope(contact: Contact, what: str) -> None:
+    if "%" in contact.host:
+        raise UsageError(
+            f"{what} names a network interface of this machine ({contact.host.partition('%')[2]!r}), which other "
+            "machines do not know: give an address without %, for instance a global or a unique local one"
+        )
+
+
 def checked_advertise(text: str) -> Contact:
     """The contact for the other members to dial.  Raises UsageError for an address that they cannot dial."""
     contact = parse_contact(text, "advertise")
+    _refuse_scope(contact, f"advertise {text!r}")
     if contact.everywhere:
         raise UsageError(f"advertise {text!r} is not an address that other members can dial: name this machine")
     return contact
