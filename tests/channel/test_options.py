@@ -12,6 +12,7 @@ import pytest
 
 import pygroups
 from pygroups import Channel, Config, Message, NotBuilt, UsageError
+from pygroups.channel import options
 from pygroups.channel.options import Options, default_name
 from pygroups.drivers import discovery_options
 from pygroups.layers.gms.primary import PrimaryGms
@@ -145,6 +146,18 @@ def test_names_by_default_differ_and_are_names() -> None:
     names = {default_name() for _ in range(3)}
     assert len(names) == 3
     assert all(str(os.getpid()) in name for name in names)
+    assert [Channel("g", name=name) for name in names]
+
+
+@pytest.mark.parametrize("pid", [1, 7, 999])
+def test_processes_with_one_host_name_and_one_small_pid_have_different_names(
+    pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two containers with one host name, each with its own count of processes and of channels."""
+    monkeypatch.setattr(os, "getpid", lambda: pid)
+    monkeypatch.setattr(options, "_lives", iter([1] * 20))
+    names = {default_name() for _ in range(20)}
+    assert len(names) == 20
     assert [Channel("g", name=name) for name in names]
 
 

@@ -6,6 +6,7 @@ import inspect
 import itertools
 import os
 import re
+import secrets
 import socket
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -14,7 +15,7 @@ from difflib import get_close_matches
 from functools import cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
@@ -35,6 +36,7 @@ from .states import LargeState, State
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 Taker = TypeVar("Taker")
+PIDS_OF_CONTAINERS: Final = 1_000  # smaller process ids repeat: each container counts from 1
 _lives = itertools.count(1)  # channels of this process
 
 
@@ -305,10 +307,12 @@ def _limits(config: Config | Limits | None) -> Limits:
 
 
 def default_name() -> str:
-    """A unique name: host and process id, and from the second channel of the process on also the channel's number."""
+    """A unique name: host and process id, and from the second channel of the process on also the channel's number.  A
+    small process id gets random characters: it is one of a container, and the same in other containers of the host."""
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:40] or "host"
     number = next(_lives)
-    return f"{host}-{os.getpid()}" + (f"-{number}" if number > 1 else "")
+    drawn = f"-{secrets.token_hex(3)}" if os.getpid() < PIDS_OF_CONTAINERS else ""
+    return f"{host}-{os.getpid()}{drawn}" + (f"-{number}" if number > 1 else "")
 
 
 def boot_id() -> str:
