@@ -611,7 +611,7 @@ def test_what_discovery_may_be() -> None:
         ("10.0.0.1:0", "no address that a process can listen on"),
         ("0.0.0.0:7", "no address that a process can listen on"),
         ("dns:name", "write dns:name:port"),
-        ("udp:127.0.0.1:7", "has no IPv4 multicast address: write udp:239.1.2.3:7000"),
+        ("udp:127.0.0.1:7", "has no IPv4 multicast address: write udp:239.1.2.3:7001"),
         ("udp:[ff02::1]:7", "has no IPv4 multicast address"),
         ("cache:/x", "alone finds no process before the first group"),
         (["dir:/x", "dir:/y"], "names two folders with dir:"),

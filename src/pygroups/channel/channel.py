@@ -39,7 +39,7 @@ class Channel:
     of `bind`.  `transport`: "tcp" (the default), "udp", or
     "udp:239.1.2.3:7000" for IP multicast; all members need the same one.  `discovery`: where members find each other:
     "dir:/path" (the same folder for all processes, by default one below /tmp), "host:port,host:port", "dns:name:port",
-    "udp:239.1.2.3:7000", "cache:/path", or a list of these.
+    "udp:239.1.2.3:7001", "cache:/path", or a list of these.
     `min_members`: the join waits until the view has so many members; meanwhile `send` raises ChannelClosed.
     `expect`: the number of all processes that may take part in the first view, for a group in which a majority decides
     each view.  `rejoin`: after an exclusion this member joins again, as a new incarnation with another address, and the

@@ -54,7 +54,7 @@ class JoinOptions:
         Allow an address that other machines can reach. No encryption or authentication protects the group there.
     discovery
         Where members find each other: dir:/path (a folder, the same one for all processes), HOST:PORT,HOST:PORT
-        (addresses), dns:NAME:PORT, udp:239.1.2.3:7000 (IP multicast), cache:/path (remembers addresses). Repeat the
+        (addresses), dns:NAME:PORT, udp:239.1.2.3:7001 (IP multicast), cache:/path (remembers addresses). Repeat the
         option for several.
     min_members
         Wait until the group has so many members, this one included, before the lines of the input are sent.

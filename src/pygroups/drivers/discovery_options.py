@@ -18,7 +18,7 @@ from .contacts import Contact, parse_contact
 MEETING_ROOT: Final = Path("/tmp")
 LISTED_MAX: Final = 256  # addresses and names together
 KINDS: Final = (
-    "dir:/path/to/folder, host:port,host:port, dns:name:port, udp:239.1.2.3:7000, or cache:/path/to/folder beside one "
+    "dir:/path/to/folder, host:port,host:port, dns:name:port, udp:239.1.2.3:7001, or cache:/path/to/folder beside one "
     "of these"
 )
 
@@ -63,7 +63,7 @@ def parse_discovery(given: str | Sequence[str] | None, *, insecure: bool = True)
     if sources.cache is not None and sources == DiscoverySources(cache=sources.cache):
         raise UsageError(
             "discovery 'cache:' alone finds no process before the first group: give another source beside it, for "
-            "instance discovery=['cache:/path', 'udp:239.1.2.3:7000']"
+            "instance discovery=['cache:/path', 'udp:239.1.2.3:7001']"
         )
     if len(sources.listed) + len(sources.names) + len(sources.to_all) > LISTED_MAX:
         raise UsageError(f"discovery names more than {LISTED_MAX} addresses: use dns:name:port for so many")
@@ -81,9 +81,9 @@ def _with(sources: DiscoverySources, text: object) -> DiscoverySources:
     if colon and kind == "dns":
         return sources._replace(names=(*sources.names, _contact(rest, text, "dns:name:port")))
     if colon and kind == "udp":
-        contact = _contact(rest, text, "udp:239.1.2.3:7000")
+        contact = _contact(rest, text, "udp:239.1.2.3:7001")
         if not is_multicast(contact.host):
-            raise UsageError(f"discovery {text!r} has no IPv4 multicast address: write udp:239.1.2.3:7000")
+            raise UsageError(f"discovery {text!r} has no IPv4 multicast address: write udp:239.1.2.3:7001")
         return sources._replace(to_all=(*sources.to_all, contact))
     listed = [_contact(one.strip(), text, KINDS) for one in text.split(",")]
     return sources._replace(listed=tuple(dict.fromkeys([*sources.listed, *listed])))
