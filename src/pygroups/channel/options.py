@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
 
 from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
@@ -36,6 +36,7 @@ from .states import LargeState, State
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 Taker = TypeVar("Taker")
+ProfileName = Literal["total", "fifo", "unicast"]
 PIDS_OF_CONTAINERS: Final = 1_000  # smaller process ids repeat: each container counts from 1
 _lives = itertools.count(1)  # channels of this process
 
@@ -49,7 +50,7 @@ class Options:
 
     group: str | None
     _: KW_ONLY
-    profile: str = "total"
+    profile: ProfileName = "total"
     name: str | None = None  # None: the platform makes a name that no other member has
     bind: str = "127.0.0.1:0"
     advertise: str | None = None
@@ -65,7 +66,7 @@ class Options:
     journal_payloads: bool = False
     journal_fsync: bool = False
     state: State | LargeState | None = None
-    events: str = "all"
+    events: Literal["all", "none"] = "all"
     config: Config | Limits | None = None
 
     def __post_init__(self) -> None:

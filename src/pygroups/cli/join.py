@@ -4,6 +4,7 @@ JSON."""
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 from pygroups.cli.flags import naming_flags
 from pygroups.cli.join_options import DEFAULTS, JoinOptions
@@ -31,6 +32,7 @@ def join(group: str | None = None, /, *, options: JoinOptions = DEFAULTS) -> int
 
 async def _member(group: str | None, options: JoinOptions) -> int:
     from pygroups import Channel, Config
+    from pygroups.channel.options import ProfileName
     from pygroups.cli.shell import Shell
     from pygroups.layers.profiles import profile_named
 
@@ -38,7 +40,7 @@ async def _member(group: str | None, options: JoinOptions) -> int:
         group = "default"
     channel = Channel(
         group,
-        profile=options.profile,
+        profile=cast(ProfileName, options.profile),
         name=options.name,
         bind=options.bind,
         advertise=options.advertise,
