@@ -42,6 +42,9 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[SilentServer]:
     server = SilentServer(monkeypatch)
     yield server
     server.end.set()
+    for thread in threading.enumerate():  # the next test does not share a lookup of this one
+        if thread.name.startswith("pygroups looks up"):
+            thread.join()
 
 
 class NoPool(asyncio.SelectorEventLoop):
