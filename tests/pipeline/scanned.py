@@ -37,6 +37,9 @@ def life_of(name: str, view: int) -> int:
     return _key(view << 7 | ord(name.upper()))
 
 
+NONE_OPEN, NO_OWN_LAST = "false as open", "cast(null as bigint) as own_last"  # each journal has ended
+
+
 def name_of(life: int) -> str:
     return chr(_number(life) & 127)
 
@@ -68,10 +71,10 @@ def scanned(spark: SparkSession, views: Sequence[Members], profile: str = "total
         for view in range(len(views))
         for n in LETTERS
     ]
-    lives = spark.createDataFrame(known, _LIVES).coalesce(1)
+    lives = spark.createDataFrame(known, _LIVES).selectExpr("*", NONE_OPEN, NO_OWN_LAST).coalesce(1)
     frame = spark.createDataFrame(records, _RECORDS).coalesce(1).localCheckpoint()
     deliveries = frame.where("kind = 1")
-    streams = streams_of(frame, lives, None, columns_of(RULES, "streams")).localCheckpoint()
+    streams = streams_of(frame, lives, None, columns_of(RULES, "streams"), going_on=False).localCheckpoint()
     blocks = blocks_of(deliveries, lives, streams, {}).localCheckpoint()
     sample = sample_of(frame, blocks, lives, whole=not broken)
     kept: dict[str, DataFrame] = {}

@@ -17,6 +17,7 @@ from pygroups.pipeline.recorded import open_table
 from pygroups.pipeline.runs import RUN, runs_of, sample_of
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.stretches import doubtful, within
+from tests.pipeline.scanned import NO_OWN_LAST, NONE_OPEN
 from tests.pipeline.spark_session import spark
 
 __all__ = ["spark"]
@@ -81,7 +82,8 @@ def test_a_stretch_is_clear_if_no_run_of_it_is_suspect(spark: SparkSession) -> N
     keys = {name: 1000 * at << 32 for at, name in enumerate(lines, 1)}
     rows = [_row(keys[name], word) for name, line in lines.items() for word in line.split()]
     known = [(key, "g", "total", "early" not in name) for name, key in keys.items() if "no journal" not in name]
-    sample, lives = spark.createDataFrame(rows, _SAMPLE).coalesce(1), spark.createDataFrame(known, _LIVES).coalesce(1)
+    sample = spark.createDataFrame(rows, _SAMPLE).coalesce(1)
+    lives = spark.createDataFrame(known, _LIVES).selectExpr("*", NONE_OPEN, NO_OWN_LAST).coalesce(1)
     few = _firsts(runs_of(within(sample, doubtful(sample, lives)), lives))
     suspects = _firsts(runs_of(sample, lives).where(NEEDED))
     names = {key: name for name, key in keys.items()}

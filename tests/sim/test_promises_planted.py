@@ -47,6 +47,10 @@ NOT_BUILT = {
     "state-of-later-C": "a journal is missing, a running check hears everything",
     **{f"chain-without-{what}": JOURNALS_ARE_MISSING for what in ("the-founder", "journal-A", "journal-B")},
     "merged-without-journals": JOURNALS_ARE_MISSING,
+    **{
+        f"copied-between-unicasts-{at}": "a journal is a copy from before the end, a running check hears everything"
+        for at in "AB"
+    },
     "excluded-without-a-journal": "a journal is missing, a running check hears everything",
     "marks-elsewhere": "two groups used one folder, a judge hears one group",
     "a-fault-elsewhere": "two groups used one folder, a judge hears one group",
