@@ -41,6 +41,7 @@ CHANNEL: Final = {
     "directory.directory.view": "members",
     "directory.directory.warn.kinds": "kinds",
     "directory.foreign": "members_max",
+    "directory.listed": "listed",
     "directory.lookups": "listed",
     "directory.lookups[].contacts": "listed",
     "directory.multicasts": "listed",
