@@ -115,6 +115,7 @@ def judged_right(journal: Path, *rules: str) -> None:
     assert [verdicts[rule] for rule in rules] == ["held"] * len(rules)
 
 
+@pytest.mark.long
 def test_a_group_whose_members_all_return_is_born_anew(start: Start, tmp_path: Path) -> None:
     """While one is missing the others wait, and each says which one."""
     journal = tmp_path / "journal"

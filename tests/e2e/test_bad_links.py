@@ -53,6 +53,7 @@ def all_send(group: Group, workers: list[Worker], count: int) -> None:
     group.quiet({worker.address: count for worker in workers})
 
 
+@pytest.mark.long
 def test_two_and_five_members_exchange_messages_while_a_tenth_of_the_packets_is_lost(tmp_path: Path) -> None:
     """`make loss` does the same with 100,000 messages of each. The audit judges both groups at once."""
     for what in (Exchange("total", 5, 200, 10), Exchange("fifo", 2, 500, 10)):

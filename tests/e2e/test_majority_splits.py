@@ -8,13 +8,13 @@ import pytest
 
 from tests.e2e.majority_splits import CASES, MajoritySplit, check_journals
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 SECONDS = 2.0  # after the minority was told that it is blocked
 
 
 @pytest.mark.parametrize(
     "cases",
-    [[("two and three", 0)], pytest.param([("no side has a majority", 3)], marks=pytest.mark.long)],
+    [[("two and three", 0)], [("no side has a majority", 3)]],
     ids=["a minority", "two minorities"],
 )
 def test_a_minority_delivers_nothing_and_views_are_one_chain(tmp_path: Path, cases: list[tuple[str, int]]) -> None:

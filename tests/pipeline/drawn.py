@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pygroups.sim.schedules.catalog import WHOLE_JOURNALS
 
-SCHEDULES: Final = 30  # of each profile
+SCHEDULES: Final = 20  # of each profile
 FULL_DISKS: Final = 12  # schedules of each profile with full disks, from the seed
 FULL_DISKS_FIRST: Final = 100_000
 PROFILES: Final = ("fifo", "total")
