@@ -40,7 +40,7 @@ SECONDS ?= 60
 fuzz: venv ## damaged frames against decoder and stacks for SECONDS=60
 	@PYTHONPATH=src:. $(BIN)/python -m tests.wire.fuzz $(SECONDS)
 
-long: venv java chromium firewall ## what `make test` has a short version of: about an hour; make simulate counts on
+long: venv java chromium firewall ## the tests that make test leaves out; make simulate counts on
 	@$(BIN)/pytest -m long
 
 MINUTES ?= 20

@@ -1,4 +1,4 @@
-"""Blind checks: every patch fits, the planted histories show each blind running check, and a few of the blind rules."""
+"""Blind checks: each fits the source, and planted histories show one of each promise; `make long` has the rest."""
 
 from __future__ import annotations
 
