@@ -36,7 +36,7 @@ from .states import LargeState, State
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 Taker = TypeVar("Taker")
-ProfileName = Literal["total", "fifo", "unicast"]
+ProfileName = Literal["total", "fifo", "uniform", "uniform-fifo", "unicast"]
 PIDS_OF_CONTAINERS: Final = 1_000  # smaller process ids repeat: each container counts from 1
 _lives = itertools.count(1)  # channels of this process
 

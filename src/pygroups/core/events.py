@@ -159,6 +159,21 @@ class Fetch(Event):
     holder: Address
 
 
+class Dropped(Event):
+    """Up, an ordering layer to uniform: every member drops the run with the number `seq` of `stream`."""
+
+    stream: Address
+    seq: int
+
+
+class Released(Event):
+    """Down, uniform to stable: the runs of `stream` below `below` were handed up.  Until then STABLE counts no run as
+    delivered."""
+
+    stream: Address
+    below: int
+
+
 class Served(Event):
     """Up, the layer with streams to flush: all runs of `stream` below `high` are here."""
 

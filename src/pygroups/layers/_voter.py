@@ -6,6 +6,8 @@ Note: docs/layers/stable.md.
 
 from __future__ import annotations
 
+from collections import deque
+
 from pygroups.core.address import Address
 from pygroups.core.events import Marks, NewView, Positions
 from pygroups.core.layer import Env, Layer
@@ -24,10 +26,10 @@ class Voter(Layer):
         "awaited",
         "clock",
         "delivered",
-        "fetched",
         "last",
         "members",
         "origins",
+        "passed",
         "quantum",
         "rank",
         "round",
@@ -48,7 +50,9 @@ class Voter(Layer):
         self.delivered: Positions = {}  # per stream of the view, in rank order, the first seq not delivered
         self.origins: dict[Address, Origin] = {}  # for all views of this incarnation; also former members'
         self.stopped = True  # no view, or one that is on its way out
-        self.fetched: list[Run] = []  # fetched since the stop: a run counts if it lies before the cut
+        # By stream, runs that do not count yet: fetched since the stop, or held back by a layer above.  At the end of
+        # the view a run counts if it lies before the cut.
+        self.passed: dict[Address, deque[Run]] = {}
         self.last: StabilityMsg | None = None  # the last one received in this view
 
         self.round = 0  # of the own votes in this view
@@ -62,7 +66,7 @@ class Voter(Layer):
     def _count(self, run: Run, stream: Address) -> None:
         assert run.origin is not None
         if self.stopped:
-            self.fetched.append(run)
+            self._keep(run, stream)
             return
         origin = self.origins.get(run.origin)
         if origin is None:
@@ -77,6 +81,20 @@ class Voter(Layer):
         ):
             self._news(origin)
 
+    def _keep(self, run: Run, stream: Address) -> None:
+        """The run counts later."""
+        waiting = self.passed.get(stream)
+        if waiting is None:
+            waiting = self.passed[stream] = deque()
+        waiting.append(run)
+
+    def _released(self, stream: Address, below: int) -> None:
+        """A layer above has handed up the runs of `stream` below `below`.  After a stop they count with the next
+        view."""
+        waiting = self.passed.get(stream)
+        while not self.stopped and waiting and waiting[0].seq < below:
+            self._count(waiting.popleft(), stream)
+
     def _origin(self, member: Address) -> Origin:
         origin = self.origins.get(member)
         if origin is None:
@@ -86,11 +104,11 @@ class Voter(Layer):
     def _begin_marks(self, event: NewView) -> None:
         """Begin with the marks of a given state, or with the own marks and the runs that were fetched up to the cut."""
         me, quantum = self.env.me, self.quantum
-        fetched, self.fetched = self.fetched, []
+        passed, self.passed = self.passed, {}
         if event.starts is not None:
             self.origins = {origin: Origin(start, quantum, origin == me) for origin, start in event.starts.items()}
         else:
-            for run in fetched:
+            for run in (run for runs in passed.values() for run in runs):
                 if run.origin is not None and before_cut(run, event.cut):
                     size = max(len(run.body), self.run_min)
                     self._origin(run.origin).deliver(run.first, run.count, size)

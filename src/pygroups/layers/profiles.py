@@ -18,15 +18,19 @@ from .flow_control import FlowControl
 from .flush import Flush
 from .fragmentation import Fragmentation
 from .gms.layer import Gms
+from .gms.primary import PrimaryGms
 from .merge2 import Merge2
 from .nakack import Nakack
 from .sequencer import Sequencer
 from .stable import Stable
 from .state_transfer import StateTransfer
 from .unicast2 import Unicast2
+from .uniform import Uniform
 from .verify_suspect import VerifySuspect
 
-_GROUND: Final = (Gms, Merge2, Unicast2, VerifySuspect, Failure, Discovery)
+_LINKS: Final = (Unicast2, VerifySuspect, Failure, Discovery)
+_GROUND: Final = (Gms, Merge2, *_LINKS)
+_PRIMARY: Final = (PrimaryGms, *_LINKS)  # views are one chain, so no views merge
 
 
 class Profile(NamedTuple):
@@ -46,6 +50,16 @@ class Profile(NamedTuple):
     def majority(self) -> bool:
         """Whether a majority of each view decides the next one."""
         return any("PRIMARY" in layer.gives for layer in self.layers)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether all members deliver multicasts in one order."""
+        return any("TOTAL" in layer.gives for layer in self.layers)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all members of the primary component deliver what any member delivered."""
+        return any("UNIFORM" in layer.gives for layer in self.layers)
 
     def stack_name(self) -> str:
         """The layers by name, for the fingerprint that members compare."""
@@ -68,6 +82,18 @@ PROFILES: Final = {
             "one order for all members of a view; virtual synchrony",
         ),
         Profile(
+            "uniform",
+            (StateTransfer, Fragmentation, FlowControl, Uniform, Sequencer, Flush, Stable, Nakack, *_PRIMARY),
+            "here",
+            "as total, and what any member delivered all survivors of the primary component deliver, in one order",
+        ),
+        Profile(
+            "uniform-fifo",
+            (StateTransfer, Fragmentation, FlowControl, Uniform, Flush, Stable, Nakack, *_PRIMARY),
+            "here",
+            "as uniform, with the order of each sender in place of one order",
+        ),
+        Profile(
             "unicast",
             (Fragmentation, FlowControl, Unicast2),
             "here",
@@ -77,7 +103,7 @@ PROFILES: Final = {
     )
 }
 
-DESIGNED: Final = ("uniform", "uniform-fifo", "total1999", "gossip")  # and not built yet
+DESIGNED: Final = ("total1999", "gossip")  # and not built yet
 
 
 def profile_named(name: str) -> Profile:

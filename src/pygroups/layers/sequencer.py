@@ -12,7 +12,7 @@ from typing import ClassVar
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Block, Event, Excluded, Gone, Hold, Marks, NewView, Release
+from pygroups.core.events import Block, Dropped, Event, Excluded, Gone, Hold, Marks, NewView, Release
 from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
@@ -177,13 +177,13 @@ class Sequencer(Layer):
         assert run.origin is not None
         expected = self.received.get(run.origin, 1)
         if run.first < expected:
-            self.env.drop("ordered twice")  # the last coordinator ordered it already
+            self._drop(run, "ordered twice")  # the last coordinator ordered it already
             return
         if run.first > expected:
-            self.env.drop("hole in an origin's order")  # behind a refused Forward; all members drop the same
+            self._drop(run, "hole in an origin's order")  # behind a refused Forward; all members drop the same
             return
         if run.index and run.index != self.pieces.get(run.origin, 0) + 1:
-            self.env.drop("piece ordered twice")  # because its sender was asked to send again
+            self._drop(run, "piece ordered twice")  # because its sender was asked to send again
             return
         self.received[run.origin] = run.next
         if run.index:
@@ -191,6 +191,12 @@ class Sequencer(Layer):
         if run.origin == self.env.me:
             self.forward_table.pop((run.first, run.index), None)
         self.above.append(run)
+
+    def _drop(self, run: Run, reason: str) -> None:
+        """All members drop this run, at the same place in the order."""
+        self.env.drop(reason)
+        if self.env.holds_back and run.stream is not None:
+            self.above.append(Dropped(run.stream, run.seq))
 
     def _on_forward(self, head: Forward, run: Run) -> None:
         view = self.view

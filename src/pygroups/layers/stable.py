@@ -24,6 +24,7 @@ from pygroups.core.events import (
     Hold,
     NewView,
     Release,
+    Released,
     SlowestWanted,
     Stability,
     StableWanted,
@@ -76,7 +77,10 @@ class Stable(Voter):
 
     def up(self, run: Run) -> None:
         if run.stream is not None:
-            self._count(run, run.stream)
+            if self.env.holds_back:
+                self._keep(run, run.stream)
+            else:
+                self._count(run, run.stream)
             self.above.append(run)
             return
         head = run.head
@@ -95,6 +99,9 @@ class Stable(Voter):
                 origin = self._origin(member)
                 if origin.consume(mark):
                     self._news(origin)
+            return
+        if isinstance(event, Released):
+            self._released(event.stream, event.below)
             return
         if isinstance(event, StableWanted):
             self._on_stable_wanted(event.below)
@@ -259,7 +266,7 @@ class Stable(Voter):
             self._install(event)
         elif isinstance(event, Excluded):
             self._stop()
-            self.delivered, self.last, self.early, self.fetched = {}, None, {}, []
+            self.delivered, self.last, self.early, self.passed = {}, None, {}, {}
 
     def _stop(self) -> None:
         """Count no delivery until the next view: all members that go on to it deliver these runs before it."""
@@ -271,10 +278,11 @@ class Stable(Voter):
     def _go_on(self) -> None:
         """The view goes on after a doubt: the runs that FLUSH held back meanwhile are delivered now."""
         self.stopped = False
-        fetched, self.fetched = self.fetched, []
-        for run in fetched:
-            assert run.stream is not None
-            self._count(run, run.stream)
+        if not self.env.holds_back:
+            passed, self.passed = self.passed, {}
+            for stream, runs in passed.items():
+                for run in runs:
+                    self._count(run, stream)
         self._to_vote(RESUMED)
 
     def _install(self, event: NewView) -> None:

@@ -187,9 +187,10 @@ class Attempt:
         return decide.next_history(self.view, self.ballot)
 
     def _in_its_history(self, taken: Proposal) -> Proposal:
-        """A proposal that is taken over stays the same view, unless a new history begins."""
+        """A proposal that is taken over stays the same view, unless a new history begins now.  One that begins a new
+        history itself may have been decided in it."""
         history = self._history()
-        if history is None:
+        if history is None or taken.view.history != self.view.history:
             return taken
         view = msgspec.structs.replace(taken.view, id=ViewId.of(self.ballot), history=history)
         return msgspec.structs.replace(taken, view=view)

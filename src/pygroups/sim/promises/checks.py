@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pygroups.core.errors import UsageError
+from pygroups.layers.profiles import profile_named
 
 from .alone import SettledAlone
 from .causal import Causal
@@ -28,23 +29,27 @@ from .stability import StableMessages
 from .states import StatesOfViews
 from .synchrony import Synchrony
 from .unicasts import ConnectionsInOrder, Unicasts
+from .uniform import GlobalOrder, UniformAgreement
 from .views import OwnViews, TransitionalSet, ViewAccuracy
 from .window import WindowBound
 
-PROFILES: Final = ("fifo", "total", "unicast")
-MERGING: Final = ("fifo", "total")  # those of them whose stacks have MERGE2
+PROFILES: Final = ("fifo", "total", "uniform", "uniform-fifo", "unicast")
 
 
-def checks_of(profile: str, *, merges: bool | None = None, majority: bool = False) -> list[Check]:
-    """The checks of the promises of `profile`.  `merges`: whether views are merged; None: as the profile has it.
-    `majority`: whether a majority of each view decides the next one."""
+def checks_of(profile: str, *, merges: bool | None = None, majority: bool | None = None) -> list[Check]:
+    """The checks of the promises of `profile`.  `merges`: whether views are merged.  `majority`: whether a majority of
+    each view decides the next one.  None: as the profile has it."""
     if profile not in PROFILES:
         raise UsageError(f"the simulator has no checks for profile {profile!r}; there are: {', '.join(PROFILES)}")
     if profile == "unicast":
         return [Unicasts(), ConnectionsInOrder(), SettledAlone(), JournalFirst()]
     messages = Messages()
-    order: list[Check] = [OneOrder(), Causal(messages)] if profile == "total" else []
-    merges = profile in MERGING if merges is None else merges
+    named = profile_named(profile)
+    order: list[Check] = [OneOrder(), Causal(messages)] if named.ordered else []
+    majority = named.majority if majority is None else majority
+    if named.uniform:
+        order += [UniformAgreement(), GlobalOrder()] if named.ordered else [UniformAgreement()]
+    merges = not majority if merges is None else merges
     merging: list[Check] = [MergedViews(messages)] if merges else []
     chain: list[Check] = [Chain()] if majority else []
     return [
@@ -70,7 +75,7 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool = Fals
         Joins(),
         WindowBound(messages),
         Leaves(),
-        Repairs(messages, one_order=profile == "total"),
+        Repairs(messages, one_order=named.ordered),
         Windows(),
         SlowExclusion(),
         JournalFirst(),

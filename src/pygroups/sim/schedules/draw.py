@@ -49,9 +49,19 @@ class Wish(NamedTuple):
 
 def draw(seed: int, wish: Wish) -> Schedule:
     """Draw the schedule of `seed`."""
+    if profile_named(wish.profile).majority:
+        wish = wish._replace(majority=True)
     schedule = _of_one_group(seed, wish)
+    if profile_named(wish.profile).majority:
+        schedule = _with_births(stream(seed, "births"), schedule)
     others = _others(stream(seed, settings.FAULT), schedule, wish)
     return structs.replace(schedule, others=others.names, others_meet_at=others.meet_at)
+
+
+def _with_births(rng: Random, schedule: Schedule) -> Schedule:
+    """Draw how the group is born, and which processes keep the folders of their journals."""
+    expect, folders = rng.choice((0, 0, len(schedule.names))), rng.choice((0.0, 0.7, 1.0))
+    return structs.replace(schedule, expect=expect, folders=folders)
 
 
 def _of_one_group(seed: int, wish: Wish) -> Schedule:

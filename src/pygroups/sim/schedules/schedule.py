@@ -25,6 +25,7 @@ from .steps import (
     Action,
     Break,
     Clog,
+    Count,
     Cut,
     Nth,
     Ppm,
@@ -98,6 +99,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     duties: bool = False  # whether the duties of time are tested after all faults have healed (world/ending.py)
     others: tuple[str, ...] = ()  # names of the processes with other settings: they are a group of their own
     others_meet_at: Time = 0  # from this time on the two groups find each other
+    expect: Count = 0  # where a majority decides: the processes that take part in the birth; 0: a lock decides
+    folders: Share = 0.0  # where a majority decides: the chance that a process has the folder of its former lives
     actions: tuple[Action, ...]  # by time
     heal_at: Time  # all faults end, except lasting ones
     stays: Time = 0  # lasting faults end this long after heal_at

@@ -20,6 +20,7 @@ TIME_MAX: Final = 10**12  # more than eleven days: no schedule needs more
 Time = Annotated[int, Meta(ge=0, le=TIME_MAX)]  # microseconds since the world began
 Shift = Annotated[int, Meta(ge=-TIME_MAX, le=TIME_MAX)]  # microseconds, ahead or back
 Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0, le=1_000)]
 
 
 Ppm = Annotated[int, Meta(ge=-100_000, le=100_000)]  # parts per million

@@ -138,6 +138,8 @@ class World(VirtualWorld[SimulatedMember]):
         env.contact, env.run_records = name, self.judges_journals  # otherwise unused: the judge gets events
         chance = stream(seed, "process", address.name, address.incarnation)
         choose(env, self.schedule.on_merge)
+        env.expect = self.schedule.expect
+        env.keeps_folder = stream(seed, "folder", name, birth).random() < self.schedule.folders
         member = SimulatedMember(self, address, env, self.build(env), habits, chance)
         if name in self.schedule.others:
             env.fingerprint += " settings=other"
