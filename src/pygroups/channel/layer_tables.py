@@ -29,7 +29,6 @@ STREAMS: Final = {
     "stable.early[].delivered": "members_max",
     "stable.early[].numbers": "members_max",
     "stable.early[].seen": "members_max",
-    "stable.fetched": "stream_runs_of_all",
     "stable.last.consumed": "members",
     "stable.last.idle": "members",
     "stable.last.delivered": "members",
@@ -40,6 +39,8 @@ STREAMS: Final = {
     "stable.members": "members",
     "stable.origins": "marks",
     "stable.origins[].gaps": "gaps",
+    "stable.passed": "members",
+    "stable.passed[]": "stream_runs",
     "stable.votes.before": "members",
     "stable.votes.before[]": "fixed",
     "stable.votes.before[][]": "members",
@@ -51,6 +52,19 @@ STREAMS: Final = {
     "stable.votes.members": "members",
     "stable.votes.moved": "members",
     "stable.votes.since": "members",
+}
+
+UNIFORM: Final = {
+    "uniform.acked": "members",
+    "uniform.commits": "members",
+    "uniform.draining": "members",
+    "uniform.early": "members_max",
+    "uniform.held": "members",
+    "uniform.news": "members",
+    "uniform.prepared": "members",
+    "uniform.prepared[]": "stream_runs",
+    "uniform.released": "members",
+    "uniform.stable": "members",
 }
 
 UNICAST: Final = {
@@ -267,4 +281,4 @@ ABOVE: Final = {
     "top.unicasts[].payloads[]": "payload_max",
 }
 
-OF_LAYERS: Final = STREAMS | UNICAST | MEMBERSHIP | MERGING | ABOVE
+OF_LAYERS: Final = STREAMS | UNIFORM | UNICAST | MEMBERSHIP | MERGING | ABOVE

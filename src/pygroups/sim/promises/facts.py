@@ -117,6 +117,7 @@ class Situation(msgspec.Struct, frozen=True):
     stands: tuple[Stand, ...]
     changes: int = 0  # number of changes of links and processes so far
     distant: bool = False  # whether some links are much slower than usual
+    misled: bool = False  # whether answers of the directory are late, outdated or incomplete
 
 
 class WorldFacts(msgspec.Struct):

@@ -14,7 +14,10 @@ Label = tuple[ViewId, int]  # the view, and the place in its order
 
 
 class UniformAgreement(Check):
-    """What any member delivers in a view, every member delivers there that goes on or that reaches quiet."""
+    """What any member delivers in a view, every member delivers there that goes on or that reaches quiet.
+
+    A history that begins after the word of an operator, or without the folders of former lives, may lack what the lost
+    processes delivered, and has what they dropped."""
 
     promises = ("uniform-agreement", "same-view-delivery")
 
@@ -23,7 +26,11 @@ class UniformAgreement(Check):
         self.home: dict[Key, ViewId] = {}
         self.own: dict[Address, dict[Key, None]] = {}  # by member, in its present view
         self.last: dict[Address, ViewId] = {}
-        self.gone_on: dict[ViewId, Address] = {}  # the first member with a later view
+        self.histories: dict[ViewId, str] = {}
+        self.gone_on: dict[ViewId, Address] = {}  # the first member that went on in the same history
+        self.branched: dict[Address, None] = {}  # members that began another history
+        self.late: dict[Address, tuple[Address, Key, ViewId]] = {}  # what was delivered after others had gone on
+        self.any_vouched = False
         self.judged = self.agreed = self.rest = 0
 
     def facts(self) -> dict[str, int]:
@@ -43,30 +50,49 @@ class UniformAgreement(Check):
         known = self.by_view.setdefault(view, {})
         if key not in known:
             known[key] = member
-            other_one = self.gone_on.get(view)
-            if other_one is not None:
-                self._lacks(other_one, member, key, view)
+            if view in self.gone_on:
+                self.late.setdefault(member, (self.gone_on[view], key, view))
 
     def viewed(self, view: Viewed) -> None:
-        own, self.own[view.member] = self.own.get(view.member, {}), {}
-        self.last[view.member] = view.id
-        old = view.came_from
-        if old is not None:
-            self.agreed += self._compare(view.member, own, old)
-            self.gone_on.setdefault(old, view.member)
+        member, old = view.member, view.came_from
+        own, self.own[member] = self.own.get(member, {}), {}
+        self.last[member] = view.id
+        self.histories[view.id] = view.history
+        late = self.late.pop(member, None)
+        if old is None:
+            return
+        if view.history != self.histories[old]:
+            self.branched[member] = None
+            return
+        if late is not None:
+            self._lacks(late[0], member, *late[1:])
+        self.agreed += self._compare(member, own, old)
+        self.gone_on.setdefault(old, member)
+
+    def vouched(self, member: Address) -> None:
+        self.any_vouched = True
+
+    def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        late = self.late.pop(member, None)
+        if late is not None and not self.any_vouched:  # else it may have been about to begin another history
+            self._lacks(late[0], member, *late[1:])
 
     def settled(self, rests: list[Rest]) -> None:
         self.rest = 0
         for one in rests:
             view = self.last.get(one.member)
+            late = self.late.pop(one.member, None)
+            if late is not None:
+                self._lacks(late[0], one.member, *late[1:])
             if view is not None and not one.blocked:
                 self.rest += self._compare(one.member, self.own.get(one.member, {}), view)
 
     def _compare(self, member: Address, own: dict[Key, None], view: ViewId) -> int:
         known = self.by_view.get(view, {})
         if len(known) != len(own):  # `own` is a part of `known`
-            lacking = next(key for key in known if key not in own)
-            self._lacks(member, known[lacking], lacking, view)
+            lacking = [key for key, first in known.items() if key not in own and first not in self.branched]
+            if lacking:
+                self._lacks(member, known[lacking[0]], lacking[0], view)
         return len(known)
 
     def _lacks(self, member: Address, other: Address, key: Key, view: ViewId) -> None:

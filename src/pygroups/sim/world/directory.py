@@ -42,6 +42,10 @@ class Directory:
         """Make answers late, outdated (`former`) or incomplete (`some`) until `until`."""
         self._wrong[how] = max(until, self._wrong.get(how, 0))
 
+    def misleads(self, now: int) -> bool:
+        """Whether answers are wrong in any way now."""
+        return any(now < until for until in self._wrong.values())
+
     def tells_the_truth(self) -> None:
         """Make all answers right again."""
         self._wrong = {}

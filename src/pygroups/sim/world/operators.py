@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.events import Vouched
+from pygroups.core.former import FormerLife
 
 from ..schedules.schedule import stream
 from ..schedules.steps import Vouch
@@ -60,13 +61,19 @@ def is_calm(world: World) -> bool:
 
 def missing(world: World, member: SimulatedMember) -> list[Address]:
     """The members of the last view of this process, or of its former incarnation, that have ended.  Members for which a
-    process answers are left out."""
+    process answers are left out, and before a birth those of which a process knows that they have ended."""
     former = member.env.former
     view = member.view or (None if former is None else former.view)
     members = () if view is None else view.members
     lives = [one.env.former for one in world.running.values()]
-    answered = {one: None for life in lives if life is not None for one in life.ended}
+    known = [life for life in lives if life is not None]
+    answered = [one for life in known for one in (life.ended if member.view is None else _answered_for(life))]
     return [one for one in members if world.lives[one].ended and one not in answered]
+
+
+def _answered_for(life: FormerLife) -> tuple[Address, ...]:
+    """The process that has this former life answers for it, if its folder has the records."""
+    return (life.address,) if life.view or life.bound else ()
 
 
 def vouch_for(world: World, member: SimulatedMember, gone: Address) -> None:
