@@ -245,6 +245,7 @@ class Uniform(Layer):
             self._hand_up_rest(event.cut)
         elif isinstance(event, Excluded):
             self._hand_up_rest({} if event.cut is None else event.cut)  # a decided view has them; else nobody may
+            self._begin(())
             self.closed = True
         elif isinstance(event, Block | Hold):
             self.closed = True
@@ -269,18 +270,20 @@ class Uniform(Layer):
             waiting.clear()
 
     def _install(self, event: NewView) -> None:
-        """Tables begin anew: of the old view nothing is left to acknowledge."""
-        members, me = event.view.members, self.env.me
-        self.view, self.closed, self.wake = event.view.id, False, NEVER
-        self.prepared = {member: deque() for member in members}
-        self.held, self.commits, self.released, self.stable = (dict.fromkeys(members, 0) for _ in range(4))
-        self.acked = {member: 0 for member in members if member != me}
-        self.news, self.told = {}, 0
-        self.draining = {}
+        self.view, self.closed = event.view.id, False
+        self._begin(event.view.members)
         self._leave_if_drained()
         early, self.early = self.early, {}
         for member, ack in early.items():
             self.on_prepare_ack(ack, member)
+
+    def _begin(self, members: tuple[Address, ...]) -> None:
+        """Tables begin anew: of the old view nothing is left to acknowledge."""
+        self.wake = NEVER
+        self.prepared = {member: deque() for member in members}
+        self.held, self.commits, self.released, self.stable = (dict.fromkeys(members, 0) for _ in range(4))
+        self.acked = {member: 0 for member in members if member != self.env.me}
+        self.news, self.told, self.draining = {}, 0, {}
 
     # -- what is under way
 
