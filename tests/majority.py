@@ -50,12 +50,6 @@ def with_gms(name: str, gms: type[PrimaryGms]) -> Profile:
     return profile._replace(layers=tuple(gms if layer is Gms else layer for layer in layers))
 
 
-def add_uniform() -> None:
-    """Make the stack of `total` in which a majority decides each view a profile of this process, `uniform`.  Journals
-    then have the name of that profile, and the audit judges the chain."""
-    PROFILES["uniform"] = with_gms("total", PrimaryGms)._replace(name="uniform")
-
-
 def _configured(expect: int, folders: float) -> type[PrimaryGms]:
     class Configured(PrimaryGms):
         def __init__(self, env: Env) -> None:

@@ -15,11 +15,8 @@ from pygroups import Channel, Config, Message, NotBuilt, UsageError
 from pygroups.channel import options
 from pygroups.channel.options import Options, default_name
 from pygroups.drivers import discovery_options
-from pygroups.layers.gms.primary import PrimaryGms
-from pygroups.layers.profiles import PROFILES
 from tests.channel.socket_group import Group, in_a_group, until
 from tests.channel.test_state import records
-from tests.majority import with_gms
 
 
 def test_relative_folders_count_from_the_folder_at_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +75,7 @@ def test_what_is_wrong_is_refused_at_the_call(options: dict[str, Any], sentence:
 @pytest.mark.parametrize(
     "options",
     [
-        {"profile": "uniform"},
+        {"profile": "total1999"},
         {"profile": "gossip"},
         {"secret": b"s"},
     ],
@@ -88,13 +85,6 @@ def test_what_is_not_built_is_refused_and_not_ignored(options: dict[str, Any]) -
         Channel("g", **options)
 
 
-@pytest.fixture
-def uniform(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A profile in which a majority decides each view; no built one does."""
-    monkeypatch.setitem(PROFILES, "uniform", with_gms("total", PrimaryGms)._replace(name="uniform"))
-
-
-@pytest.mark.usefixtures("uniform")
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -113,7 +103,6 @@ def test_what_a_majority_needs_is_asked_for_at_the_call(options: dict[str, Any],
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.usefixtures("uniform")
 def test_a_member_of_a_majority_always_leaves_without_its_journal() -> None:
     """Otherwise it would accept views that its former life does not know of."""
     assert Options("g", profile="uniform", expect=3, discovery="127.0.0.1:7000").leaves_without_journal

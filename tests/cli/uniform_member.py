@@ -1,8 +1,8 @@
 """A member of a group in which a majority decides each view: a process for tests.
 
-No built-in profile has that stack yet, so this program adds one under the name `uniform`.  Its argument is a JSON
-object with the options of the channel; with `"busy": true` it sends all the time.  It prints its address, the members
-of each view, each message, when it is blocked and unblocked, when it is excluded, and the lines of its log.
+Its argument is a JSON object with the options of the channel; with `"busy": true` it sends all the time.  It prints its
+address, the members of each view, each message, when it is blocked and unblocked, when it is excluded, and the lines of
+its log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import sys
 from typing import Any
 
 from pygroups import Blocked, Channel, Config, Left, Message, Unblocked, View
-from tests.majority import add_uniform
 
 QUICK = Config(heartbeat=0.2, heartbeat_timeout=1.0, verify_timeout=0.5)
 
@@ -39,7 +38,6 @@ async def sends(channel: Channel) -> None:
 
 
 async def main(*, busy: bool = False, **options: Any) -> None:
-    add_uniform()
     logging.getLogger("pygroups").addHandler(Said())
     logging.getLogger("pygroups").setLevel(logging.INFO)
     async with Channel(profile="uniform", config=QUICK, **options) as channel:

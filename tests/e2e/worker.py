@@ -246,10 +246,6 @@ async def main() -> None:
         wishes = await anext(orders)
     except StopAsyncIteration:
         return  # not needed
-    if wishes.get("profile") == "uniform":
-        from tests.majority import add_uniform
-
-        add_uniform()
     steps = NetworkFirst() if wishes.pop("planted", False) else Steps()
     steps.faults_before = wishes.pop("faults_before", False)
     if death := wishes.pop("die", None):

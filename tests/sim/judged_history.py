@@ -32,11 +32,9 @@ def judged(history: History) -> Judge:
 
 
 def checks_for(profile: str) -> list[Check]:
-    """The running checks for a profile of journals.  `uniform` is judged as `total` where a majority decides."""
+    """The running checks for a profile of journals."""
     if profile == "unicast":
         return unicast_checks()
-    if profile == "uniform":
-        return checks_of("total", merges=False, majority=True)
     return checks_of(profile)
 
 

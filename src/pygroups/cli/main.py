@@ -152,7 +152,6 @@ connected again or have ended.
 Exit code 0: a member accepted the command. Exit code 1: a member received data from the process recently, or no \
 member answered. Exit code 2: no member of the group runs on this machine, or none of them knows \
 the member.""",
-        listed=False,
     ),
     "config": Command("pygroups.cli.config:app", "Show, check or print the defaults of every option."),
     "watch": Command("pygroups.cli.watch:watch", "Watch groups or journals on a page on loopback."),

@@ -134,6 +134,11 @@ class Attempt:
         self.stage = step.stage
         return step.deed
 
+    def silent(self) -> list[Address]:
+        """The members whose answer this stage waits for."""
+        heard = self.answers if self.stage is Stage.COLLECT else self.accepted
+        return [member for member in self.asked if member not in heard]
+
     # -- actions of the leader
 
     def collects(self, ballot: Ballot, asked: Iterable[Address], now: int) -> None:

@@ -26,7 +26,7 @@ from . import birth, former_lives, rebirth
 from .birth import Call, Taken
 from .blocking import Blocking
 from .former_lives import FromFormer, ToFormer
-from .heads import HEADS, Difference, Excluded, Install, InstallAck, ReadyRsp
+from .heads import HEADS, Difference, Excluded, Install, InstallAck, Ready, ReadyRsp
 from .layer import Gms
 from .membership import Phase
 from .proposal import Installation, Proposal, proposal_of
@@ -71,6 +71,8 @@ class PrimaryGms(Gms):
         elif handler is None:
             if isinstance(head, ReadyRsp) and self.blocking.blocked and run.src in self.suspicions.unanswered:
                 self.leading.change.may_begin_now()
+            elif isinstance(head, Ready) and self.blocking.blocked and self.knows(run.src):
+                self.leading.change.may_begin_soon()
             super().up(run)
         elif self.env.expect and self.phase is not Phase.GONE:
             handler(self, run.src, run.head)

@@ -104,6 +104,12 @@ class ViewChange:
         may be slow."""
         self.pause_until = min(self.pause_until, self.env.now)
 
+    def may_begin_soon(self) -> None:
+        """A member that may have left Ready unanswered asks itself: the long pause of a leader with too few members
+        ends.  Where only one direction works this happens all the time, so some pause stays."""
+        self.pause_until = min(self.pause_until, self.env.now + self.env.config.flush_timeout)
+        self.membership.wake_at(self.pause_until)
+
     def is_unheard(self) -> bool:
         """Whether most members left two Ready of the attempt under way unanswered."""
         return self.attempt is not None and self.roll is not None and self.roll.unheard >= UNANSWERED_MAX
@@ -122,6 +128,8 @@ class ViewChange:
             self._do(attempt.take(Input.SUSPECTED))
         elif self.env.now >= attempt.since + self.patience(attempt.asked):
             self.late += 1
+            for member in attempt.silent() if self.membership.spoken_for else ():
+                self.membership.spoken_for.pop(member, None)  # who answers for it may have ended; else it offers again
             self._do(attempt.late())
         else:
             self.membership.wake_at(attempt.since + self.patience(attempt.asked))

@@ -272,7 +272,8 @@ def milder(schedule: Schedule, place: int) -> Iterator[Schedule]:
 
 def _weaker(action: Action, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     for field, plain in _PLAIN.items():
-        if getattr(action, field, plain) != plain:
+        value = getattr(action, field, plain)
+        if value != plain and isinstance(value, type(plain)):  # `leaves` of a full disk is another one
             yield {field: plain}
     for field, least in _AMOUNTS.items():
         amount = getattr(action, field, 0)

@@ -12,7 +12,6 @@ from pygroups.core.layer import Layer
 from pygroups.core.run import Run
 from pygroups.core.stack import Codec
 from pygroups.layers._merge_heads import MergeReq
-from pygroups.layers.gms import birth
 from pygroups.layers.gms.heads import Collect, Install, Propose
 from pygroups.layers.profiles import PROFILES
 
@@ -41,11 +40,11 @@ def _labels() -> dict[type, str]:
     that name."""
     built: list[type[Layer]] = [layer for profile in PROFILES.values() for layer in profile.layers]
     layers = dict.fromkeys(built)
-    heads = [(layer.__name__, head) for layer in layers for head in layer.heads]
-    heads += [("PrimaryGms", head) for head in birth.HEADS]  # of no profile yet
-    names = [head.__name__ for _, head in heads]
+    first = {head: layer.__name__ for layer in reversed(layers) for head in layer.heads}  # two layers may share it
+    names = [head.__name__ for head in first]
     labels = {
-        head: head.__name__ if names.count(head.__name__) == 1 else f"{layer}.{head.__name__}" for layer, head in heads
+        head: head.__name__ if names.count(head.__name__) == 1 else f"{layer}.{head.__name__}"
+        for head, layer in first.items()
     }
     return {**labels, **{kind: kind.__name__ for kind in (Digest, *OF_MERGES.values())}}
 
