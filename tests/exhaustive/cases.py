@@ -28,6 +28,7 @@ SMALL: Final = (
 
 LARGE: Final = (
     _case("C joins, A sends and leaves, no crash", "AB", crashes=0, A="send leave"),
+    _case("A sends, B sends", "ABC", A="send", B="send"),
     _case("A sends, B leaves", "ABC", A="send", B="leave"),
     _case("B sends, A leaves", "ABC", A="leave", B="send"),
     _case("C joins, A leaves", "AB", A="leave"),

@@ -20,6 +20,7 @@ KNOWN: Final = {
     "M38": ("A sends", "total", "virtual-synchrony"),
     "M11": ("C joins", "total", "view-accuracy"),
     "M26": ("B sends", "total", "stability-safety"),
+    "M16": ("A sends", "uniform", "uniform-agreement"),
     "M9": ("B leaves", "total", "leave-in-time"),
 }
 """Planted bugs of tests/mutants, each with a case and a profile that show it, and the promise that it breaks."""

@@ -46,6 +46,13 @@ def test_a_crash_of_the_sender_at_every_step() -> None:
 
 
 @pytest.mark.slow
+def test_a_crash_of_the_sender_in_each_stage_of_uniform() -> None:
+    found = Search(NAMED["A sends"]._replace(may_crash="A"), "uniform").run()
+    assert found.violation is None and found.complete
+    assert found.states > 2_000
+
+
+@pytest.mark.slow
 def test_a_planted_bug_is_found() -> None:
     """Without fetching, one member has a message of the crashed sender in the old view, and the other one has not."""
     found = planted.hunt("M38", seconds=300)
