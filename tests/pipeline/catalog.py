@@ -40,6 +40,8 @@ def _ordinary() -> list[Planted]:
         *(_one(f"clean-{profile}", lambda g, profile=profile: p.clean(g, profile)) for profile in profiles),
         *variants("skipped", p.skipped, "fifo gap-free-prefix virtual-synchrony", "fifo gap-free-prefix"),
         *variants("swapped", p.swapped, "total-order", "total-order"),
+        *variants("swapped-with-positions", p.swapped_with_positions, "total-order", "total-order"),
+        *variants("hole-in-positions", p.with_a_hole_in_positions, "total-order", "total-order"),
         *variants("rotated", p.rotated, "total-order", "total-order"),
         *variants("exchanged", p.exchanged, "fifo virtual-synchrony", "fifo"),
         *variants("late", p.late, "fifo total-order", "fifo total-order"),
@@ -47,6 +49,7 @@ def _ordinary() -> list[Planted]:
         *variants("forged", p.forged, "integrity virtual-synchrony fifo", "integrity fifo"),
         *variants("unsent", p.unsent, "integrity", "integrity"),
         *variants("altered", p.altered, "run-identity integrity", "run-identity integrity"),
+        *variants("sent-twice", p.sent_twice, "run-identity", "run-identity"),
         *variants("altered-twice", p.altered_twice, "run-identity integrity", "run-identity integrity"),
         *variants("unplaced", p.unplaced, "total-order", "total-order"),
         *variants(
@@ -74,7 +77,12 @@ def _members() -> list[Planted]:
     """Views that are wrong."""
     return [
         *variants("other-list", p.other_list, "view-agreement", "view-agreement"),
-        *variants("lower-view", p.lower_view, "view-monotonic view-accuracy", "view-monotonic view-accuracy"),
+        *variants(
+            "lower-view",
+            p.lower_view,
+            "view-monotonic view-accuracy merge-agreement",
+            "view-monotonic view-accuracy",
+        ),
         *variants(
             "without-itself",
             p.without_itself,
@@ -83,6 +91,12 @@ def _members() -> list[Planted]:
         ),
         *variants("companion-forgotten", p.companion_forgotten, "transitional-set", "transitional-set"),
         *variants("unnamed", p.unnamed, "transitional-set", "transitional-set"),
+        *variants("stranger-named", p.stranger_named, "transitional-set", "transitional-set"),
+        *(_one(f"no-view-named-{at}", lambda g, at=at: s.no_view_named(g, at), "view-monotonic") for at in "AC"),
+        *(
+            _one(f"skipped-and-misnamed-{at}", lambda g, at=at: s.skipped_and_misnamed(g, at), "view-monotonic")
+            for at in "AC"
+        ),
         _one("sends-before-its-view", s.sends_before_its_view, "initial-view"),
         _one("sends-and-dies", s.sends_and_dies, "initial-view"),
         _one("delivers-before-its-view", lambda g: s.delivers_before_its_view(g, dies=False), "initial-view"),
@@ -231,6 +245,7 @@ def _merges() -> list[Planted]:
             _one(f"repeated-before-a-state-{at}", lambda g, at=at: m.newcomers_merged(g, at, at), "fifo no-duplication")
             for at in "AE"
         ),
+        _one("merged-without-subgroups", m.untold, "merge-agreement"),
         _one("merged-without-the-dead", m.died_in_a_merge),
         _one("merged-without-journals", m.merged_without_journals),
         *(_one(f"merged-in-a-fault-{at}", lambda g, at=at: m.divided(g, at, healed=False)) for at in "AD"),

@@ -60,7 +60,7 @@ def merge(
         (side,) = (side for side in groups if life in side)
         _step(life, "installed", view, side, members, told[life])
         begins: dict[str, object] = {"digest": dict(life.marks)} if life.name == given[0] else {}
-        history.install(life, view, members, before, subgroups=told[life].subgroups, **begins)
+        history.install(life, view, members, before, subgroups=told[life].subgroups or None, **begins)
         for gap in told[life].gaps:
             announce(life, told[life], gap)
     return view
@@ -116,6 +116,19 @@ def merged(group: str, forgets: str = "", apart: bool = True, profile: str = "to
     if more:
         history.multicast("ABCD")
     history.settle()
+    return history
+
+
+def untold(group: str) -> History:
+    """AB and CD become one view, and no record says that it merges anything."""
+
+    def change(name: str, told: Told) -> None:
+        told.subgroups, told.gaps = [], []
+
+    history = History(group)
+    history.view("AB")
+    history.view("CD")
+    merge(history, "AB", "CD", change=change)
     return history
 
 

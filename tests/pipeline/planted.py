@@ -103,6 +103,23 @@ def exchanged(history: History, at: str) -> None:
     history.deliver(history.send("D"), at)
 
 
+def swapped_with_positions(history: History, at: str) -> None:
+    """Two runs change places, each with the position that it has at the others."""
+    first, second = history.send("B"), history.send("D")
+    history.deliver(first, others(history, at))
+    history.deliver(second, others(history, at))
+    position = history[at].position
+    history.deliver(second, at, position=position + 1)
+    history.deliver(first, at, position=position)
+
+
+def with_a_hole_in_positions(history: History, at: str) -> None:
+    """One counts seven messages more than it delivers."""
+    history.multicast("B")
+    history[at].position += 7
+    history.multicast("DB")
+
+
 def late(history: History, at: str) -> None:
     """One sender's runs in the wrong order."""
     first, second = history.send("B"), history.send("B")
@@ -135,6 +152,14 @@ def altered(history: History, at: str) -> None:
     run = history.send("B")
     history.deliver(run, others(history, at))
     history.deliver(run, at, checksum=run.checksum + 1)
+
+
+def sent_twice(history: History, at: str) -> None:
+    """One has two records of the sending of one run."""
+    run = history.send(at)
+    history[at].next_number -= 1
+    history.send(at)
+    history.deliver(run, "".join(life.name for life in history.alive))
 
 
 def altered_twice(history: History, at: str) -> None:
@@ -223,6 +248,16 @@ def unnamed(history: History, at: str) -> None:
     for life in history.alive:
         named = [other.address for other in history.alive if life.name != at or other.name != at]
         history.install(life, (history.number, history["A"].address), history.alive, before, transitional=named)
+
+
+def stranger_named(history: History, at: str) -> None:
+    """One names a process that is not in the view as coming with it."""
+    history.number += 1
+    before = {life.address: life.view for life in history.alive}
+    for life in history.alive:
+        named = [other.address for other in history.alive] + ["X@580"] * (life.name == at)
+        view = (history.number, history["A"].address)
+        history.install(life, view, history.alive, before, transitional=named)
 
 
 def purged_hole(history: History, at: str) -> None:

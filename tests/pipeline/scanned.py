@@ -23,7 +23,7 @@ LETTERS = "ABCDEFGH"
 _RECORDS = """
     `group` string, profile string, ordered boolean, quiet_end bigint, kind int, life bigint, view bigint,
     history bigint, index bigint, sender bigint, first bigint, count int, bytes bigint, checksum bigint, stream bigint,
-    seq bigint, position bigint, expected bigint, peer bigint
+    seq bigint, position bigint, expected bigint, peer bigint, counted bigint
 """
 _LIVES = (
     "`group` string, profile string, life bigint, first_view bigint, quiet_end bigint, stop_index bigint, whole boolean"
@@ -113,7 +113,8 @@ def _delivered(view: int, name: str, line: str, profile: str) -> list[tuple[Any,
         body = -first if word.endswith("!") else first
         place = None if word.endswith("?") else position
         known = (f"g{view}", profile, profile == "total", None, 1, life_of(name, view), _key(view << 7), None, index)
-        rows.append((*known, life_of(sender, view), first, count, count, body, 1, index, place, nexts[sender], None))
+        label = (life_of(sender, view), first, count, count, body)
+        rows.append((*known, *label, 1, index, place, nexts[sender], None, position))
         position += count
         nexts[sender] = max(nexts[sender], first + count)
     return rows
@@ -126,7 +127,7 @@ def _label(row: tuple[Any, ...]) -> tuple[int, int, int, int]:
 def _sent(view: int, sender: int, first: int, count: int, body: int, *, profile: str) -> tuple[Any, ...]:
     known = (f"g{view}", profile, profile == "total", None, 0, sender, _key(view << 7), None)
     known = (*known, first, sender, first, count, count)
-    return (*known, body, None, None, None, None, None)
+    return (*known, body, None, None, None, None, None, None)
 
 
 def _listed(view: int, names: str) -> list[tuple[Any, ...]]:

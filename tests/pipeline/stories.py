@@ -349,3 +349,27 @@ def without_journal(group: str, of: str) -> History:
     history = closed(opened(group))
     history[of].missing = True
     return history
+
+
+def no_view_named(group: str, at: str) -> History:
+    """`at` says that it came from no view, and the others agree that it did not come with them."""
+    history = opened(group)
+    history.number += 1
+    before = {life.address: None if life.name == at else life.view for life in history.alive}
+    for life in history.alive:
+        history.install(life, (history.number, history["A"].address), history.alive, before)
+    return closed(history)
+
+
+def skipped_and_misnamed(group: str, at: str) -> History:
+    """`at` lacks the last run of one that dies; all that go on together say that they came from an earlier view."""
+    history = opened(group)
+    first = history["A"].view
+    history.view("ABCD")
+    history.deliver(history.send("B"), others(history, at))
+    history.crash("B")
+    history.number += 1
+    before = {life.address: first for life in history.alive}
+    for life in history.alive:
+        history.install(life, (history.number, history["A"].address), history.alive, before)
+    return closed(history)

@@ -48,6 +48,7 @@ def slow_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
     for part in read_segments(find_segments([folder])):
         records += part.to_pylist()
     numbers: dict[Any, dict[Any, int]] = {}
+    counted: dict[str, tuple[Any, int]] = {}
     given: set[str] = set()
     for row in sorted(records, key=lambda row: (row["member"], row["index"])):
         group, member, kind = row["group"], row["member"], row["kind"]
@@ -62,6 +63,7 @@ def slow_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
             "group": group,
             "day": date.fromordinal(date(1970, 1, 1).toordinal() + row["time_us"] // DAY_US),
             "expected": None,
+            "counted": None,
         }
         mine = numbers.setdefault(member, {})
         if kind == "view" and row["digest"] is not None:
@@ -72,6 +74,11 @@ def slow_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
             default = None if row["profile"] == "gossip" and member not in given else 1
             keyed["expected"] = mine.get(sender, default)
             mine[sender] = max(keyed["expected"] or 0, row["first"] + row["count"])
+        if kind == "deliver":
+            before, count = counted.get(member, (None, 0))
+            count = count if before == view else 0
+            keyed["counted"] = None if view[0] is None else count
+            counted[member] = view, count + row["count"]
         table = "runs" if kind in RUN_KINDS else "votes" if kind in VOTE_KINDS else "events"
         if table == "runs":
             keyed["kind"] = RUN_KINDS[kind]

@@ -134,7 +134,7 @@ def blocks_of(deliveries: DataFrame, lives: DataFrame, streams: DataFrame, colum
     `deviates`, whether this member is another than the reference and differs from it here.
     """
     rows = cut(deliveries.where("view is not null"), cuts_of(streams)).selectExpr(
-        *(*_BLOCK, "history", "count", "place"),
+        *(*_BLOCK, "history", "count", "place", "position", "counted"),
         "xxhash64(if(ordered, position, null), sender, first, count, bytes, checksum) as value",
     )
     wanted = _OF_BLOCK | dict(columns)

@@ -56,4 +56,9 @@ SELECT grp, CASE WHEN wrong THEN 'broken' ELSE 'kept' END AS outcome FROM fact
 UNION ALL
 SELECT grp, CASE WHEN marks AND (change IS NULL OR (change = 'heal' AND changed < accepted)) THEN 'broken'
                  ELSE 'skipped' END
-FROM divided;
+FROM divided
+UNION ALL
+-- A view into which members came from two views is a merged one.
+SELECT grp, 'broken' FROM installed SEMI JOIN (
+    SELECT grp, view FROM installed GROUP BY ALL HAVING count(DISTINCT previous) > 1
+) USING (grp, view) WHERE coalesce(len(subgroups), 0) = 0;

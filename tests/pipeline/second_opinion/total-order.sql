@@ -12,4 +12,12 @@ SELECT grp, 'kept' AS outcome FROM ranked SEMI JOIN shared USING (grp, view)
 UNION ALL
 SELECT grp, 'broken' FROM (
     SELECT *, lag(other_place) OVER (PARTITION BY grp, view, life, other ORDER BY place) AS before FROM both_have
-) WHERE before > other_place;
+) WHERE before > other_place
+UNION ALL
+-- A position is the number of messages that the journal has in the view before it.
+SELECT grp, 'broken' FROM (
+    SELECT grp, position, coalesce(sum(count) OVER (
+        PARTITION BY grp, life, view ORDER BY index ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ), 0) AS before
+    FROM run WHERE kind = 1 AND view IS NOT NULL
+) WHERE position <> before;

@@ -7,4 +7,9 @@ WITH pairs AS (
 )
 SELECT grp, CASE WHEN named = together THEN 'kept' ELSE 'broken' END AS outcome FROM pairs
 UNION ALL
-SELECT grp, CASE WHEN transitional = [address] THEN 'kept' ELSE 'broken' END FROM installed WHERE previous IS NULL;
+SELECT grp, CASE WHEN transitional = [address] THEN 'kept' ELSE 'broken' END FROM installed WHERE previous IS NULL
+UNION ALL
+-- It names members of the view alone.
+SELECT grp, CASE WHEN len(list_filter(transitional, lambda one: NOT list_contains(members, one))) = 0 THEN 'kept'
+                 ELSE 'broken' END
+FROM installed;

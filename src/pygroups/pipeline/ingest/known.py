@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from xxhash import xxh64_intdigest
 
+from pygroups.pipeline.ingest.counted import Counting
 from pygroups.pipeline.ingest.expected import Numbering
 from pygroups.pipeline.ingest.table import Table, read_rows
 
@@ -31,6 +32,8 @@ CARRIED: Final = pa.schema(
         ("next_index", pa.int64()),
         ("given", pa.bool_()),
         ("next", pa.map_(pa.int64(), pa.int64())),
+        ("view", pa.int64()),
+        ("count", pa.int64()),
         ("segments", pa.list_(_SEGMENT)),
     ]
 )
@@ -60,17 +63,19 @@ class SegmentState:
 
 @dataclass
 class LifeState:
-    """The state of an incarnation: the index of its next record, the next number of each sender, and its segments."""
+    """The state of an incarnation: the index of its next record, the next number of each sender, the messages in its
+    view, and its segments."""
 
     next_index: int = 0
     numbering: Numbering = field(default_factory=Numbering)
+    counting: Counting = field(default_factory=Counting)
     segments: dict[int, SegmentState] = field(default_factory=dict)
 
     def row(self, life: int, touched: Iterable[int]) -> dict[str, Any]:
         """The row of CARRIED for this incarnation, with the changed segments."""
         numbering = self.numbering
         segments = [asdict(self.segments[number]) for number in touched]
-        following = {"given": numbering.given, "next": list(numbering.next.items())}
+        following = {"given": numbering.given, "next": list(numbering.next.items()), **asdict(self.counting)}
         return {"life": life, "next_index": self.next_index, **following, "segments": segments}
 
 
@@ -82,6 +87,7 @@ def known_to(table: Table) -> dict[int, LifeState]:
             state = lives.setdefault(row["life"], LifeState())
             state.next_index = row["next_index"]
             state.numbering = Numbering(given=row["given"], next=dict(row["next"]))
+            state.counting = Counting(row["view"], row["count"])
             state.segments.update((one["segment"], SegmentState(**one)) for one in row["segments"])
     return lives
 

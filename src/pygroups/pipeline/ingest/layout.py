@@ -44,13 +44,14 @@ RUNS: Final = pa.schema(
         *((name, _LONG) for name in ("view", "history", "sender", "first")),
         ("count", pa.int32()),
         *((name, _LONG) for name in ("bytes", "checksum", "stream", "seq", "position", "order")),
-        *((name, _LONG) for name in ("expected", "peer", "connection")),
+        *((name, _LONG) for name in ("expected", "peer", "connection", "counted")),
     ]
 )
 """One row per run record. `life`, `view`, `history`, `sender`, `stream` and `peer` are keys (`keys.py`).
 
 `expected` (kind DELIVER): the number that continues this sender's numbers at this life, before this record; null where
-none is expected yet.
+none is expected yet.  `counted` (kind DELIVER): the messages that this journal has in the view before this record; null
+without a view, and in rows of an ingest that did not count.
 """
 
 EVENT_COLUMNS: Final = (

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pygroups.journal.columns import Decoded
 from pygroups.journal.records import RUN_KINDS, VOTE_KINDS
 from pygroups.journal.rows import Named, Numbers, Others, Rows
+from pygroups.pipeline.ingest.counted import Counting
 from pygroups.pipeline.ingest.expected import NOTHING, Numbering
 from pygroups.pipeline.ingest.layout import EVENT_COLUMNS, EVENTS, RUNS, VOTES
 from pygroups.pipeline.ingest.layout import RUN_KINDS as NUMBERS_OF
@@ -19,13 +20,14 @@ _NUMBER_OF: Final = np.array([NUMBERS_OF[kind] for kind in RUN_KINDS], np.int8)
 
 
 class Shape:
-    """Rows of one incarnation.  `history` and `numbering` go on from window to window."""
+    """Rows of one incarnation.  `history`, `numbering` and `counting` go on from window to window."""
 
-    def __init__(self, keys: Keys, life: int, history: str | None, numbering: Numbering) -> None:
+    def __init__(self, keys: Keys, life: int, history: str | None, numbering: Numbering, counting: Counting) -> None:
         self.keys = keys
         self.life = life
         self.history = history
         self.numbering = numbering
+        self.counting = counting
 
     def tables(self, decoded: Decoded) -> dict[str, pa.Table]:
         """The rows of a window by table; a table without rows is left out."""
@@ -53,7 +55,18 @@ class Shape:
             columns[name] = _array(numbers)
         columns["count"] = columns["count"].cast(pa.int32())
         columns["expected"] = expected
+        columns["counted"] = self._counted(rows)
         return pa.table([columns[name] for name in RUNS.names], RUNS)
+
+    def _counted(self, rows: Rows) -> pa.Array:
+        """The messages before each delivery in its view."""
+        delivered = np.flatnonzero(rows.kind == RUN_KINDS.index("deliver"))
+        views, nulls = keys_of(rows.names["view"], map(self.keys.view, rows.names["view"].names))
+        count = rows.numbers["count"]
+        counts = np.where(count.nulls, 0, count.values)[delivered]
+        values, unknown = np.zeros(len(rows.kind), np.int64), np.ones(len(rows.kind), np.bool_)
+        values[delivered], unknown[delivered] = self.counting.follow(views[delivered], nulls[delivered], counts)
+        return pa.array(values, mask=unknown)
 
     def _votes(self, rows: Rows, histories: "_Histories") -> pa.Table:
         columns = self._prefix(rows, histories)

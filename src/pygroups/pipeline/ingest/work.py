@@ -145,7 +145,7 @@ class _Life:
     def _frames(self, part: Part, header: Header, state: SegmentState) -> _Range:
         found = _Range(part.segment.size)
         self.state.numbering.gossip = header.profile == "gossip"
-        shape = Shape(self.keys, self.life.life, part.history, self.state.numbering)
+        shape = Shape(self.keys, self.life.life, part.history, self.state.numbering, self.state.counting)
         last: list[Any] | None = None
         for window in read_columns(part.segment.path, part.first, part.segment.size):
             found.told = False

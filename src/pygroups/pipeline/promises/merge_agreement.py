@@ -31,7 +31,9 @@ _WRONG = {
 }
 _OF_MERGED = [f"size(subgroups) > 0 and coalesce({wrong}, false)" for wrong in _WRONG]
 _UNLIKE = "low_groups <> high_groups"
-_SUSPECT = f"{_UNLIKE} or {' or '.join(_OF_MERGED)}"
+_UNTOLD_WORDS = "concat('has no subgroups, and its members came from ', came_from_views, ' views')"
+_UNTOLD = "came_from_views > 1 and not coalesce(size(subgroups) > 0, false)"
+_SUSPECT = f"{_UNLIKE} or {_UNTOLD} or {' or '.join(_OF_MERGED)}"
 
 _CHANGE = "named_struct('at', index, 'healed', kind = 'heal')"
 _LAST = "array_max(filter(changes, change -> change.at < until))"
@@ -78,8 +80,8 @@ def exact(tables: Tables) -> DataFrame:
     unusual = "not (subgroups <=> usual.subgroups)"
     wrong = [(condition, text) for condition, text in zip(_OF_MERGED, _WRONG.values(), strict=True)]
     installed = findings(
-        views.where(" or ".join([unusual, *_OF_MERGED])),
-        parts_of((unusual, "'{other} has other subgroups'"), *wrong),
+        views.where(" or ".join([unusual, _UNTOLD, *_OF_MERGED])),
+        parts_of((unusual, "'{other} has other subgroups'"), (_UNTOLD, _UNTOLD_WORDS), *wrong),
         view="view",
         member="life",
         other=f"if({unusual}, usual.life, null)",
@@ -102,12 +104,13 @@ RULE = PromiseRule(
     "views",
     "no view was merged",
     counts=(
-        Count("views", judged="if(size(subgroups) > 0, 1, 0)", suspect=_SUSPECT),
+        Count("views", judged=f"if(size(subgroups) > 0 or {_UNTOLD}, 1, 0)", suspect=_SUSPECT),
         Count(
             divided,
             judged="if(calm, 1, 0)",
             skipped={"a fault may have kept a member from a merged view that it accepted": "if(calm, 0, 1)"},
             suspect="calm",
+            needs=frozenset({"merge"}),
         ),
     ),
     exact=exact,
@@ -119,8 +122,8 @@ RULE = PromiseRule(
             "together": "array_sort(collect_set(address) over (partition by view, coalesce(previous, life)))",
             "low_groups": "min(xxhash64(subgroups)) over (partition by view)",
             "high_groups": "max(xxhash64(subgroups)) over (partition by view)",
+            "came_from_views": "size(collect_set(previous) over (partition by view))",
         },
         "lives": {"changes": f"collect_list(if(kind in ('fault', 'heal'), {_CHANGE}, null))"},
     },
-    needs=frozenset({"merge"}),
 )

@@ -1,4 +1,4 @@
-"""run-identity: a run has one count, size and checksum everywhere, in every resend and at every member."""
+"""run-identity: a run has one count, size and checksum everywhere, and is sent once: a resend writes no record."""
 
 from typing import Final
 
@@ -11,6 +11,7 @@ from pygroups.pipeline.runs import LABEL, RUN, said_of
 from pygroups.pipeline.tables import Tables
 
 _FIELDS: Final = ("count", "bytes", "checksum")
+_SUSPECT: Final = "low_label <> high_label or sends > 1"
 
 
 def exact(tables: Tables) -> DataFrame:
@@ -19,7 +20,7 @@ def exact(tables: Tables) -> DataFrame:
     The first record of the origin is right.  Without the origin's journal the content at most members is right; between
     equally many members, the content at the coordinator.
     """
-    odd = tables.runs.where("low_label <> high_label").select(*RUN)
+    odd = tables.runs.where(_SUSPECT).select(*RUN)
     ranks = tables.views.groupBy("life", "view").agg(F.min(F.expr(RANK)).alias("rank"))
     rows = said_of(tables).join(odd, list(RUN), "left_semi").join(ranks, ["life", "view"], "left")
     run = f"over (partition by {', '.join(RUN)})"
@@ -33,7 +34,7 @@ def exact(tables: Tables) -> DataFrame:
     best = "if(label = right, struct(not sends, rank, life), null)"
     told = known.selectExpr("*", f"min_by(struct(life, {', '.join(_FIELDS)}), {best}) {run} as other")
     wrong = told.where("label <> right").dropDuplicates(["life", *RUN])
-    return findings(
+    unlike = findings(
         wrong,
         words("one run with two contents: ", F.concat_ws("; ", *map(_between, _FIELDS))),
         member="life",
@@ -41,6 +42,10 @@ def exact(tables: Tables) -> DataFrame:
         origin="sender",
         first="first",
     )
+    same = known.where("sends and label = right").groupBy("group", "life", *RUN)
+    again = same.agg(F.min("history").alias("history"), F.count(F.lit(1)).alias("times")).where("times > 1")
+    sent = words("sent ", F.col("times"), " times: each run is sent once, and a resend writes no record")
+    return unlike.unionAll(findings(again, sent, member="life", origin="sender", first="first"))
 
 
 def _between(name: str) -> Column:
@@ -53,6 +58,6 @@ RULE = PromiseRule(
     ALL,
     "messages",
     "nothing was sent or delivered",
-    counts=(Count("streams", judged="messages"), Count("runs", suspect="low_label <> high_label")),
+    counts=(Count("streams", judged="messages"), Count("runs", suspect=_SUSPECT)),
     exact=exact,
 )

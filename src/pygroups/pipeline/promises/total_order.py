@@ -1,4 +1,7 @@
-"""total-order: no two messages are in opposite order at two members of a view."""
+"""total-order: no two messages are in opposite order at two members of a view.
+
+Orders are compared by positions.  A position is therefore compared with the order of the journal's own records.
+"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,7 +27,26 @@ def exact(tables: Tables) -> DataFrame:
         origin="sender",
         first="first",
     )
-    return crossed.unionAll(unplaced)
+    return crossed.unionAll(unplaced).unionAll(_misplaced(tables))
+
+
+def _misplaced(tables: Tables) -> DataFrame:
+    """The deliveries from which on a position is not the number of messages before it: the first one of each shift."""
+    suspect = tables.blocks.where("misplaced > 0").select("life", "view").distinct()
+    shift = "position - counted"
+    rows = tables.deliveries.join(suspect, ["life", "view"]).selectExpr(
+        *("`group`", "history", "life", "view", "sender", "first", "position", "counted", f"{shift} as shift"),
+        f"lag({shift}) over (partition by life, view order by index) as shift_before",
+    )
+    return findings(
+        rows.where("shift <> 0 and not (shift <=> shift_before)"),
+        words("recorded with this position, and the journal has ", F.col("counted"), " messages of its view before it"),
+        view="view",
+        member="life",
+        origin="sender",
+        first="first",
+        position="position",
+    )
 
 
 RULE = PromiseRule(
@@ -34,6 +56,8 @@ RULE = PromiseRule(
     "no two members delivered anything in one view",
     counts=(
         Count("blocks", judged="if(members > 1 or block is null, messages, 0)", suspect="differs or block is null"),
+        Count("blocks", suspect="misplaced > 0"),
     ),
     exact=exact,
+    columns={"blocks": {"misplaced": "count_if(position <> counted)"}},
 )

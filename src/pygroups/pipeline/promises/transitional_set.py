@@ -5,10 +5,10 @@ from pyspark.sql import DataFrame
 from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule, findings, names_in, parts_of
 from pygroups.pipeline.tables import Tables
 
-# Names that did not install the view are not judged.
+# Members that did not install the view are not judged.
 _NAMED = "coalesce(array_sort(array_intersect(transitional, installed)), array())"
-_WRONG = f"{_NAMED} <> together"
-
+_STRANGERS = "array_except(transitional, members)"
+_WRONG = f"{_NAMED} <> together or size({_STRANGERS}) > 0"
 
 _UNNAMED = f"array_except(together, {_NAMED})"
 _OTHERS = f"array_except({_NAMED}, together)"
@@ -21,6 +21,7 @@ def exact(tables: Tables) -> DataFrame:
         parts_of(
             (f"size({_UNNAMED}) > 0", f"concat('does not name ', {names_in(_UNNAMED)}, ', from the same view')"),
             (f"size({_OTHERS}) > 0", f"concat('names ', {names_in(_OTHERS)}, ', from another view')"),
+            (f"size({_STRANGERS}) > 0", f"concat('names ', {names_in(_STRANGERS)}, ', not in this view')"),
         ),
         view="view",
         member="life",
