@@ -241,6 +241,29 @@ def test_an_odd_record_is_read_alike(tmp_path: Path, odd: list[Any]) -> None:
     assert by_columns(folder) == slowly(folder)
 
 
+ODD_VIEWS: dict[str, dict[str, Any]] = {
+    "members that are a text": {"members": "ABC"},
+    "members that are a map": {"members": {"A@1": 1}},
+    "a member that is bytes": {"members": ["A@1", b"B@1"]},
+    "subgroups that are texts": {"subgroups": ["AB", "CD"]},
+    "a number that is a fraction": {"previous_number": 1.5},
+    "a creator that is bytes": {"previous_creator": b"A@1"},
+    "a mark that is a fraction": {"digest": {"A@1": 1.5}},
+}
+
+
+@pytest.mark.parametrize("odd", ODD_VIEWS.values(), ids=ODD_VIEWS.keys())
+def test_a_value_of_another_type_is_damage_and_the_rest_is_read(tmp_path: Path, odd: dict[str, Any]) -> None:
+    right: dict[str, Any] = {"members": ["A@1"], "subgroups": [["A@1"]], "digest": {"A@1": 1}}
+    views = [right, right | odd, right]
+    rows = [["view", at, 1, 2, [1, "A@1"], *map(view.get, FIELDS["view"])] for at, view in enumerate(views)]
+    folder = with_frames(tmp_path, [frame_of([row])[8:] for row in rows])
+    found, damage = by_columns(folder)
+    assert (found, damage) == slowly(folder)
+    reasons = ["record ['view', 1] has fields that are not of its kind"]
+    assert (len(found), [reason for _, reason in damage]) == (2, reasons)
+
+
 @pytest.mark.parametrize("place", ["index", "time_us"])
 def test_a_record_without_an_index_or_time_is_read_alike(tmp_path: Path, place: str) -> None:
     rows = [["send", at, at, 2, None, *SEND] for at in range(60)]

@@ -53,7 +53,7 @@ def test_json_tables_and_exit_code_of_a_broken_promise(
     answer = capfd.readouterr()
     assert code == 1
     told = json.loads(answer.out)
-    assert list(told) == ["promises", "unjudged", "groups", "files", "rows", "quarantined", "work"]
+    assert list(told) == ["promises", "unjudged", "groups", "files", "rows", "quarantined", "holes", "left_out", "work"]
     assert told["unjudged"] == ["causal"]
     assert (told["files"], told["quarantined"]) == (9, 1)
     assert answer.err.startswith(f"warning: {damaged} at byte ") and answer.err.count("\n") == 1

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from pygroups.cli.extras import check_spark
 from pygroups.cli.join_options import HIDDEN
-from pygroups.cli.refusals import FAILED, one_line, warn_of_damage
+from pygroups.cli.refusals import FAILED, one_line, warn_of, warn_of_damage
 from pygroups.core.errors import NotBuilt, UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def audit(
     """Check every promise over journals, or over a table of them, with Spark; write a report.
 
     Exit code 0: no promise was broken; 1: a promise was broken (--strict: or could not be judged); 2: the folder has no
-    journal, or Spark cannot run. Each damaged place in a journal gives a warning.
+    journal, or Spark cannot run. Each damaged place in a journal gives a warning, each journal with a missing or
+    repeated record, and each file or folder between the journals that is none.
 
     Parameters
     ----------
@@ -82,7 +83,9 @@ def audit(
     _check_call(journals, out, cluster)
     check_spark()
     result = _judged(journals, out, report, cluster)
+    warn_of([(one.path, one.reason) for one in result.left_out], SHOWN, "files and folders that are no journals")
     warn_of_damage(result.quarantined, SHOWN)
+    warn_of([(hole.file, hole.reason) for hole in result.holes], SHOWN, "journals with a hole")
     if as_json:
         print(json.dumps(as_object(result)))
     else:
@@ -169,6 +172,8 @@ def as_object(result: AuditResult) -> dict[str, Any]:
         "files": result.files,
         "rows": result.rows,
         "quarantined": len(result.quarantined),
+        "holes": [asdict(hole) for hole in result.holes],
+        "left_out": [asdict(one) for one in result.left_out],
         "work": asdict(result.work),
     }
 

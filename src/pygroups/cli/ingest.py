@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from pygroups.cli.extras import check_arrow
 from pygroups.cli.progress import say
-from pygroups.cli.refusals import one_line, warn_of_damage
+from pygroups.cli.refusals import one_line, warn_of, warn_of_damage
 from pygroups.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def ingest(
         ) from error
     finally:
         say("")
+    warn_of([(one.path, one.reason) for one in result.left_out], SHOWN, "files and folders that are no journals")
     warn_of_damage(result.damaged, SHOWN)
     print(json.dumps(as_object(result)) if as_json else in_words(result, table))
     return 0
@@ -81,7 +82,7 @@ def _size(count: int) -> str:
 
 def as_object(result: IngestResult) -> dict[str, Any]:
     """The object that `--json` prints."""
-    return {**asdict(result), "damaged": [asdict(place) for place in result.damaged]}
+    return asdict(result)
 
 
 def in_words(result: IngestResult, table: Path) -> str:

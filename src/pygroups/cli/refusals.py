@@ -69,6 +69,14 @@ def warn_of_damage(places: Sequence[DamagedPlace], shown: int) -> None:
         print(f"warning: {len(places) - shown} more damaged places", file=sys.stderr)
 
 
+def warn_of(reasons: Sequence[tuple[str, str]], shown: int, what: str) -> None:
+    """Print a warning for each of the first `shown` paths with their reasons, and the number of the others (`what`)."""
+    for path, reason in reasons[:shown]:
+        print(one_line(f"warning: {path}: {reason}"), file=sys.stderr)
+    if len(reasons) > shown:
+        print(f"warning: {len(reasons) - shown} more {what}", file=sys.stderr)
+
+
 def _reader_is_gone() -> bool:
     # Otherwise another pipe broke, which is a bug that must be visible.
     poll = select.poll()

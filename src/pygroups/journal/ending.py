@@ -12,7 +12,7 @@ import msgspec
 from xxhash import xxh32_intdigest
 
 from .frames import FRAME_HEAD, UNDECODABLE, Damage, Frame, Header, frame_at, frame_end, naming, next_frame, walk
-from .schema import FIELDS, FRAME_HEAD_BYTES, PREAMBLE, PREFIX, SEGMENT_SUFFIX
+from .schema import FIELDS, FRAME_HEAD_BYTES, PREAMBLE, PREFIX, is_segment
 
 LOST: Final = "journal lost"  # the reason of the record behind lost records
 _FORCE: Final = ("view", "flush")  # the kinds of records in force
@@ -58,18 +58,18 @@ def begun_at(folder: Path) -> int:
 
 
 def _segments(folder: Path, *, last_first: bool) -> list[Path]:
-    return sorted(folder.glob(f"*{SEGMENT_SUFFIX}"), reverse=last_first)
+    return sorted((path for path in folder.iterdir() if is_segment(path.name)), reverse=last_first)
 
 
 def _end_of_segment(data: bytes) -> Ending:
     header = next(walk(data))
     if not isinstance(header, Header):
         assert isinstance(header, Damage)
-        return Ending(whole=header.torn)
+        return Ending(whole=header.torn and not header.lossy)
     rows, last, whole = [*header.in_force], None, True
     for place in _asked_or_last(data):
         if isinstance(place, Damage):
-            whole = whole and place.torn
+            whole = whole and place.torn and not place.lossy
             continue
         try:
             last = _decode(place)

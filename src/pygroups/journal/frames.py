@@ -6,7 +6,7 @@ This module uses no files. The writer, the reader and the simulator share its fu
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -51,11 +51,15 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Damage:
-    """A place that could not be read. `torn`: the segment may have ended during a write."""
+    """A place that could not be read.
+
+    `torn`: the segment may have ended during a write.  `lossy`: records that the member had acted on may be gone too.
+    """
 
     offset: int
     reason: str
     torn: bool = False
+    lossy: bool = False
 
 
 def rows_of(records: Sequence[Record], index: int, time_us: int, mono_us: int) -> list[list[Any]]:
@@ -133,10 +137,13 @@ def naming(kinds: Iterable[str]) -> re.Pattern[bytes]:
 
 
 def preamble_trouble(data: bytes) -> Damage | None:
+    """The damage of the first bytes of a segment; of zeros alone only if `data` is the whole segment."""
     if data.startswith(PREAMBLE):
         return None
     if PREAMBLE.startswith(data):
         return Damage(0, "the segment ends before its header", torn=True)
+    if _are_zeros(data):
+        return _in_zeros(0)
     if data.startswith(MAGIC):
         return Damage(len(MAGIC), f"journal version {data[len(MAGIC)]} is not known, only version {VERSION}")
     return Damage(0, "this is not a journal segment")
@@ -144,7 +151,7 @@ def preamble_trouble(data: bytes) -> Damage | None:
 
 def header_in(first: Frame | Damage) -> Header | Damage:
     if isinstance(first, Damage):
-        return Damage(first.offset, f"header: {first.reason}", first.torn)
+        return replace(first, reason=f"header: {first.reason}")
     try:
         header = msgspec.convert(dict(zip(HEADER, first.records[0], strict=True)), Header)
     except (msgspec.ValidationError, ValueError, TypeError, IndexError):
@@ -181,6 +188,8 @@ def frame_at(data: memoryview, offset: int) -> tuple[memoryview, Damage | None]:
     if begin > len(data):
         return data[:0], Damage(offset, "the segment ends within a frame", torn=True)
     length, checksum = FRAME_HEAD.unpack_from(data, offset)
+    if length == checksum == 0 and _are_zeros(data[offset:]):
+        return data[:0], _in_zeros(offset)
     body = data[begin : begin + length]
     if len(body) < length or length > FRAME_BODY_MAX:
         # Either the write was torn, or the length is damaged: then whole frames follow.
@@ -189,6 +198,15 @@ def frame_at(data: memoryview, offset: int) -> tuple[memoryview, Damage | None]:
     if xxh32_intdigest(body) != checksum:
         return body, Damage(offset, "bad checksum")
     return body, None
+
+
+def _are_zeros(data: bytes | memoryview) -> bool:
+    return bytes(data).count(0) == len(data)
+
+
+def _in_zeros(offset: int) -> Damage:
+    """A file system may have given the segment its length before a loss of power, and not its bytes."""
+    return Damage(offset, "the segment ends in zeros, as after a loss of power", torn=True, lossy=True)
 
 
 def next_frame(data: bytes, offset: int) -> int:

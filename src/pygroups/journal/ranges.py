@@ -19,6 +19,8 @@ _LENGTH_BYTES: Final = 4
 
 def header_of(segment: Segment) -> Header | None:
     """The header of a segment, without its records in force; None if the header cannot be read."""
+    if segment.trouble is not None:
+        return None
     try:
         with Path(segment.path).open("rb") as file:
             data = file.read(len(PREAMBLE) + FRAME_HEAD_BYTES)

@@ -1,17 +1,18 @@
 """Reads journals as Arrow record batches. Damaged places are reported, and all other records are read."""
 
-import contextlib
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Final
 
 import pyarrow as pa
 
 from .frames import Damage, Frame, Header, frames_of, naming, walk
-from .schema import COLUMNS, FIELDS, KINDS, PREFIX, SEGMENT_SUFFIX
+from .schema import COLUMNS, FIELDS, KINDS, PREFIX, SEGMENT_SUFFIX, is_segment
 
 BATCH_ROWS: Final = 1 << 16
 _CHUNK_ROWS: Final = 1 << 12  # rows converted to columns at once; so few rows stay in the processor's cache
@@ -31,6 +32,7 @@ _IDENTITY: Final = ("group", "member", "incarnation", "profile", "host")
 _GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LIFE: Final = re.compile(r"([A-Za-z0-9._-]{1,64})@([0-9a-f]{1,32})")
 MISFITS: Final = (pa.ArrowException, TypeError, ValueError, AttributeError, OverflowError)
+_DEPTHS: Final = 3  # a folder of journals, of a group, of a member
 HISTORY_AT: Final = len(PREFIX) + FIELDS["view"].index("history")  # in a view record
 INDEX_AT: Final = 1
 
@@ -44,7 +46,7 @@ class NotAJournal(ValueError):
 @dataclass(frozen=True)
 class Segment:
     """One file of a member's journal. The names of its folders give its owner. `following`: the next file, if there is
-    one."""
+    one. `trouble`: the reason why the file cannot be opened as a segment; it has no size then."""
 
     path: str
     group: str
@@ -52,6 +54,15 @@ class Segment:
     incarnation: str
     size: int
     following: str | None
+    trouble: str | None = None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file or folder that stands where journals stand and is not read, and the reason."""
+
+    path: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -97,28 +108,64 @@ def find_segments(paths: Iterable[str | Path]) -> list[Segment]:
 
     Raises NotAJournal for a path without a journal, and OSError for a folder that cannot be read.
     """
-    lives: dict[Path, None] = {}
+    return find_journals(paths)[0]
+
+
+def find_journals(paths: Iterable[str | Path]) -> tuple[list[Segment], list[LeftOut]]:
+    """The segments as `find_segments` finds them, and the files and folders between them that are not read.
+
+    A segment is a regular file with six digits in its name. A member's folder may be a link, under its own name or
+    under that of its target.
+    """
+    lives: dict[Path, Path] = {}
+    left_out: dict[LeftOut, None] = {}
     for path in paths:
-        lives.update(dict.fromkeys(folder.resolve() for folder in _lives_in(Path(path))))
-    return [segment for folder in lives for segment in _segments_of(folder)]
+        found, misnamed = _lives_in(Path(path))
+        for folder in found:
+            lives.setdefault(folder.resolve(), _named(folder))
+        left_out |= dict.fromkeys(LeftOut(str(folder), _NO_MEMBER) for folder in misnamed)
+    segments = []
+    for folder in lives.values():
+        here, strange = _segments_of(folder)
+        segments += here
+        left_out |= dict.fromkeys(strange)
+    return segments, list(left_out)
 
 
-def _lives_in(path: Path) -> list[Path]:
+_NO_MEMBER: Final = "is left out with its segments, because its name is not that of a member, as A@3f2c"
+_NO_SEGMENT: Final = "is left out, because a segment has six digits in its name, as 000000.journal"
+
+
+def _lives_in(path: Path) -> tuple[list[Path], list[Path]]:
+    """The folders of members in `path`, at any of three depths, and the folders that have segments under another
+    name."""
     if not path.is_dir():
         raise NotAJournal(
             f"{path} is not a folder: give a folder of journals, the folder of a group, or the "
             "folder of one incarnation"
         )
+    lives: list[Path] = []
+    others: list[Path] = []
     level = [path]
-    for depth in range(3):
+    for depth in range(_DEPTHS):
         if depth:
-            level = [folder for above in level for folder in _folders_in(above)]
-        lives = [folder for folder in level if _LIFE.fullmatch(folder.resolve().name) and _has_segment(folder)]
-        if lives:
-            return sorted(lives)
-    raise NotAJournal(
-        f"{path} has no journal: give a folder of journals, the folder of a group, or the folder of one incarnation"
-    )
+            level = [folder for above in level if above not in lives for folder in _folders_in(above)]
+        for folder in level:
+            if _LIFE.fullmatch(_named(folder).name):
+                lives += [folder] if _has_segment(folder) else []
+            elif depth and _has_a_segment_to_see(folder):
+                others.append(folder)
+    if not lives:
+        raise NotAJournal(
+            f"{path} has no journal: give a folder of journals, the folder of a group, or the folder of one incarnation"
+        )
+    return sorted(lives), sorted(others)
+
+
+def _named(folder: Path) -> Path:
+    """The folder under the name of a member: its own, or that of a link to it."""
+    resolved = folder.resolve()
+    return resolved if _LIFE.fullmatch(resolved.name) else folder.absolute()
 
 
 def _folders_in(path: Path) -> list[Path]:
@@ -135,21 +182,47 @@ def _folders_in(path: Path) -> list[Path]:
 
 def _has_segment(folder: Path) -> bool:
     with os.scandir(folder) as entries:
-        return any(entry.name.endswith(SEGMENT_SUFFIX) for entry in entries)
+        return any(is_segment(entry.name) for entry in entries)
 
 
-def _segments_of(folder: Path) -> list[Segment]:
+def _has_a_segment_to_see(folder: Path) -> bool:
+    try:
+        return _has_segment(folder)
+    except OSError:
+        return False
+
+
+def _segments_of(folder: Path) -> tuple[list[Segment], list[LeftOut]]:
     match = _LIFE.fullmatch(folder.name)
     assert match is not None  # _lives_in took only such names
-    sizes: dict[str, int] = {}
+    sizes: dict[str, tuple[int, str | None]] = {}
+    left_out = []
     for path in sorted(folder.glob(f"*{SEGMENT_SUFFIX}")):
-        with contextlib.suppress(FileNotFoundError):  # the writer has just removed it, because it keeps only some
-            sizes[str(path)] = path.stat().st_size
-    following: list[str | None] = [*sizes, None][1:]
-    return [
-        Segment(path, folder.parent.name, match[1], match[2], size, after)
-        for (path, size), after in zip(sizes.items(), following, strict=True)
+        if not is_segment(path.name):
+            left_out.append(LeftOut(str(path), _NO_SEGMENT))
+            continue
+        size = _size_of(path)
+        if size is not None:
+            sizes[str(path)] = size
+    regular = [path for path, (_, trouble) in sizes.items() if trouble is None]
+    following = dict(pairwise(regular))
+    segments = [
+        Segment(path, folder.parent.name, match[1], match[2], size, following.get(path), trouble)
+        for path, (size, trouble) in sizes.items()
     ]
+    return segments, left_out
+
+
+def _size_of(path: Path) -> tuple[int, str | None] | None:
+    """The size of a segment, and the reason why it cannot be opened; None if its writer has just removed it, because it
+    keeps only some."""
+    try:
+        told = path.stat()
+    except FileNotFoundError:
+        return (0, "is a link to a file that is missing") if path.is_symlink() else None
+    except OSError as error:
+        return 0, f"cannot be read: {error.strerror}"
+    return (told.st_size, None) if S_ISREG(told.st_mode) else (0, "is not a regular file")
 
 
 def read_segments(
@@ -191,6 +264,9 @@ class _RangeReader:
         self.last: Frame | None = None
 
     def read(self) -> Iterator[pa.RecordBatch | Quarantine]:
+        if self.segment.trouble is not None:
+            yield Quarantine(self.segment, 0, self.segment.trouble)
+            return
         try:
             found = self._walk()
         except OSError as error:
@@ -203,7 +279,7 @@ class _RangeReader:
                     yield from self._flush()
             elif isinstance(part, Header):
                 self._begin(part)
-            elif not (part.torn and self._continued()):
+            elif not (part.torn and self._continued(lossy=part.lossy)):
                 yield Quarantine(self.segment, self.range.begin + part.offset, part.reason)
         yield from self._flush()
 
@@ -238,12 +314,13 @@ class _RangeReader:
         self.held += len(frame.records)
         self.last = frame
 
-    def _continued(self) -> bool:
-        """Whether the next segment continues the index, so that a torn write lost no acknowledged record."""
+    def _continued(self, *, lossy: bool) -> bool:
+        """Whether the next segment continues the index, so that a torn write lost no acknowledged record.  Without a
+        next segment a write is torn at worst, unless the damage is lossy."""
         if self.range.end < self.segment.size:
             return False
         if self.segment.following is None:
-            return True
+            return not lossy
         last = index_of(self.last.records[-1]) if self.last and self.last.records else None
         expected = None if last is None else last + 1
         first = first_index(self.segment.following)
@@ -282,8 +359,15 @@ class _RangeReader:
 
 
 def first_index(path: str) -> int | None:
-    """The index of the first record in a segment; None if the segment has no readable record."""
-    for part in walk(Path(path).read_bytes()):
+    """The index of the first record in a segment; None if the segment has no readable record. Raises FileNotFoundError
+    for a segment that its writer has removed."""
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return None
+    for part in walk(data):
         if isinstance(part, Frame) and part.records:
             return index_of(part.records[0])
     return None
@@ -334,7 +418,33 @@ def columns_of(kind: str, rows: Sequence[Row], wanted: Collection[str]) -> dict[
     values["view_creator"] = tuple(view and view[1] for view in views)
     for name in values.keys() & set(wanted) - {"kind"}:
         column = values[name]
+        _check_types(name, column)
         if pa.types.is_map(TYPES[name]):
             column = tuple(None if value is None else list(value.items()) for value in column)
         columns[name] = pa.array(column, TYPES[name])
     return columns
+
+
+_NOTHING: Final = type(None)
+_SCALARS: Final = {"string": str, "bigint": int, "int": int, "boolean": bool, "binary": bytes}
+
+
+def _check_types(name: str, column: Sequence[Any]) -> None:
+    """Raises TypeError for a value that is not of the column's type, although Arrow would convert it: a fraction to an
+    integer, bytes to a text, a text to the list of its letters."""
+    kind = COLUMNS[name]
+    while kind.startswith("array<"):
+        _only(name, list, column)
+        kind, column = kind[len("array<") : -1], [one for values in column if values is not None for one in values]
+    if kind.startswith("map<"):
+        _only(name, dict, column)
+        entries = [one for value in column if value for one in value.items()]
+        _only(name, str, [key for key, _ in entries])
+        _only(name, int, [value for _, value in entries])
+    else:
+        _only(name, _SCALARS[kind], column)
+
+
+def _only(name: str, kind: type, column: Sequence[Any]) -> None:
+    if not {*map(type, column)} <= {kind, _NOTHING}:
+        raise TypeError(f"a value of {name} is no {kind.__name__}")

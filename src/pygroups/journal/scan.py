@@ -42,7 +42,7 @@ def header_of(path: str) -> tuple[Header | Damage, int]:
         data = file.read(len(PREAMBLE) + FRAME_HEAD_BYTES)
         if len(data) == len(PREAMBLE) + FRAME_HEAD_BYTES:
             length = FRAME_HEAD.unpack_from(data, len(PREAMBLE))[0]
-            data += file.read(length) if length <= FRAME_BODY_MAX else file.read()
+            data += file.read(length) if 0 < length <= FRAME_BODY_MAX else file.read()
     trouble = preamble_trouble(data)
     if trouble is not None:
         return trouble, 0
@@ -131,4 +131,4 @@ def _damage(file: BufferedReader, offset: int, end: int) -> tuple[Damage, int]:
     rest = near + file.read(end - offset - len(near))
     _, trouble = frame_at(memoryview(rest), 0)
     assert trouble is not None  # a frame that is whole and right was taken before
-    return Damage(offset, trouble.reason, trouble.torn), offset + next_frame(rest, 0)
+    return replace(trouble, offset=offset), offset + next_frame(rest, 0)

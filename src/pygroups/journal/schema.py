@@ -12,7 +12,15 @@ PREAMBLE: Final = MAGIC + bytes([VERSION])  # the first 8 bytes of every segment
 FRAME_HEAD_BYTES: Final = 8  # u32 length, u32 xxh32 of the body, little-endian
 FRAME_BODY_MAX: Final = 1 << 30  # a longer length is damage, not a frame
 SEGMENT_SUFFIX: Final = ".journal"
+SEGMENT_DIGITS: Final = 6
 LOCK_NAME: Final = "lock"
+
+
+def is_segment(name: str) -> bool:
+    """Whether a file with this name is a segment: six digits and the suffix."""
+    number = name.removesuffix(SEGMENT_SUFFIX)
+    return number != name and len(number) == SEGMENT_DIGITS and number.isascii() and number.isdigit()
+
 
 # The header record of a segment: the only record of its first frame. `in_force` is a list of whole records that a
 # `uniform` member repeats, so that rotation never loses them; they have no row and no rule reads them.

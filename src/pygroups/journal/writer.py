@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .ending import LOST, Ending, ending_of
 from .frames import Header, Record, encode_frame, frame_of, rows_of, segment_beginning
-from .schema import FIELDS, LOCK_NAME, PREFIX, SEGMENT_SUFFIX
+from .schema import FIELDS, LOCK_NAME, PREFIX, SEGMENT_SUFFIX, is_segment
 
 SEGMENT_BYTES: Final = 64 << 20
 SEGMENTS_MAX: Final = 1_000_000  # in one incarnation, because the names of the files have 6 digits
@@ -362,4 +362,4 @@ def _sync_folder(folder: Path) -> None:
 
 def _numbers_in(folder: Path) -> list[int]:
     """The numbers of the segments in `folder`, ascending."""
-    return sorted([int(path.stem) for path in folder.glob(f"*{SEGMENT_SUFFIX}") if path.stem.isdecimal()])
+    return sorted(int(path.stem) for path in folder.iterdir() if is_segment(path.name))

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from pygroups.journal.reader import NotAJournal, find_segments
 from pygroups.pipeline.findings import PromiseRule
-from pygroups.pipeline.ingest import NotATable, Table, ingest
+from pygroups.pipeline.ingest import IngestResult, NotATable, Table, ingest
 from pygroups.pipeline.ingest.layout import is_table
 from pygroups.pipeline.prepare import prepare
 from pygroups.pipeline.promises import RULES, unjudged
@@ -27,7 +27,7 @@ from pygroups.pipeline.session import SMALL_BYTES, NoSpark, is_local, make_sessi
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.tables import Recorded, Tables
 from pygroups.pipeline.timings import Timings
-from pygroups.pipeline.verdict import AuditResult, Quarantined, Verdict, Work
+from pygroups.pipeline.verdict import AuditResult, Hole, Quarantined, Verdict, Work
 from pygroups.pipeline.verdicts import count, find, none_found, verdicts_of, witnesses
 
 QUARANTINE_SHOWN: Final = 1000
@@ -59,16 +59,16 @@ def audit(
     timings = Timings(progress)
     kept = out.resolve() if out is not None else _temporary()
     with timings("starting Spark and reading the journals"):
-        session, table, small, skipped = _opened([Path(path).resolve() for path in paths], master, kept)
+        session, table, small, done = _opened([Path(path).absolute() for path in paths], master, kept)
     with timings("opening the table"):
         recorded, manifest = open_table(session, table, small=small), table.manifest()
     store = Store(session, kept, lasting=out is not None, small=small)
     with damage_told(table):
-        return _judged(session, recorded, manifest, store, timings, skipped)
+        return _judged(session, recorded, manifest, store, timings, done)
 
 
 def _judged(
-    session: SparkSession, recorded: Recorded, manifest: pa.Table, store: Store, timings: Timings, skipped: int
+    session: SparkSession, recorded: Recorded, manifest: pa.Table, store: Store, timings: Timings, done: IngestResult
 ) -> AuditResult:
     if not any(manifest["rows"].to_pylist()) and manifest["damage"].null_count == manifest.num_rows:
         raise NotAJournal("the journals have no record yet, so nothing can be judged: run the audit again later")
@@ -86,8 +86,10 @@ def _judged(
         quarantined=_damaged(manifest),
         session=session,
         unjudged=unjudged(recorded.profiles),
+        holes=_holes(manifest),
+        left_out=done.left_out,
         history=recorded.history,
-        work=Work(files, sum(manifest["bytes"].to_pylist()), rows, skipped, timings.done),
+        work=Work(files, sum(manifest["bytes"].to_pylist()), rows, done.skipped, timings.done),
     )
 
 
@@ -97,20 +99,20 @@ def _segments(manifest: pa.Table) -> set[tuple[int, int]]:
     return set(zip(manifest["life"].to_pylist(), manifest["segment"].to_pylist(), strict=True))
 
 
-def _opened(folders: Sequence[Path], master: str | None, kept: Path) -> tuple[SparkSession, Table, bool, int]:
+def _opened(folders: Sequence[Path], master: str | None, kept: Path) -> tuple[SparkSession, Table, bool, IngestResult]:
     """Start Spark while this process decodes the journals.
 
-    Returns Spark, the table, whether the table is small, and the number of skipped ranges."""
+    Returns Spark, the table, whether the table is small, and the result of the ingest, empty for a table."""
     if len(folders) == 1 and is_table(folders[0]):
         table = Table(folders[0])
         small = sum(table.manifest()["bytes"].to_pylist()) <= SMALL_BYTES
-        return make_session(master=master, small=small), table, small, 0
+        return make_session(master=master, small=small), table, small, IngestResult()
     small = _size(_journals_only(folders), kept) <= SMALL_BYTES
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(make_session, master=master, small=small)
         done = ingest(folders, kept, jobs=1 if small else None)
         session = starting.result()
-    return session, Table(kept), small, done.skipped
+    return session, Table(kept), small, done
 
 
 def _size(journals: Sequence[str], kept: Path) -> int:
@@ -164,3 +166,13 @@ def _damaged(manifest: pa.Table) -> list[Quarantined]:
         Quarantined(row["file"], row["damage_offset"], row["damage"]) for row in rows if row["damage"] is not None
     ]
     return sorted(places, key=lambda place: (place.file, place.offset))[:QUARANTINE_SHOWN]
+
+
+def _holes(manifest: pa.Table) -> list[Hole]:
+    """The first hole of each journal, by file."""
+    first: dict[int, Hole] = {}
+    for row in manifest.select(["file", "group", "address", "life", "wrong_index"]).to_pylist():
+        index = row["wrong_index"]
+        if index is not None and (row["life"] not in first or index < first[row["life"]].index):
+            first[row["life"]] = Hole(row["file"], row["group"], row["address"], index)
+    return sorted(first.values(), key=lambda hole: hole.file)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from pygroups.journal.reader import LeftOut
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -69,6 +71,25 @@ class Quarantined:
 
 
 @dataclass(frozen=True)
+class Hole:
+    """The first record number that is missing in a journal, or that is there twice: `index` of the `member` (an
+    address) in the group. `file`: the segment in which this shows. No record from there on is judged."""
+
+    file: str
+    group: str
+    member: str
+    index: int
+
+    @property
+    def reason(self) -> str:
+        """The hole as a sentence without a subject."""
+        return (
+            f"record {self.index} of {self.member} in group {self.group} is missing or there twice: the audit does not "
+            "judge the records from there on"
+        )
+
+
+@dataclass(frozen=True)
 class AuditStep:
     """One step of an audit: how many seconds it took, and how much CPU this process, its workers and the JVM used."""
 
@@ -98,8 +119,9 @@ class AuditResult:
     """Everything one audit found.  `history` holds the tables it judged; `session` stays open until the caller stops
     it.
 
-    `unjudged` names the promises that profiles in these journals make and that no rule judges yet. `work` has the input
-    and the steps of the audit.
+    `quarantined` has the places that could not be read, `holes` the journals whose records do not follow one another,
+    and `left_out` the files and folders between the journals that are none.  `unjudged` names the promises that
+    profiles in these journals make and that no rule judges yet. `work` has the input and the steps of the audit.
     """
 
     groups: list[str]
@@ -110,6 +132,8 @@ class AuditResult:
     history: "History"
     session: "SparkSession"
     unjudged: list[str] = field(default_factory=list)
+    holes: list[Hole] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     work: Work = field(default_factory=lambda: Work(0, 0, 0, 0))
 
     def summary(self) -> list[Verdict]:

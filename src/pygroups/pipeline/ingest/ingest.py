@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pygroups.journal.reader import find_segments
+from pygroups.journal.reader import LeftOut, find_journals
 from pygroups.pipeline.ingest.known import CARRIED, known_to
 from pygroups.pipeline.ingest.layout import AUDITED, FORMAT, LOCK_FILE, MANIFEST, TABLE_FILE, is_table
 from pygroups.pipeline.ingest.plan import LifeParts, Plan, plan
@@ -38,7 +38,8 @@ class IngestResult:
     """The result of one call. `commit` is None if nothing was new.
 
     `files` counts the segments in the paths, `bytes` and `rows` count the additions, and `skipped` counts the byte
-    ranges that the table had already. `damaged` has the places in the added ranges that could not be read.
+    ranges that the table had already. `damaged` has the places in the added ranges that could not be read, `left_out`
+    the files and folders in the paths that stand where journals stand, and are none.
     `cpu_seconds` adds up this process and its workers.
     """
 
@@ -48,6 +49,7 @@ class IngestResult:
     rows: int = 0
     skipped: int = 0
     damaged: list[Quarantined] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
@@ -69,12 +71,12 @@ def ingest(
     written. After an error nothing is added.
     """
     began, used = time.perf_counter(), time.process_time()
-    segments = find_segments(paths)
+    segments, left_out = find_journals(paths)
     with _locked(_prepared(out)):
         table = Table(out)
         _remove_leftovers(table)
         what = plan(segments, known_to(table))
-        result = IngestResult(files=what.files, skipped=what.skipped)
+        result = IngestResult(files=what.files, skipped=what.skipped, left_out=left_out)
         commit = _next_commit(table)
         done = _work(out, commit, what, jobs, progress)
         _commit(out, commit, done, result)

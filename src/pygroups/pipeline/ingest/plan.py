@@ -1,8 +1,7 @@
 """Finds the byte ranges of segments that are new to a table, and the journals that the table has to refuse."""
 
-import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pygroups.journal.frames import Damage, Header
@@ -89,10 +88,19 @@ def plan(segments: Iterable[Segment], known: dict[int, LifeState]) -> Plan:
 
 
 def _headers(segments: Iterable[Segment]) -> Iterator[tuple[Segment, Header | Damage, int]]:
-    """The segments by path, each with its header and the place of its first record."""
+    """The segments by path, each with its header and the place of its first record; a file that cannot be opened has a
+    damaged header."""
     for segment in sorted(segments, key=lambda one: one.path):
-        with contextlib.suppress(FileNotFoundError):
-            yield segment, *header_of(segment.path)
+        if segment.trouble is None:
+            try:
+                yield segment, *header_of(segment.path)
+                continue
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                segment = replace(segment, size=0, trouble=f"cannot be read: {error.strerror}")
+        assert segment.trouble is not None
+        yield segment, Damage(0, segment.trouble), 0
 
 
 def _owners(headers: Iterable[tuple[Segment, Header | Damage, int]]) -> dict[Path, Header]:
@@ -131,6 +139,8 @@ def _longer(life: LifeParts, one: Part, other: Part) -> Part:
     if other.segment.size > one.segment.size:
         one, other = other, one
     size = other.segment.size
+    if other.segment.trouble is not None:
+        return one
     if fingerprint(one.segment.path, size) != fingerprint(other.segment.path, size):
         raise NotTheSame(
             f"{one.segment.path} and {other.segment.path} are copies of segment {one.number} of {life.member}@"
@@ -151,12 +161,14 @@ def _new_of(life: LifeParts, part: Part, state: LifeState) -> Part | None:
                 f"{path} appeared after a later segment of its member was ingested: ingest this member into a new table"
             )
         return part
+    if part.segment.trouble is not None and before.end:
+        raise NotTheSame(f"{path} {part.segment.trouble}, and was read before: ingest this member into a new table")
     if size < before.size:
         raise NotTheSame(
             f"{path} has {size} bytes, and had {before.size}, but a journal only grows: "
             "ingest this member into a new table"
         )
-    if fingerprint(path, before.end) != before.print:
+    if before.end and fingerprint(path, before.end) != before.print:
         raise NotTheSame(
             f"{path} was replaced: its first {before.end} bytes differ: ingest this member into a new table"
         )
@@ -176,10 +188,11 @@ def _from(part: Part, before: SegmentState) -> Part:
     return Part(part.segment, part.number, before.end, first, part.header, history, bool(before.told))
 
 
-def goes_on(segment: Segment, expected: int | None) -> bool:
-    """True if the torn bytes at the end of a segment were never acknowledged: the next segment has their number."""
+def goes_on(segment: Segment, expected: int | None, *, lossy: bool) -> bool:
+    """True if the torn bytes at the end of a segment were never acknowledged: the next segment has their number, or
+    there is none and the damage is not lossy."""
     if segment.following is None:
-        return True
+        return not lossy
     try:
         first = first_index(segment.following)
     except FileNotFoundError:  # its writer has removed both segments since

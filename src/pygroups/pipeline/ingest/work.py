@@ -131,13 +131,14 @@ class _Life:
             except FileNotFoundError:  # its writer has removed it; the next segment shows the loss by its index
                 return []
         state.end = found.end
-        with contextlib.suppress(FileNotFoundError):  # removed while it was read: no later ingest compares it
-            state.print = fingerprint(path, found.end)
+        if found.end:
+            with contextlib.suppress(FileNotFoundError):  # removed while it was read: no later ingest compares it
+                state.print = fingerprint(path, found.end)
         self.state.segments[part.number] = state
         return self._told(part, found)
 
     def _without_header(self, part: Part, damage: Damage, state: SegmentState) -> _Range:
-        if damage.torn and goes_on(part.segment, None):
+        if damage.torn and goes_on(part.segment, self.state.next_index or None, lossy=damage.lossy):
             return _Range(part.begin)
         state.unreadable = not damage.torn
         return _Range(part.begin if damage.torn else part.segment.size, damage=[damage])
@@ -164,12 +165,15 @@ class _Life:
 
     def _damaged(self, place: Damage, part: Part, found: _Range, last: list[Any] | None) -> None:
         """Note a damaged place. The caller continues behind it, if a whole frame follows."""
-        if place.torn:
+        if place.lossy:
+            found.told, found.damaged_at = True, place.offset
+        elif place.torn:
             found.end = place.offset
         else:
             found.told, found.damaged_at = stop_at(part.segment.path, place.offset) != part.segment.size, place.offset
         known = part.told and place.offset == part.begin
-        if not known and not (place.torn and goes_on(part.segment, self._expected(part, last))):
+        expected = self._expected(part, last)
+        if not known and not (place.torn and goes_on(part.segment, expected, lossy=place.lossy)):
             found.damage.append(place)
 
     def _expected(self, part: Part, last: list[Any] | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pygroups.pipeline.verdict import Quarantined, Verdict, Violation, Work
+from pygroups.pipeline.verdict import Hole, Quarantined, Verdict, Violation, Work
 
 
 @dataclass(frozen=True)
@@ -280,6 +280,7 @@ class Findings:
     files: int
     rows: int
     quarantined: Sequence[Quarantined] = ()
+    holes: Sequence[Hole] = ()
     diagrams: Sequence[Diagram] = ()
     unjudged: Sequence[str] = ()
     work: Work | None = None

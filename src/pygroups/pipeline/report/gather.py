@@ -91,6 +91,7 @@ def findings_of(audit: AuditResult) -> Findings:
         files=audit.files,
         rows=audit.rows,
         quarantined=audit.quarantined,
+        holes=audit.holes,
         diagrams=diagrams(audit.history, audit.verdicts),
         unjudged=audit.unjudged,
         work=audit.work,
