@@ -29,7 +29,7 @@ from pygroups.pipeline.ingest import Table, ingest
 from pygroups.pipeline.schemas import MESSAGES, QUARANTINE, RECORDS
 from pygroups.pipeline.source import GroupsDataSource, read
 from pygroups.pipeline.source_reader import JournalsReader
-from pygroups.pipeline.source_request import TABLES
+from pygroups.pipeline.source_request import TABLES, request_of
 from tests.pipeline.planted import clean
 from tests.pipeline.spark_session import spark
 
@@ -355,6 +355,12 @@ REFUSALS = [
     ({"path": "{tmp}/nothing*"}, None, "no folder matches the pattern {tmp}/nothing*"),
     ({"path": "s3://there/here"}, None, "s3://there/here is no folder of this machine"),
     ({"path": "{tmp}"}, None, "{tmp} has no journal"),
+    ({"tabel": "runs"}, None, "option 'tabel' is not known: did you mean 'table'? the options are path, table and"),
+    (
+        {"recursiveFileLookup": "true"},
+        None,
+        "option 'recursivefilelookup' is not known: the options are path, table and",
+    ),
     ({}, "a int", "table 'records' has no column 'a'; the columns are group, member, incarnation"),
     ({}, "kind int", "column 'kind' of table 'records' has the type string, not int: give the type string"),
     ({}, "kind string NOT NULL", "column 'kind' can be null: leave NOT NULL out"),
@@ -388,6 +394,41 @@ def test_a_refusal_is_one_line_before_a_query_starts(
     text = str(caught.value).strip()
     assert sentence.format(tmp=tmp_path) in text and "Traceback" not in text
     assert re.fullmatch(r"\[PYTHON_DATA_SOURCE_ERROR\] [^\n]+AnalysisException: [^\n]+\n SQLSTATE: 38000", text)
+
+
+@pytest.mark.parametrize("form", ["file:{}", "file://{}", "file:///{}"])
+def test_a_path_may_be_an_address_of_a_file(journals: Path, form: str) -> None:
+    """Spark itself writes one slash, two or three."""
+    assert len(request_of({"path": form.format(journals / "one")}).segments()) == len(find_segments([journals / "one"]))
+
+
+@slow
+def test_a_table_of_the_catalog_is_refused_and_a_view_is_read(spark: SparkSession, journals: Path) -> None:
+    folder = journals / "one"
+    with pytest.raises(SparkRefusal, match="CREATE TEMPORARY VIEW name USING pygroups OPTIONS"):
+        spark.sql(f"CREATE TABLE lost USING pygroups OPTIONS (path '{folder}')")
+    spark.sql(f"CREATE TEMPORARY VIEW seen USING pygroups OPTIONS (path 'file:{folder}', table 'manifest')")
+    try:
+        assert spark.table("seen").count() == len(find_segments([folder]))
+    finally:
+        spark.catalog.dropTempView("seen")
+
+
+class WithoutPygroups:
+    """Spark whose Python does not have pygroups."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self if name == "read" else lambda *_, **__: self
+
+    def load(self, paths: list[str]) -> Any:
+        raise RuntimeError(
+            "SparkClassNotFoundException: [DATA_SOURCE_NOT_FOUND] Failed to find the data source: pygroups."
+        )
+
+
+def test_a_python_without_pygroups_is_named(journals: Path) -> None:
+    said = refused(lambda: read(WithoutPygroups(), journals / "one"))  # type: ignore[arg-type]
+    assert "does not have pygroups" in said and f"PYSPARK_PYTHON={sys.executable}" in said
 
 
 def test_without_a_path_it_says_so() -> None:

@@ -4,6 +4,7 @@ A wrong request is refused while the query is planned, before a task runs, in on
 """
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,11 @@ from pygroups.pipeline.source_reader import reader_of
 from pygroups.pipeline.source_request import Request, WrongRequest, request_of
 
 _NO_STREAMS: Final = "journals can be read in batches only so far: use spark.read, not spark.readStream"
+_NOT_FOUND: Final = "DATA_SOURCE_NOT_FOUND"
+_WITHOUT_PYGROUPS: Final = (
+    "the Python that Spark runs does not have pygroups: stop Spark, set PYSPARK_PYTHON={python} in the environment, "
+    "and start Spark again"
+)
 _HIDE_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
 
 
@@ -34,7 +40,8 @@ def read(
     Relative paths count from this process's folder; with Spark Connect, whose server has the files, from the server's.
     `columns` are the ones that are decoded, all by default; `partitions` is the number of tasks to share the bytes out
     to, by default 2 for each core. Raises AnalysisException, with nothing around its sentence, before Spark is asked;
-    with Spark Connect it is the server that refuses paths.
+    with Spark Connect it is the server that refuses paths. Raises AnalysisException too if the Python that Spark runs
+    does not have pygroups.
     """
     options = {"table": table, "partitions": str(partitions)}
     here = not type(spark).__module__.startswith("pyspark.sql.connect")
@@ -46,7 +53,12 @@ def read(
             request.segments()
     except (NotAJournal, WrongRequest) as error:
         raise AnalysisException(str(error)) from None
-    return spark.read.format("pygroups").options(**options).schema(schema).load(request.paths)
+    try:
+        return spark.read.format("pygroups").options(**options).schema(schema).load(request.paths)
+    except Exception as error:  # Py4JJavaError, or an error of Spark Connect: told apart by its class alone
+        if _NOT_FOUND not in str(error):
+            raise
+        raise AnalysisException(_WITHOUT_PYGROUPS.format(python=sys.executable)) from None
 
 
 class GroupsDataSource(DataSource):

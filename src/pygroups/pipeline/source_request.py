@@ -4,6 +4,7 @@ import glob
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -25,6 +26,12 @@ TABLES: Final[dict[str, StructType]] = {
     "manifest": MANIFEST,
 }
 _COLUMNS_SHOWN: Final = 12
+_OPTIONS: Final = ("path", "paths", "table", "partitions")
+_OF_A_CATALOG: Final = "provider"  # Spark passes it of a table, and with it all that its catalog knows
+_NO_TABLES: Final = (
+    "Spark passes no options when it reads a table of its catalog, so the folder of the journals would be lost: use "
+    "CREATE TEMPORARY VIEW name USING pygroups OPTIONS (path 'DIR')"
+)
 
 
 class WrongRequest(ValueError):
@@ -83,10 +90,14 @@ class Request:
 
 def request_of(options: Mapping[str, str], paths: Sequence[str] | None = None) -> Request:
     """The request in the options of a read; Spark gives one path in `path`, several in `paths`. Raises WrongRequest."""
+    _check_options(options)
     if paths is None:
         paths = [*json.loads(options.get("paths", "[]")), *([options["path"]] if options.get("path") else [])]
     if not paths:
-        raise WrongRequest('give the folder of the journals: .load(DIR), .load([DIR, DIR]) or .option("path", DIR)')
+        raise WrongRequest(
+            'give the folder of the journals: .load(DIR), .load([DIR, DIR]) or .option("path", DIR); of a table of '
+            f"Spark's catalog {_NO_TABLES[len('Spark ') :]}"
+        )
     table = options.get("table", "records")
     if table not in TABLES:
         raise WrongRequest(f"there is no table {table!r}: use {', '.join(list(TABLES)[:-1])} or {list(TABLES)[-1]}")
@@ -96,10 +107,22 @@ def request_of(options: Mapping[str, str], paths: Sequence[str] | None = None) -
     return Request(table, list(paths), int(told))
 
 
+def _check_options(options: Mapping[str, str]) -> None:
+    """Raises WrongRequest for an option that is not known, because a misspelt one would change the answer silently."""
+    names = [name.lower() for name in options]
+    if _OF_A_CATALOG in names:
+        raise WrongRequest(_NO_TABLES)
+    for name in names:
+        if name not in _OPTIONS:
+            near = get_close_matches(name, _OPTIONS, 1)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise WrongRequest(f"option {name!r} is not known: {meant}the options are path, table and partitions")
+
+
 def _folders(path: str) -> list[str]:
     """The folders that a path or a pattern means. Raises NotAJournal."""
     scheme, place = urlsplit(path).scheme, path
-    if "://" in path:
+    if "://" in path or path.startswith("file:/"):
         if scheme != "file":
             raise NotAJournal(f"{path} is no folder of this machine: give the path of a folder of journals")
         place = unquote(urlsplit(path).path)
