@@ -84,7 +84,9 @@ def test_senders_wait_in_line_and_can_give_up(tmp_path: Path) -> None:
         tasks = [asyncio.create_task(sender.channel.send(part)) for part in parts]
         await asyncio.sleep(0.01)
         tasks[1].cancel()
-        with pytest.raises(Timeout, match="not sent"):
+        await until(lambda: sender.channel.stats()["window"]["waits_for"])  # after a second at most
+        names = f"within 0.01 s, because messages in it wait for {idle.address} to read$"
+        with pytest.raises(Timeout, match=f"not sent: the window had no room for the message {names}"):
             await sender.channel.send(PART, timeout=0.01)
         with pytest.raises(NotSent) as caught:
             await sender.channel.send_many([PART, PART], timeout=0.01)
@@ -176,6 +178,36 @@ def test_a_payload_may_be_larger_than_the_window(tmp_path: Path) -> None:
             await first.channel.send(bytes(size), to=second.channel.address)
         await until(lambda: len(second.payloads) == 6 + len(sizes))
         assert [len(payload) for payload in second.payloads[6:]] == list(sizes)
+
+    in_a_group(tmp_path, story)
+
+
+def test_statistics_have_the_totals(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        first, second = await group.read("A"), await group.read("B")
+        await until(lambda: len(first.channel.view.members) == 2)
+        parts = [bytes(100)] * 7
+        await first.channel.send_many(parts)
+        await second.channel.send(bytes(1 << 20))
+        await first.channel.send(bytes(300), to=second.channel.address)
+        await until(lambda: len(first.payloads) == 8 and len(second.payloads) == 9)
+        here, there = (reader.channel.stats()["totals"] for reader in (first, second))
+        assert (here["views"], there["views"]) == (2, 1)
+        assert [here[kind]["messages"] for kind in ("sent", "delivered", "sent_to_one", "delivered_to_one")] == [
+            7,
+            8,
+            1,
+            0,
+        ]
+        assert [there[kind]["messages"] for kind in ("sent", "delivered", "sent_to_one", "delivered_to_one")] == [
+            1,
+            8,
+            0,
+            1,
+        ]
+        assert 700 <= here["sent"]["bytes"] < 800 and 300 <= there["delivered_to_one"]["bytes"] < 310
+        assert (1 << 20) + 700 <= here["delivered"]["bytes"] == there["delivered"]["bytes"] < (1 << 20) + 800
+        assert here["missed"] == here["runs_sent_again"] == 0
 
     in_a_group(tmp_path, story)
 

@@ -40,6 +40,8 @@ class Story:
         self.alone: str | None = None
         self.held: tuple[Address, ...] = ()
         self.slow: list[tuple[Address, float]] = []
+        self.slow_readers_now: tuple[Address, ...] = ()
+        self.read_slowly: list[tuple[Address, float]] = []
         self.ring: Callable[[], object] = lambda: None
         self.dog = Watchdog(self, cast(Any, self), cast(Any, self), Log("A", "g"), limit=5)
         self.dog.start()
@@ -64,6 +66,12 @@ class Story:
 
     def is_slow(self, member: Address, seconds: float) -> None:
         self.slow.append((member, seconds))
+
+    def slow_readers(self) -> tuple[Address, ...]:
+        return self.slow_readers_now
+
+    def reads_slowly(self, member: Address, seconds: float) -> None:
+        self.read_slowly.append((member, seconds))
 
     def end_deadlocks(self, now: int) -> None:
         pass
@@ -134,8 +142,8 @@ def test_joined_views_and_left_are_logged(caplog: pytest.LogCaptureFixture) -> N
         mine = [line for line in lines(caplog, logging.INFO) if line.startswith("A in")]
         assert mine == [
             f"A in group 'g': joined, view 1: {a}",
-            f"A in group 'g': view 2: {a}, {b}",
-            f"A in group 'g': view 3: {a}",
+            f"A in group 'g': view 2: {a}, {b}; joined: {b}",
+            f"A in group 'g': view 3: {a}; left: {b}",
             "A in group 'g': left",
         ]
         assert lines(caplog) == []
@@ -289,6 +297,46 @@ def test_a_program_that_takes_long_for_each_message_is_reading(caplog: pytest.Lo
 
     run(story)
     assert lines(caplog) == []
+
+
+def test_a_slow_reader_is_reported_by_its_own_time() -> None:
+    story = Story()
+    story.slow_readers_now = (B,)
+    story.run(11)
+    assert story.read_slowly == [(B, 5.0), (B, 10.0)]
+    story.held = (B,)  # now it reads nothing, which has another report
+    story.run(6)
+    assert (story.read_slowly[2:], story.slow) == ([], [(B, 5.0)])
+    story.held = ()
+    story.run(4)
+    assert story.read_slowly[2:] == []
+
+
+def test_a_member_that_reads_slowly_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pygroups.channel")
+
+    async def read(channel: Channel, pause: float) -> None:
+        async for event in channel:
+            if isinstance(event, Message):
+                await asyncio.sleep(pause)
+
+    async def story(group: Group) -> None:
+        async with group.channel("g", name="A", config=SMALL) as a, group.channel("g", name="B", config=SMALL) as b:
+            sending = asyncio.create_task(a.send_many([PART] * 1_000_000))
+            for paces, slow in [((0.001, 0.05), str(b.address)), ((0.05, 0.001), "this program")]:
+                caplog.clear()
+                reading = [asyncio.create_task(read(*pair)) for pair in zip((a, b), paces, strict=True)]
+                await asyncio.sleep(12)
+                (line,) = [line for line in lines(caplog, logging.INFO) if "more slowly than" in line][:1]
+                assert f"because {slow} reads more slowly than this program sends: for " in line
+                assert lines(caplog) == []
+                for task in reading:
+                    task.cancel()
+                await asyncio.wait(reading)
+            sending.cancel()
+            await asyncio.wait([sending])
+
+    run(story)
 
 
 def test_a_blocked_loop_is_in_the_statistics(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,17 @@ import msgspec
 from pygroups.core.layer import Env
 from pygroups.core.stack import Stack
 
-COUNTED: Final = {"counters", "gauges", "records", "rng", "config", "now", "contact", "fingerprint"}  # of an Env
+COUNTED: Final = {
+    "counters",
+    "gauges",
+    "records",
+    "rng",
+    "config",
+    "now",
+    "contact",
+    "fingerprint",
+    "totals",
+}  # of an Env
 _FIELDS: dict[type, tuple[str, ...]] = {}
 
 

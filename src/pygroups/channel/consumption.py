@@ -30,6 +30,10 @@ class Consumption:
         if item.position >= 0 and item.run.origin == self.me:
             self._own_unread.append((item.run.next, max(len(item.run.body), self.run_min)))
 
+    def own_unread_bytes(self) -> int:
+        """The bytes of own multicasts that were delivered here and not consumed."""
+        return sum([size for _, size in self._own_unread])
+
     def skipped(self, size: int) -> None:
         """Own multicasts of `size` bytes never come here, so these multicasts no longer fill the window."""
         self.own_read += size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from pygroups.core.address import Address
@@ -43,6 +44,13 @@ def late(number: int, until: Until | None, timeout: float | None) -> UnknownYet:
 def of_window(to: Address | None) -> str:
     """The words that name the window of one receiver; "" for the window of the multicasts."""
     return "" if to is None else f"of messages to {to} "
+
+
+def no_room(error: str, timeout: float | None, holders: Sequence[Address], me: Address) -> str:
+    """The text of a Timeout.  `holders`: the members that have not read the messages in the window."""
+    names = ", ".join(["this program" if member == me else str(member) for member in holders])
+    because = f", because messages in it wait for {names} to read" if names else ""
+    return f"{error} within {timeout} s{because}"
 
 
 def because(error: Exception, cause: BaseException | None) -> Exception:

@@ -51,6 +51,15 @@ def apart(peer: Address, reason: str, detail: str) -> str:
     return f"{peer} is in another group of this name, and the two groups never merge: {detail}"
 
 
+def reads_slowly(holder: Address, me: Address, seconds: float, window: int) -> str:
+    """The log line of sends that wait again and again for `holder` to read."""
+    reader = "this program" if holder == me else str(holder)
+    return (
+        f"send waits again and again, because {reader} reads more slowly than this program sends: for {seconds:.0f} s "
+        f"the window ({window} bytes) has been full, mostly of messages that were delivered and not read"
+    )
+
+
 def send_waits(holder: Address, me: Address, seconds: float, window: int) -> str:
     """The log line of a send that waits for `holder` to read."""
     if holder == me:

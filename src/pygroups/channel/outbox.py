@@ -15,7 +15,7 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.top import Reached
 
-from .demands import Payload, Until, Withdrawn, as_bytes, because, check_how, late, of_window, unknown
+from .demands import Payload, Until, Withdrawn, as_bytes, because, check_how, late, no_room, of_window, unknown
 from .line import WaitingLine
 from .missing import Missing
 from .receipts import LaterNumber, NumberToOne, Receipts
@@ -34,6 +34,7 @@ class Top(Protocol):
     def sent_bytes(self) -> int: ...
     def unknown(self) -> range: ...
     def waits_for(self) -> tuple[Address, ...]: ...
+    def waits_for_readers(self) -> bool: ...
 
 
 class OwnReads(Protocol):
@@ -108,9 +109,8 @@ class Outbox:
         except TimeoutError:
             if number:
                 raise late(number, until, timeout) from None
-            raise Timeout(
-                f"the message was not sent: the window had no room for the message within {timeout} s"
-            ) from None
+            text = "the message was not sent: the window had no room for the message"
+            raise Timeout(no_room(text, timeout, self._holders(to), self.top.env.me)) from None
         return number
 
     def send_nowait(self, payload: Payload, to: Address | None) -> int:
@@ -149,7 +149,8 @@ class Outbox:
             if accepted:
                 raise late(numbers[-1], until, timeout) from None
             sent = f"{len(numbers)} messages were sent, and the others were not"
-            raise Timeout(f"{sent}: the window had no room for the others within {timeout} s", len(numbers)) from None
+            text = no_room(f"{sent}: the window had no room for the others", timeout, self.holders(), self.top.env.me)
+            raise Timeout(text, len(numbers)) from None
         return numbers
 
     async def wait(self, number: int, until: Until | None, timeout: float | None) -> None:
@@ -301,11 +302,19 @@ class Outbox:
         """The receivers of unicasts that wait for room, with the free bytes of their windows."""
         return {to: self.top.room(to) for to, queue in self.queues.items() if queue.waiting}
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the window has no room for a quarter of itself."""
+        return self.room() < self.quarter
+
     def holders(self) -> tuple[Address, ...]:
         """The members that keep the window full, because they have read least; empty while the window is open."""
-        if self.room() >= self.quarter:
+        if not self.is_full:
             return ()
         return (self.top.env.me,) if self._own_room() <= self.top.room() else self.top.waits_for()
+
+    def _holders(self, to: Address | None) -> tuple[Address, ...]:
+        return self.holders() if to is None else (to,)
 
     # -- arriving
 

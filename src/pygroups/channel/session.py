@@ -21,6 +21,7 @@ from pygroups.core.top import Delivered, Reached, Top
 from pygroups.drivers.contacts import parse_contact
 from pygroups.drivers.forks import watched
 from pygroups.drivers.member import Member
+from pygroups.drivers.rate_limited import RateLimitedLog
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 
@@ -36,6 +37,7 @@ from .platform import platform_of_the_loop
 from .receivers import KnownReceivers, Reachable
 from .states import States
 from .tracing import trace_of
+from .view_line import view_line
 from .waits import Waits
 from .watchdog import Watchdog
 
@@ -72,6 +74,7 @@ class Session:
             self.member.local = here.local(me, options, self.member.ask, lambda: self.view.members if self.view else ())
         self._connect()
         self.log = Log(me.name, options.journal_name)
+        self.refusals = RateLimitedLog(self.log, lambda: here.clock.now() / SECOND)
         later = self.member.loop.call_later
         self.states = States(options.state, self.member, config, later, self._broke, self.log)
         inbox = Inbox if options.events == "all" else NoInbox
@@ -252,6 +255,10 @@ class Session:
             self.member.local.answered(event)
         elif isinstance(event, StaysApart):
             self.log.event("%s", apart(event.peer, event.reason, event.detail))
+        elif isinstance(event, core.Blocked):
+            self.log.event("this member is blocked: %s", event.reason)
+        elif isinstance(event, core.JoinRefused):
+            self.refusals.warning("joiner", "%s may not join: %s", event.joiner, event.reason)
         elif isinstance(event, core.Undelivered):
             self.sending.receipts.undelivered(event.to, event.numbers)
         self.waits.on_event(event)
@@ -304,12 +311,12 @@ class Session:
     def _on_view(self, event: core.NewView) -> None:
         view = translated(event)
         assert isinstance(view, View)
+        text, is_loss = view_line(event, self.view, self.waits.suspected)
         self.view = view
         self.waits.on_event(event)
         self.reading.consumption.forget_outside(view.members)
         self.sending.receipts.installed(view.members)
-        verb = "view" if self.joined.done() else "joined, view"
-        self.log.info("%s %d: %s", verb, view.id.number, ", ".join([str(member) for member in view.members]))
+        (self.log.event if is_loss else self.log.info)("%s", text if self.joined.done() else f"joined, {text}")
         for member, policy in event.expelled.items():
             self.log.warning("%s was excluded, because this member %s", member, policy)
         if event.with_state:

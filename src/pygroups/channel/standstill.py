@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pygroups.core.address import Address
+from pygroups.core.events import SlowestWanted
 
 from .inbox import Inbox
 from .outbox import Outbox
@@ -20,6 +21,7 @@ class Standstill:
         self.me = me
         self.progress = (0, 0)  # of the program's reading
         self.left_window = -1  # bytes that have left the window
+        self.slow: tuple[Address, ...] = ()  # that kept the window full at the last call of slow_readers()
         self.alone: dict[Address, int] = {}  # receivers of waiting unicasts, with the free bytes of their windows
 
     def holders(self) -> Sequence[Address]:
@@ -30,7 +32,24 @@ class Standstill:
         reads, self.progress = self.reading.progress != self.progress, self.reading.progress
         before, self.alone = self.alone, sending.waited_for()
         alone = [member for member, room in self.alone.items() if before.get(member) == room]
-        holders = dict.fromkeys([*(() if moved else sending.holders()), *alone])
+        full = sending.holders()
+        if sending.is_full and not full:
+            sending.ask(SlowestWanted())  # a coordinator tells itself the names only now and then
+        holders = dict.fromkeys([*(() if moved else full), *alone])
         if reads:
             holders.pop(self.me, None)  # the program reads; it has only not reached its own messages yet
         return tuple(holders)
+
+    def slow_readers(self) -> Sequence[Address]:
+        """The members that keep this member's window full, if most of the messages in it were delivered: these members
+        read slowly, and not the network."""
+        sending, top = self.sending, self.sending.top
+        holders = sending.holders()
+        if not sending.is_full:
+            self.slow = ()
+        elif holders == (self.me,):
+            used = top.sent_bytes() - self.reading.own_read_bytes
+            self.slow = holders if 2 * self.reading.consumption.own_unread_bytes() > used else ()
+        else:  # for a moment after a vote it is not known which members have read least
+            self.slow = (holders or self.slow) if top.waits_for_readers() else ()
+        return self.slow

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pygroups.core.limits import SECOND
 
 from . import bounds
 from .session import Session
 
+SENT_AGAIN: Final = ("runs sent again", "unicast runs sent again")  # counters of the layers
+
 
 def statistics(session: Session) -> dict[str, Any]:
     """Plain values that JSON can represent, with sizes in bytes.
 
-    `gauges`: the number of things that each layer holds, all 0 when the group is quiet.  `tables`: each table of this
-    member with `size`, the entries or bytes of the fullest one of that name, and `limit`; a limit is None where each
-    entry is a call of the program that has not returned.  `memory`: the most bytes that each kind of thing can take in
-    the current view, or with the processes that have a connection now.  `memory_bound`: their sum.
+    `totals`: the messages of this incarnation so far; their bytes are those of the packed runs.  `gauges`: the number
+    of things that each layer holds, all 0 when the group is quiet.  `tables`: each table of this member with `size`,
+    the entries or bytes of the fullest one of that name, and `limit`; a limit is None where each entry is a call of the
+    program that has not returned.  `memory`: the most bytes that each kind of thing can take in the current view, or
+    with the processes that have a connection now.  `memory_bound`: their sum.
     """
     options, member, reading = session.options, session.member, session.reading
     env, journal, view = member.stack.env, member.journal, session.view
@@ -30,6 +33,7 @@ def statistics(session: Session) -> dict[str, Any]:
         "profile": options.profile,
         "view": None if view is None else [view.id.number, str(view.id.leader)],
         "members": 0 if view is None else len(view.members),
+        "totals": env.totals.plain() | {"runs_sent_again": sum([env.counters.get(name, 0) for name in SENT_AGAIN])},
         "counters": dict(env.counters),
         "gauges": member.stack.gauges(),
         "payload_max": options.limits.payload_max,

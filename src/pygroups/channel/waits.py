@@ -11,10 +11,11 @@ from pygroups.core.suspicion_events import Suspect, Unsuspect
 from .channel_events import Slow
 from .inbox import Inbox
 from .join_wait import JoinWait
-from .log import Log, send_waits
+from .log import Log, reads_slowly, send_waits
 from .options import Options
 from .outbox import Outbox
 from .standstill import Standstill
+from .view_line import why_suspected
 
 
 class Waits:
@@ -46,7 +47,7 @@ class Waits:
         self.join = JoinWait(options.expect, options.min_members)
         self.members = 0  # of the view
         self.changing = False  # a view change is in progress
-        self.suspected: dict[Address, None] = {}
+        self.suspected: dict[Address, bool] = {}  # and whether the end of its process is proven
         self.standstill = Standstill(sending, reading, me)
 
     def on_event(self, event: object) -> None:
@@ -55,9 +56,10 @@ class Waits:
         if isinstance(event, core.Block):
             self.changing = True
         elif isinstance(event, Suspect):
-            self.log.info("%s is suspected", event.member)
-            self.suspected[event.member] = None
+            self.log.info("%s is suspected: %s", event.member, why_suspected(event.proven))
+            self.suspected[event.member] = event.proven
         elif isinstance(event, Unsuspect):
+            self.log.info("%s is heard again", event.member)
             self.suspected.pop(event.member, None)
         elif isinstance(event, core.NewView):
             self.changing, self.suspected = False, {}
@@ -84,6 +86,12 @@ class Waits:
         self.log.warning("%s", send_waits(member, self.me, seconds, self.window))
         if member != self.me:
             self.reading.put(Slow(member, seconds))
+
+    def slow_readers(self) -> Sequence[Address]:
+        return () if self.ended else self.standstill.slow_readers()
+
+    def reads_slowly(self, member: Address, seconds: float) -> None:
+        self.log.info("%s", reads_slowly(member, self.me, seconds, self.window))
 
     def end_deadlocks(self, now: int) -> None:
         self.reading.end_deadlocks(now)

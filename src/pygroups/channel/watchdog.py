@@ -7,7 +7,7 @@ that the program can act on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from pygroups.core.address import Address
@@ -40,6 +40,12 @@ class StateReporter(Protocol):
 
     def is_slow(self, member: Address, seconds: float) -> None:
         """Report that `member` has kept the window full for `seconds`."""
+
+    def slow_readers(self) -> Sequence[Address]:
+        """The members that keep this member's window full now, because they read slowly or not at all."""
+
+    def reads_slowly(self, member: Address, seconds: float) -> None:
+        """Report that the window has been full for `seconds`, although `member` reads."""
 
     def end_deadlocks(self, now: int) -> None:
         """Raise WouldDeadlock in each send that waits for a task which waits for the send."""
@@ -131,11 +137,19 @@ class Watchdog:
 
     def _on_holders(self, now: int) -> None:
         holders = self.reporter.holders()
-        for key in [key for key in self.lasting if isinstance(key, Address) and key not in holders]:
+        self._on_members("holds", holders, self.reporter.is_slow, now)
+        slow = [member for member in self.reporter.slow_readers() if member not in holders]
+        self._on_members("reads slowly", slow, self.reporter.reads_slowly, now)
+
+    def _on_members(
+        self, what: str, members: Sequence[Address], report: Callable[[Address, float], None], now: int
+    ) -> None:
+        keys = {(what, member): member for member in members}
+        for key in [key for key in self.lasting if isinstance(key, tuple) and key[0] == what and key not in keys]:
             del self.lasting[key]
-        for member in holders:
-            if (seconds := self._lasts(member, now)) is not None:
-                self.reporter.is_slow(member, seconds)
+        for key, member in keys.items():
+            if (seconds := self._lasts(key, now)) is not None:
+                report(member, seconds)
 
     def _lasts(self, what: object, now: int) -> float | None:
         lasting = self.lasting.get(what)

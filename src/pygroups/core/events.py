@@ -55,6 +55,13 @@ class Invited(Event):
     invited: bool
 
 
+class JoinRefused(Event):
+    """Up, gms to the application: this member refused `joiner`, for the `reason`."""
+
+    joiner: Address
+    reason: str
+
+
 class Gone(Event):
     """Down, gms or top to all below: this process is not a member any more.  Such a process orders, votes and
     acknowledges nothing, and sends no retransmission and no heartbeat.  Messages sent earlier in the same turn still
@@ -276,8 +283,8 @@ class StableWanted(Event):
 
 
 class SlowestWanted(Event):
-    """Down, flow_control to stable, at the coordinator: name the members that have consumed least.  A Stability
-    answers.  Other members need not ask: their repeated votes are answered."""
+    """Down, flow_control or the application to stable, at the coordinator: name the members that have consumed least.
+    A Stability answers.  Other members need not ask: their repeated votes are answered."""
 
 
 class Stability(Event):

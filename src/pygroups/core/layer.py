@@ -11,6 +11,7 @@ from .former import FormerLife
 from .limits import COUNTERS_MAX, Config
 from .merge_side import KEEP, Chooses
 from .run import Run
+from .totals import Totals
 from .view import ViewId
 
 T = TypeVar("T")
@@ -59,6 +60,7 @@ class Env:
         "records",
         "rng",
         "run_records",
+        "totals",
         "view",
         "waits_for_all",
     )
@@ -90,6 +92,7 @@ class Env:
         self.records: list[Record] = []  # of this turn
         self.drops: dict[str, int] = {}  # of this turn, by reason
         self.counters: dict[str, int] = {}  # since the member began
+        self.totals = Totals()  # the same
         self.gauges: Callable[[], dict[str, int]] = dict  # the gauges of all layers; the stack sets this function
 
     def record(self, kind: str, **fields: Any) -> None:

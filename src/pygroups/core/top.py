@@ -146,6 +146,10 @@ class Top(Layer):
         opens = min(config.window, max(self.run_limit, config.window // 4))
         return () if self.room() >= opens else self.slowest
 
+    def waits_for_readers(self) -> bool:
+        """Whether all members have delivered most of the multicasts in the window, and some have not consumed them."""
+        return 2 * (self.stable - self.consumed) > self.unknown().stop - self.consumed
+
     def unknown(self) -> range:
         """The numbers of the own multicasts that were accepted and not delivered here."""
         return range(self.delivered, self.open.first + len(self.open.payloads))
@@ -176,6 +180,7 @@ class Top(Layer):
         run = Run(me, dest, (), me, opened.first, 0, count, body)
         opened.first += count
         opened.payloads, opened.size = [], 0
+        (self.env.totals.sent if dest is None else self.env.totals.sent_to_one).add(run)
         if dest is None:
             self.flight.append(run)
             self.cut_bytes += max(len(body), self.run_min)
@@ -198,8 +203,10 @@ class Top(Layer):
     def _deliver(self, run: Run) -> None:
         env = self.env
         if run.dest is not None and run.stream is None:
+            env.totals.delivered_to_one.add(run)
             self.above.append(Delivered(run, env.view, -1))
             return
+        env.totals.delivered.add(run)
         if env.run_records:
             payload = {"payload": self._archived(run)} if env.archiving else {}
             env.record("deliver", **columns_of(run), stream=run.stream, seq=run.seq, position=self.position, **payload)
@@ -318,6 +325,7 @@ class Top(Layer):
 
     def _install(self, event: NewView) -> None:
         self.env.view = event.view.id
+        self.env.totals.views += 1
         self.position = 0
         self.slowest = ()
         if not event.is_new:  # all members that came along have delivered all messages of the old view
@@ -332,6 +340,7 @@ class Top(Layer):
     def _announce(self, gap: Gap) -> None:
         """Other members delivered these messages before a merge, and this one never delivers them."""
         origin = gap.origin
+        self.env.totals.missed += gap.count
         columns = {"origin": origin.name, "origin_incarnation": origin.incarnation}
         self.env.record("gap", **columns, first=gap.first, count=gap.count, members=gap.subgroup)
         self._skip_own(gap)

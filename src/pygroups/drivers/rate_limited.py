@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 SECONDS: Final = 10.0
 KINDS_MAX: Final = 256
 
 
-class RateLimitedLog:
-    """Logs rate-limited warnings.  A warning gives the number of warnings of its kind that were left out before it."""
+class Warns(Protocol):
+    """A logger, or the log of a channel."""
 
-    def __init__(self, logger: logging.Logger) -> None:
+    def warning(self, text: str, /, *values: object) -> None:
+        """Log `text` with its `values`."""
+
+
+class RateLimitedLog:
+    """Logs rate-limited warnings.  A warning gives the number of warnings of its kind that were left out before it.
+    `now`: the time in seconds."""
+
+    def __init__(self, logger: Warns, now: Callable[[], float] = time.monotonic) -> None:
         self.logger = logger
+        self.now = now
         self.kinds: dict[str, tuple[float, int]] = {}  # the time of the last warning, and the number left out since
 
     def warning(self, kind: str, text: str, *values: object) -> None:
         """Log `text` with its `values`, unless a warning of the same `kind` was logged in the last ten seconds."""
-        now = time.monotonic()
+        now = self.now()
         logged_at, left_out = self.kinds.get(kind, (now - SECONDS, 0))
         if now - logged_at < SECONDS:
             self.kinds[kind] = (logged_at, left_out + 1)

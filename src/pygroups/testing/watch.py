@@ -201,6 +201,7 @@ class WatchedTop:
         self.room = top.room
         self.sent_bytes = top.sent_bytes
         self.waits_for = top.waits_for
+        self.waits_for_readers = top.waits_for_readers
         self.unknown = top.unknown
 
     def accept(self, payload: bytes, to: Address | None = None) -> int:

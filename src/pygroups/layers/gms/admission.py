@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts
+from pygroups.core.events import JoinRefused
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.suspicion_events import VerifyLife
 
@@ -112,7 +113,9 @@ class Admission:
         contender = self.contested.pop(former, None)
         if contender is not None:
             detail = f"the name {former.name!r} belongs to {former}, which is alive"
-            self.membership.tell(contender.joiner, Refuse("name taken", detail))
+            membership = self.membership
+            membership.tell(contender.joiner, Refuse("name taken", detail))
+            membership.above.append(JoinRefused(contender.joiner, detail))
             self.env.count("name taken")
 
     def former_life_ended(self, former: Address) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts
+from pygroups.core.events import JoinRefused
 from pygroups.core.fingerprint import difference
 from pygroups.core.limits import DETAIL_MAX
 
@@ -66,6 +67,7 @@ class Requests:
             detail = difference(self.env.fingerprint, head.fingerprint)
             self.membership.below.append(Contacts({head.joiner: head.contact}))
             self.membership.tell(head.joiner, Refuse(OTHER_SETTINGS, detail[:DETAIL_MAX]))
+            self.membership.above.append(JoinRefused(head.joiner, detail))
             return
         leader = self.membership.leader()
         if self._joined_with(head.joiner):
