@@ -18,6 +18,7 @@ from pygroups.core.limits import HELLO_MAX
 from .contacts import Contact
 from .forks import closed_in_children
 from .hello import LENGTH, DiscoveryQuestion, DiscoveryReply, decoded, encoded
+from .multicast_membership import MulticastMembership
 
 IP_MULTICAST_ALL: Final = 49  # of Linux: 0 refuses datagrams of groups that only other sockets have joined
 READS_AT_ONCE: Final = 64  # in one pass of the loop
@@ -43,28 +44,46 @@ class Multicast:
         self.discovery = discovery
         self.insecure = insecure
         self.sockets: list[socket.socket] = []
+        self.membership: MulticastMembership | None = None
 
     def open(self) -> None:
         """Join the address.  Raises OSError."""
+        loop, host = self.discovery.loop, self.to_all.host
+        self.membership = MulticastMembership(host, self.host, loop, self._renewed)
+        self.membership.watch(self._opened(self.membership))
+
+    def _opened(self, membership: MulticastMembership) -> socket.socket:
+        """Open both sockets, and join.  Returns the one that listens."""
         try:
-            here = socket.inet_aton(self.host)
             listening = self._socket()
             listening.setsockopt(
                 socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
             )  # other processes of this host listen there too
             listening.setsockopt(socket.IPPROTO_IP, IP_MULTICAST_ALL, 0)
             listening.bind(tuple(self.to_all))
-            membership = socket.inet_aton(self.to_all.host) + here
-            listening.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
             asking = self._socket()
-            asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
+            membership.join(listening, asking)
             asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
             asking.bind((self.host, 0))
         except OSError:
-            self.close()
+            self._close()
             raise
         self.discovery.loop.add_reader(listening, self._readable, listening)
         self.discovery.loop.add_reader(asking, self._readable, asking)
+        return listening
+
+    def _renewed(self) -> socket.socket:
+        """The network interface was away: open the sockets anew."""
+        assert self.membership is not None
+        self.discovery.count("multicast addresses that were joined again")
+        before, self.sockets = self.sockets, []
+        try:
+            listening = self._opened(self.membership)
+        except OSError:
+            self.sockets = before
+            raise
+        self._end(before)
+        return listening
 
     def _socket(self) -> socket.socket:
         sock = closed_in_children(socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK))
@@ -73,10 +92,18 @@ class Multicast:
 
     def close(self) -> None:
         """Leave the address."""
-        for sock in self.sockets:
+        if self.membership is not None:
+            self.membership.close()
+        self._close()
+
+    def _close(self) -> None:
+        self._end(self.sockets)
+        self.sockets = []
+
+    def _end(self, sockets: list[socket.socket]) -> None:
+        for sock in sockets:
             self.discovery.loop.remove_reader(sock)
             sock.close()
-        self.sockets = []
 
     def ask(self, question: DiscoveryQuestion) -> None:
         """Send a question to all processes."""

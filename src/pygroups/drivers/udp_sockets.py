@@ -11,12 +11,14 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from pygroups.core.limits import Config
 
 from .contacts import Contact
 from .forks import closed_in_children
+from .multicast_membership import MulticastMembership
 from .rate_limited import RateLimitedLog
 from .sockets import SocketAddress, accept_both_versions
 
@@ -54,6 +56,7 @@ class Datagrams:
         self.area = memoryview(bytearray(DATAGRAM_READ))
         self.sock: socket.socket | None = None
         self.opened: list[tuple[socket.socket, select.epoll | None]] = []
+        self.membership: MulticastMembership | None = None  # of the socket for the multicast address
         self.sends_four = self.sends_six = False  # the versions of IP of the addresses that the socket can send to
         self.waiting: deque[tuple[bytes, SocketAddress]] = deque()  # the kernel had no room for these
         self.waiting_bytes = 0
@@ -80,11 +83,29 @@ class Datagrams:
     def listen_to_all(self, to_all: Contact, host: str) -> None:
         """Join the multicast address, on the network interface that has `host`.  Raises OSError if that fails."""
         assert self.sock is not None
-        here = socket.inet_aton("0.0.0.0" if ipaddress.ip_address(host).is_unspecified else host)
-        sock = self._bound(socket.AF_INET, (to_all.host, to_all.port), shared=True)
-        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(to_all.host) + here)
-        self.sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
+        here = "0.0.0.0" if ipaddress.ip_address(host).is_unspecified else host
+        renewed = partial(self._listens_again, to_all)
+        self.membership = MulticastMembership(to_all.host, here, self.network.loop, renewed)
         self.sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, MULTICAST_HOPS)
+        self.membership.watch(self._listening(to_all, self.membership))
+
+    def _listening(self, to_all: Contact, membership: MulticastMembership) -> socket.socket:
+        assert self.sock is not None
+        sock = self._bound(socket.AF_INET, (to_all.host, to_all.port), shared=True)
+        try:
+            membership.join(sock, self.sock)
+        except OSError:
+            self._end(*self.opened.pop())
+            raise
+        return sock
+
+    def _listens_again(self, to_all: Contact) -> socket.socket:
+        """The network interface was away: listen to the multicast address with a new socket."""
+        assert self.membership is not None
+        self.network.count("multicast addresses that were joined again")
+        sock = self._listening(to_all, self.membership)
+        self._end(*self.opened.pop(-2))
+        return sock
 
     def _bound(self, family: int, place: SocketAddress, *, shared: bool) -> socket.socket:
         sock = closed_in_children(socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK))
@@ -137,14 +158,19 @@ class Datagrams:
         """Close the sockets, and drop the queued datagrams."""
         if self.waiting and self.sock is not None:
             self.network.loop.remove_writer(self.sock)
+        if self.membership is not None:
+            self.membership.close()
         for sock, poll in self.opened:
-            self.network.loop.remove_reader(poll or sock)
-            if poll is not None:
-                poll.close()
-            sock.close()
+            self._end(sock, poll)
         self.sock, self.opened = None, []
         self.waiting.clear()
         self.waiting_bytes = 0
+
+    def _end(self, sock: socket.socket, poll: select.epoll | None) -> None:
+        self.network.loop.remove_reader(poll or sock)
+        if poll is not None:
+            poll.close()
+        sock.close()
 
     # -- sending
 
