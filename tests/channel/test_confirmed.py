@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pygroups import Gap, MergeView, View
+from pygroups import Gap, MergeView, Message, View
 from pygroups.testing import Group, run
 from tests.channel.test_on_merge import Log, Store, healed, split
 
@@ -231,3 +231,65 @@ def test_a_leave_does_not_wait_for_ever_for_a_state() -> None:
         assert stores["B"].log[0] == "lost"
 
     run(story)
+
+
+def test_a_leave_by_the_task_that_reads_gives_a_state_that_it_has_not_reached() -> None:
+    """It reads no more, and has handled all messages that came before the joiner: its state is the one that is asked
+    for."""
+
+    async def story(group: Group) -> None:
+        kept = Store("A")
+        async with group.channel("store", name="A", state=kept) as first:
+            kept.channel = first
+            await first.send(b"old=1")
+            async for event in first:
+                if isinstance(event, Message):
+                    kept.data["old"] = "1"
+                    break
+            other = Store("B")
+            group.start("B", other.run())
+            await happens(lambda: len(first.view.members) == 2)
+        await group.settled(one=True)
+        assert other.data == {"old": "1"}
+        assert "lost" not in other.log
+
+    run(story)
+
+
+def test_a_leave_by_the_task_that_reads_gives_no_state_that_lacks_a_message() -> None:
+    async def story(group: Group) -> None:
+        kept = Store("A")
+        async with group.channel("store", name="A", state=kept) as first:
+            kept.channel = first
+            await first.send_many([b"old=1", b"new=1"])
+            async for event in first:
+                if isinstance(event, Message):
+                    kept.data["old"] = "1"
+                    break  # the second one is unread
+            other = Store("B")
+            group.start("B", other.run())
+            await happens(lambda: len(first.view.members) == 2)
+        await group.settled(one=True)
+        assert other.log[0] == "lost"
+
+    run(story)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_three_that_leave_at_once_give_the_state_to_three_that_have_just_joined(seed: int) -> None:
+    async def story(group: Group) -> None:
+        stores = {name: Store(name) for name in "ABCDEF"}
+        for name in "ABC":
+            group.start(name, stores[name].run())
+        await group.settled(one=True)
+        await stores["A"].put("old", "1")
+        for name in "DEF":
+            group.start(name, stores[name].run())
+        await happens(lambda: len(stores["A"].channel.view.members) == 6)
+        await asyncio.gather(*[stores[name].channel.leave() for name in "ABC"])
+        await group.settled(one=True)
+        for name in "DEF":
+            assert stores[name].data == {"old": "1"}
+            assert "lost" not in stores[name].log
+
+    run(story, seed=seed)

@@ -200,6 +200,18 @@ class Inbox:
         """Whether a message is queued."""
         return any(isinstance(item, Delivered) for item in self.queue)
 
+    def due_requests(self) -> list[StateRequest]:
+        """The requests for the state that no unread message precedes: the program has the state that they ask for."""
+        found: list[StateRequest] = []
+        if self.opened is not None or length_hint(self.giving):
+            return found
+        for item in self.queue:
+            if isinstance(item, Delivered | Loading):
+                break
+            if isinstance(item, StateRequest):
+                found.append(item)
+        return found
+
     @property
     def progress(self) -> tuple[int, int]:
         """A value that changes whenever the application reads a further event."""

@@ -206,6 +206,8 @@ class Session:
         """Wait until the joiners have the states that this member gives, for `leave_timeout` at most."""
         reader = self.reading.reader
         reads = reader is not None and not reader.done() and reader is not asyncio.current_task()
+        for wanted in () if reads else self.reading.due_requests():
+            self.states.take(wanted)  # the program will not reach it, and has handled all that comes before it
         giving = asyncio.ensure_future(self.states.finish(reads=reads))
         ends: tuple[asyncio.Future[None], asyncio.Future[Left]] = (giving, self.left)
         try:
