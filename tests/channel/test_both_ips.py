@@ -14,6 +14,7 @@ from tests.channel.socket_group import until
 from tests.channel.test_discovery import Processes, dns, free_ports, in_one_view, played
 from tests.patience import patience
 
+LEFT_OUT = "the addresses of a name are left out"
 TRANSPORTS = pytest.mark.parametrize("transport", ["tcp", "udp"])
 
 
@@ -108,8 +109,9 @@ def test_a_dns_name_with_addresses_of_both_versions(answers: list[str], transpor
         played(story)
 
 
-def test_addresses_of_a_name_that_the_socket_cannot_reach_are_left_out() -> None:
-    """A process with an IPv4 socket does not wait for an answer of an IPv6 address: it has its view in a second."""
+def test_addresses_of_a_name_that_the_socket_cannot_reach_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """A process with an IPv4 socket does not wait for an answer of an IPv6 address: it has its view in a second.  The
+    name has another address, so there is no warning."""
 
     async def story(here: Processes) -> None:
         (port,) = free_ports(1)
@@ -121,6 +123,17 @@ def test_addresses_of_a_name_that_the_socket_cannot_reach_are_left_out() -> None
 
     with dns({"group.example": ["::1", "127.0.0.1"]}):
         played(story)
+    assert LEFT_OUT not in caplog.text
+
+
+def test_a_name_that_the_socket_reaches_at_no_address_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(here: Processes) -> None:
+        (port,) = free_ports(1)
+        await here.join("A", bind=f"127.0.0.1:{port}", discovery=f"dns:group.example:{port}", transport="udp")
+
+    with dns({"group.example": ["::1"]}):
+        played(story)
+    assert f"{LEFT_OUT}: [::1]:" in caplog.text
 
 
 @TRANSPORTS

@@ -529,11 +529,27 @@ def test_members_of_a_second_group_of_this_name_are_told_of(
     first.look_for_another_group()
     assert counts["searches that found another group of this name"] == 1
     assert f"there is a second group with the name g in {first.folder}, with the members {C}, " in caplog.text
+    assert caplog.messages[-1].endswith("; the two groups merge when all their members can reach each other")
     third.close()
     first.look_for_another_group()
     first.look_for_another_group()
     assert counts["searches that found another group of this name"] == 1
     for member in (first, second):
+        member.close()
+
+
+def test_a_second_group_with_the_same_name_among_its_members_merges_without_the_older_one(
+    place: GroupsFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, _ = opened(place, A)
+    replaced, _ = opened(place, Address(A.name, "0" * 16))
+    for member in (first, replaced):
+        member.announce(True)
+    first.installed((A, B))
+    first.look_for_another_group()
+    first.look_for_another_group()
+    assert caplog.messages[-1].endswith("each other, after the older one of two processes with the same name has ended")
+    for member in (first, replaced):
         member.close()
 
 

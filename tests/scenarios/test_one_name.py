@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from pygroups.core.merge_events import StaysApart
 from pygroups.sim import scenario
 from pygroups.sim.scenarios.group import ScenarioGroup
 from pygroups.sim.world.member import SimulatedMember
@@ -62,6 +63,28 @@ def test_a_name_used_again_on_the_other_side_of_a_split(profile: str) -> None:
         assert older.ended == "name taken" and str(newer.address) in older.why_ended
         assert not newer.ended
         assert set(group["B"].delivered_from("A")) >= set(range(1, 6)), "the older process lost no message"
+
+
+def test_sides_that_one_name_keeps_apart_tell_their_programs() -> None:
+    """The older process is cut off from the news for a while: both sides hear why they stay apart, once."""
+    with group_of("A B C", "total") as group:
+        older = group["C"].member
+        group.pause("C")
+        group.until(lambda: sorted(group["A"].view) == ["A", "B"], within=SOON)
+        newer = group.world.start_beside("C", stranger=False)
+        group.until(lambda: newer.view is not None, within=SOON)
+        group.drop("GiveWay")
+        group.resume("C")
+
+        def told() -> list[tuple[str, StaysApart]]:
+            return [(one.who, one.what) for one in group._listener.heard if isinstance(one.what, StaysApart)]
+
+        group.until(lambda: {who for who, _ in told()} >= {"A", "B"}, within=3 * SOON)
+        assert {event.reason for _, event in told()} == {"names"}
+        assert {event.detail for _, event in told()} == {f"{older.address} and {newer.address} have the same name"}
+        assert len(told()) == len({(who, event.peer) for who, event in told()})
+        group.world.rules.clear()
+        group.until(lambda: bool(older.ended) and of_one_group(group, "A", "B", "C"), within=3 * SOON)
 
 
 @each_profile

@@ -15,8 +15,8 @@ SILENT: Final = (
 
 
 def replaced(newer: str) -> str:
-    """The sentence for a member that ended because of a newer process of its name.  `newer`: a sentence about it."""
-    return f"this member has ended, because its group has a newer process of its name: {newer}; choose another name"
+    """The sentence for a member that ended because of a newer process of its name.  `newer`: a clause about it."""
+    return f"this member has ended, because {newer}; choose another name"
 
 
 def excluded(policy: str, *, rejoins: bool = False) -> str:

@@ -215,13 +215,17 @@ class Directory(NoQuestions):
         if still:
             self.count("searches that found another group of this name")
             names = ", ".join(map(str, still[:5])) + (" and more" if len(still) > 5 else "")
+            one_name = not {member.name for member in still}.isdisjoint(
+                [member.name for member in (*self.view, self.me)]
+            )
             self.warn.warning(
                 "foreign",
                 "there is a second group with the name %s in %s, with the members %s, which are not in this member's "
-                "view; the two groups merge when all their members can reach each other",
+                "view; the two groups merge when all their members can reach each other%s",
                 self.group,
                 self.folder,
                 names,
+                ", after the older one of two processes with the same name has ended" if one_name else "",
             )
 
     # -- the others

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -154,19 +154,21 @@ class NetworkDiscovery:
         self._looked()
 
     def _looked(self) -> None:
-        found = [contact for lookup in self.lookups for contact in lookup.contacts]
-        contacts = [contact for contact in found if not self._cannot_ask(contact)]
+        contacts = [contact for lookup in self.lookups for contact in self._askable(lookup.contacts)]
         places = (*map(str, (*self.listed, *contacts)), *self.cached)
         sure = all(lookup.sure for lookup in self.lookups)
         self.happened(Looked(places, tuple(self.multicasts), sure))
 
-    def _cannot_ask(self, contact: Contact) -> bool:
-        """Whether the version of IP of a looked-up address keeps this process from asking there."""
-        reason = self.network.unreachable(contact)
-        if reason:
+    def _askable(self, contacts: Sequence[Contact]) -> list[Contact]:
+        """The addresses of one name without those that this process cannot ask because of their version of IP.  A name
+        without any other address gets a warning."""
+        reasons = {contact: self.network.unreachable(contact) for contact in contacts}
+        left = [contact for contact, reason in reasons.items() if not reason]
+        for _ in range(len(contacts) - len(left)):
             self.count("addresses of a name with another version of IP")
-            self.warn.warning("version", "an address of a DNS name is left out: %s", reason)
-        return bool(reason)
+        if reasons and not left:
+            self.warn.warning("version", "the addresses of a name are left out: %s", "; ".join(reasons.values()))
+        return left
 
     def announce(self, member: bool, invited: bool = False) -> None:
         """Publish in the folder whether this process is a member.  Over the network it answers for itself."""

@@ -24,11 +24,16 @@ Name = tuple[str, int]  # a host, and the address family to look for
 class Resolver:
     """Lookups of all event loops of the process.  Those of one name at one time share one thread."""
 
+    lock: threading.Lock
+    waiting: dict[Name, list[asyncio.Future[Found]]]  # until the lookup of the name has ended
+    queue: deque[Name]  # names that no thread has taken yet
+    threads: int
+
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.waiting: dict[Name, list[asyncio.Future[Found]]] = {}  # until the lookup of the name has ended
-        self.queue: deque[Name] = deque()  # names that no thread has taken yet
-        self.threads = 0
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self.lock, self.waiting, self.queue, self.threads = threading.Lock(), {}, deque(), 0
 
     async def look_up(
         self, host: str, loop: asyncio.AbstractEventLoop, family: int = socket.AddressFamily.AF_UNSPEC
@@ -40,11 +45,11 @@ class Resolver:
             if name in self.waiting:
                 self.waiting[name].append(future)
             else:
-                self._begin(name)
+                self._add(name)
                 self.waiting[name] = [future]
         return await future
 
-    def _begin(self, name: Name) -> None:
+    def _add(self, name: Name) -> None:
         self.queue.append(name)
         if self.threads >= THREADS_MAX:
             return
@@ -75,7 +80,7 @@ class Resolver:
 
     def forked(self) -> None:
         """The threads, and all that waits for them, stay in the parent."""
-        self.__init__()  # type: ignore[misc]
+        self._begin_anew()
 
 
 def _looked_up(host: str, family: int) -> tuple[Found, Exception | None]:

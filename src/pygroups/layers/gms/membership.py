@@ -215,7 +215,7 @@ class Membership(Layer):
     def left(self, reason: str, detail: str, cut: events.Positions | None = None, policy: str = "") -> None:
         """This process is in the group no more."""
         if self.newer is not None and reason == "excluded":
-            reason, detail = "name taken", f"{self.newer}, which joined later, has the name {self.newer.name!r}"
+            reason, detail = "name taken", f"{self.newer} joined later under the same name"
         if self.phase is not Phase.GONE:
             self.phase, self.wake, self.inbox = Phase.GONE, NEVER, []
             self.binding.ends()
