@@ -159,6 +159,15 @@ class MajoritySplit(Split):
             assert number == heard.get(sender, 0) + 1, f"{number} of {sender} follows {heard.get(sender, 0)}"
             heard[sender] = number
         assert {sender: heard.get(sender, 0) for sender in accepted} == accepted
+        self._excluded_are_behind(next(iter(orders.values())))
+
+    def _excluded_are_behind(self, order: list[tuple[str, int]]) -> None:
+        """Each excluded member delivered the beginning of this order, from its first view on, and nothing else."""
+        places = {message: place for place, message in enumerate(order)}
+        for name, worker in self.excluded.items():
+            words = [line.split() for line in self.lines(worker) if line.startswith("M ")]
+            had = [places.get((sender, int(number)), -1) for _, sender, number, _ in words]
+            assert had == list(range(had[0], had[0] + len(had))) if had else True, f"{name} delivered something else"
 
 
 def check_journals(*splits: MajoritySplit) -> None:
