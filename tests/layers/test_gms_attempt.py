@@ -212,3 +212,13 @@ def test_joiners_are_at_most_as_many_as_go_on() -> None:
         for member in (A, B, C):
             attempt.on_collect_ack(member, held(), 20)
         assert len(attempt.proposes(A, (), True, 30).view.members) == 3 + count
+
+
+def test_a_vouched_member_is_in_no_further_view() -> None:
+    """A process offers to answer for it and has not answered yet: it was asked, and nobody waits for it."""
+    attempt = Attempt(VIEW, Ballot(8, A), {}, 0, MAJORITY, (C,))
+    attempt.take(Input.WANTED)
+    attempt.collects(BALLOT, (A, B, C), 10)
+    assert [attempt.on_collect_ack(member, held(), 20) for member in (A, B)][-1] is Deed.PROPOSE
+    assert attempt.proposes(A, (), True, 30).view.members == (A, B)
+    assert attempt.silent() == [A, B, C]

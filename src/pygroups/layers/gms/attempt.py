@@ -164,8 +164,8 @@ class Attempt:
         if self.proposal is not None and not lost:
             self.proposal = self._in_its_history(self.proposal)
             return self.proposal
-        asked_to = {member for member, answer in self.answers.items() if answer.leaving}
-        leaving = {m: None for m in self.asked if m in leavers or m in expelled or m in asked_to}
+        ended = {member for member, answer in self.answers.items() if answer.leaving} | {*self.vouched}
+        leaving = {m: None for m in self.asked if m in leavers or m in expelled or m in ended}
         go_on = tuple(member for member in self.asked if member not in leaving) or (me,)
         if me not in go_on:
             self.joiners = {}  # only members that install the view know where each origin starts
