@@ -14,6 +14,7 @@ from ..schedules.catalog import FAULTS
 
 SEEDS_MIN: Final = 300  # number of schedules from which a zero among REQUIRED fails the command
 EMPTY_MAX: Final = 0.02  # a larger share of empty schedules fails the command
+EMPTY_MAX_OF_MAJORITY: Final = 0.1  # where a majority decides: a group that has lost it waits, and sends nothing
 
 
 # -- faults

@@ -14,7 +14,7 @@ from pygroups.layers.profiles import profile_named
 
 from ..schedules.catalog import FAULTS, possible
 from ..schedules.draw import Wish
-from .coverage import EMPTY_MAX, SEEDS_MIN, faults_missing, retransmissions, stages_hit, zeros
+from .coverage import EMPTY_MAX, EMPTY_MAX_OF_MAJORITY, SEEDS_MIN, faults_missing, retransmissions, stages_hit, zeros
 from .runner import NETWORK, Outcome, Totals
 
 CRASHES = "crash"
@@ -102,9 +102,10 @@ class Summary(msgspec.Struct, frozen=True):
     def shortcomings(self) -> list[str]:
         """The reasons why this batch does not count although no promise was broken, in a sentence each."""
         totals, found = self.totals, []
-        if totals.empty > EMPTY_MAX * totals.schedules:
+        most = EMPTY_MAX_OF_MAJORITY if profile_named(self.wish.profile).majority else EMPTY_MAX
+        if totals.empty > most * totals.schedules:
             found.append(
-                f"{totals.empty:,} of {totals.schedules:,} schedules tested little, more than {EMPTY_MAX:.0%}: they had"
+                f"{totals.empty:,} of {totals.schedules:,} schedules tested little, more than {most:.0%}: they had"
                 " fewer than 200 messages or one sender, or no member delivered half of the messages"
             )
         if totals.schedules >= SEEDS_MIN and self.zeros:
