@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from pygroups.cli.audit import as_object
-from pygroups.pipeline.audit import audit as judged
-from tests.e2e.group import Group, Worker
+from tests.e2e.group import Group, Worker, audit, broken
 from tests.e2e.hosts import BadNetwork, Host, Hosts, bad_network
 from tests.e2e.logs import all_faults, complete, one_order, sender_order, strange
 from tests.e2e.losses import Exchange, exchange, faults_of, unheld
@@ -58,10 +56,9 @@ def test_two_and_five_members_exchange_messages_while_a_tenth_of_the_packets_is_
     """`make loss` does the same with 100,000 messages of each. The audit judges both groups at once."""
     for what in (Exchange("total", 5, 200, 10), Exchange("fifo", 2, 500, 10)):
         assert exchange(tmp_path, what).faults == []
-    # In this process, whose Spark other tests need anyway: an audit's time is Spark's start.
-    result = judged([tmp_path / "journal"], master="local[2]")
-    assert [verdict for verdict in result.verdicts if verdict.verdict == "broken"] == []
-    assert unheld(as_object(result), {"total", "fifo"}) == set()
+    _, found = audit(tmp_path / "journal")
+    assert broken(found) == []
+    assert unheld(found, {"total", "fifo"}) == set()
 
 
 def test_a_multicast_that_is_lost_arrives_all_the_same(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
-from pygroups.pipeline.audit import audit as judged
 from tests.e2e.group import Group, audit
 from tests.e2e.kill_points import ROTATION, STEPS
 from tests.e2e.kills import Kills, send
@@ -82,9 +81,8 @@ def test_the_audit_accuses_a_member_that_sends_before_it_writes(tmp_path: Path) 
         group.quiet(group.stop_sending())
         group.everywhere("quiet")
         group.leave()
-    # In this process, whose Spark the tests of the pipeline need anyway: an audit's time is Spark's start.
-    result = judged([group.journal], master="local[2]")
-    assert result.broken
-    (integrity,) = [verdict for verdict in result.summary() if verdict.promise == "integrity"]
-    assert integrity.verdict == "broken"
-    assert {violation.origin for violation in integrity.violations} == {faulty.address}
+    code, found = audit(group.journal)
+    assert code == 1
+    (integrity,) = [promise for promise in found["promises"] if promise["name"] == "integrity"]
+    assert integrity["verdict"] == "broken"
+    assert {violation["origin"] for violation in integrity["violations"]} == {faulty.address}
