@@ -6,15 +6,16 @@ The figures are those of Spark's event log: SQL executions, stages that ran, and
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from pyspark.sql import SparkSession
 
+from pygroups.pipeline.audit import audit
 from tests.pipeline.planted import clean
 
 SOURCE: Final = Path(__file__).parents[2] / "src" / "pygroups" / "pipeline"
@@ -24,19 +25,36 @@ _TO_THE_DRIVER: Final = re.compile(r"\.(collect|toArrow|toPandas|toLocalIterator
 
 
 @pytest.fixture(scope="module")
-def events(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """The event log of one audit in a process of its own."""
+def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The events of one audit in the session that tests share, in the form of Spark's event log."""
     root = tmp_path_factory.mktemp("audit")
     (root / "log").mkdir()
     clean("good").save(root / "journals")
-    told = {"enabled": "true", "dir": f"file:{root}/log", "compress": "false", "rolling.enabled": "false"}
-    settings = [f"--conf spark.eventLog.{name}={value}" for name, value in told.items()]
-    environment = os.environ | {"PYSPARK_SUBMIT_ARGS": " ".join([*settings, "pyspark-shell"])}
-    command = [sys.executable, "-m", "pygroups", "audit", str(root / "journals"), "--master", "local[2]", "--strict"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
-    assert done.returncode == 0, done.stderr
+    with _logged(spark, root / "log"):
+        result = audit([root / "journals"], master="local[2]")
+    assert not result.broken and not result.doubtful
     (log,) = (root / "log").iterdir()
     return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@contextmanager
+def _logged(spark: SparkSession, folder: Path) -> Iterator[None]:
+    """Spark's own listener writes the events of the block below `folder`."""
+    jvm, context = spark._jvm, spark._jsc.sc()
+    settings = context.conf().clone()
+    for name, value in {"compress": "false", "rolling.enabled": "false"}.items():
+        settings.set(f"spark.eventLog.{name}", value)
+    listener = jvm.org.apache.spark.scheduler.EventLoggingListener(
+        "audit", jvm.scala.Option.empty(), jvm.java.net.URI(f"file:{folder}"), settings, context.hadoopConfiguration()
+    )
+    listener.start()
+    context.addSparkListener(listener)
+    try:
+        yield
+        context.listenerBus().waitUntilEmpty()
+    finally:
+        context.removeSparkListener(listener)
+        listener.stop()
 
 
 @pytest.mark.slow
