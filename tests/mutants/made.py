@@ -3,8 +3,10 @@
     make mutants SINCE=HEAD~20      20 minutes; the survivors are listed, and what there was no time for is counted
 
 A statement is removed, a condition is made constant, a term of an `and` or `or` is dropped, an operator is turned.
-Each made bug is planted in a copy of the source.  The tests of its layer or room run, then, where the simulator plays
-that room, SEEDS schedules.  A bug that neither notices survives: the code that it changed is not needed, or not tested.
+Each made bug is planted in a copy of the source.  Where the simulator plays its room, FEW schedules run first.  Then
+the tests of its layer run, or the FILES of its room that speak most of its module and then the others, to the first
+test that fails; then the other schedules, SEEDS in all.  A bug that none of them notices survives: the code that it
+changed is not needed, or not tested.
 No result is stored, and a survivor is no failure of the command.
 """
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 import ast
 import copy
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,8 +31,10 @@ from tests.mutants.gate import HOME, SOURCE, copy_source, environment
 from tests.mutants.planting import blocks, scopes, spliced, with_expression
 
 SEEDS: Final = 100
+FEW: Final = 5  # schedules that take less time than the tests
+FILES: Final = 4  # of tests, for one module
 SIMULATED: Final = ("core", "layers", "wire")
-PATIENCE: Final = 300.0  # seconds for the tests, or the schedules, of one bug: one that hangs is noticed
+PATIENCE: Final = 120.0  # seconds for the tests, or the schedules, of one bug: one that hangs is noticed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 TURNED: Final[dict[type[ast.AST], type[ast.AST]]] = {
     ast.Lt: ast.LtE,
@@ -172,17 +177,70 @@ def made_since(revision: str) -> list[Made]:
 
 
 def tests_of(file: Path) -> list[str]:
-    """The tests of the layer, or of the room, that `file` belongs to."""
+    """The tests of the layer that `file` belongs to, or the FILES of its room that speak most of it; where none
+    does, those of the modules that import it."""
     room, *rest = file.relative_to("pygroups").with_suffix("").parts
     folder = HOME / "tests" / room
-    if room == "layers":
-        layer = rest[0].lstrip("_")
-        words = layer.split("_")
-        for length in range(len(words), 0, -1):
-            found = sorted(folder.glob(f"test_{'_'.join(words[:length])}*.py"))
-            if found:
-                return [*(str(one.relative_to(HOME)) for one in found), "tests/layers/test_text.py"]
+    if room == "layers" and (found := _of_layer(folder, rest[0])):
+        return [*map(_named, found), "tests/layers/test_text.py"]
+    modules, seen = [file], {file}
+    while modules:
+        if most := _most(folder, modules):
+            return most
+        modules = [module for module in _importers(modules) if module not in seen]
+        seen.update(modules)
     return [f"tests/{room}"] if folder.is_dir() else []
+
+
+def others_of(file: Path) -> list[str]:
+    """The tests of the room of `file` without those of `tests_of`; none for a layer."""
+    room, near = file.parts[1], tests_of(file)
+    others = sorted(map(_named, (HOME / "tests" / room).glob("test_*.py")))
+    return [] if room == "layers" or near == [f"tests/{room}"] else [test for test in others if test not in near]
+
+
+def _most(folder: Path, modules: Sequence[Path]) -> list[str]:
+    """The FILES below `folder` that speak most of one of the modules."""
+    defined = {module: _defined(SOURCE / module) for module in modules}
+    spoken = {
+        test: max(_spoken(test, module, names) for module, names in defined.items())
+        for test in sorted(folder.glob("test_*.py"))
+    }
+    most = sorted((test for test in spoken if spoken[test] > (0, 0)), key=lambda test: spoken[test], reverse=True)
+    return [*map(_named, most[:FILES])]
+
+
+def _importers(modules: Sequence[Path]) -> list[Path]:
+    """The modules of the same room that import one of these."""
+    room = SOURCE.joinpath(*modules[0].parts[:2])
+    imported = re.compile(rf"^ *from [.\w]*\b({'|'.join(module.stem for module in modules)}) import", re.MULTILINE)
+    return [file.relative_to(SOURCE) for file in sorted(room.rglob("*.py")) if imported.search(file.read_text())]
+
+
+def _of_layer(folder: Path, module: str) -> list[Path]:
+    """The tests whose names share the most words with the module of a layer."""
+    words = module.lstrip("_").split("_")
+    each = (sorted(folder.glob(f"test_{'_'.join(words[:length])}*.py")) for length in range(len(words), 0, -1))
+    return next(filter(None, each), [])
+
+
+def _named(test: Path) -> str:
+    return str(test.relative_to(HOME))
+
+
+def _defined(file: Path) -> set[str]:
+    """The public classes and functions of a module."""
+    nodes = ast.parse(file.read_text()).body
+    names = {node.name for node in nodes if isinstance(node, ast.ClassDef | _Function)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def _spoken(test: Path, file: Path, names: set[str]) -> tuple[int, int]:
+    """How much a test speaks of a module: whether by its name or an import, and how many of the names in it."""
+    text = test.read_text()
+    module = ".".join(file.with_suffix("").parts)
+    by_name = test.stem == f"test_{file.stem.lstrip('_')}" or re.search(rf"\b{re.escape(module)}\b", text) is not None
+    return int(by_name), len(names & set(re.findall(r"\w+", text)))
 
 
 def noticed(bug: Made, source: Path) -> str | None:
@@ -197,15 +255,23 @@ def noticed(bug: Made, source: Path) -> str | None:
 
 
 def _noticed(bug: Made, source: Path) -> str | None:
-    if tests := tests_of(bug.file):
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not long"]
+    simulated = bug.file.parts[1] in SIMULATED
+    if simulated and _fails(_simulator(0, FEW), source):
+        return "simulator"
+    near, others = tests_of(bug.file), others_of(bug.file)
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not long"]
+    for tests in filter(None, (near, others)):
         if _fails([*command, "-o", f"pythonpath={source} {HOME}", *tests], source, passes=(0, 5)):
             return "tests"
-    if bug.file.parts[1] in SIMULATED:
-        command = [sys.executable, "-m", "pygroups", "simulate", "--json", "--profile", "total", "--jobs", "1"]
-        if _fails([*command, "--seeds", f"0:{SEEDS}"], source):
-            return "simulator"
+    if simulated and _fails(_simulator(FEW, SEEDS), source):
+        return "simulator"
     return None
+
+
+def _simulator(low: int, high: int) -> list[str]:
+    """The call that plays the schedules of the seeds [low, high)."""
+    command = [sys.executable, "-m", "pygroups", "simulate", "--json", "--profile", "total", "--jobs", "1"]
+    return [*command, "--seeds", f"{low}:{high}"]
 
 
 def _fails(command: Sequence[str], source: Path, passes: Sequence[int] = (0,)) -> bool:
@@ -243,9 +309,9 @@ def hunt_since(revision: str, minutes: float, jobs: int) -> int:
             tried += by != "no time"
             if by is None:
                 survivors.append(bug)
-                print(f"survives: {bug}", flush=True)
-            elif by != "no time":
-                print(f"noticed by the {by}: {bug}", flush=True)
+            if by != "no time":
+                outcome = "survives" if by is None else f"noticed by the {by}"
+                print(f"{tried} of {len(bugs)}: {outcome}: {bug}", flush=True)
     print(f"{len(survivors)} of {tried} bugs survive; {len(bugs) - tried} of {len(bugs)} were not tried")
     for bug in survivors:
         print(f"  {bug}")
