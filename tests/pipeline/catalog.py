@@ -11,13 +11,14 @@ from tests.pipeline import merges as m
 from tests.pipeline import pairs
 from tests.pipeline import planted as p
 from tests.pipeline import stories as s
+from tests.pipeline import uniforms as u
 from tests.pipeline.histories import History
 from tests.pipeline.planted import Planted, variants
 
 
 def all_planted() -> list[Planted]:
     """Every planted history and the promises it breaks; nothing outside that list may fire."""
-    groups = [*_merges(), *_chains(), *_unicasts(), *_compared()]
+    groups = [*_merges(), *_chains(), *_unicasts(), *_compared(), *_uniform()]
     return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *groups]
 
 
@@ -165,7 +166,11 @@ def _order() -> list[Planted]:
     return [
         *(_one(f"ahead-total-{at}", lambda g, at=at: s.ahead_and_resent(g, "total", at)) for at in "AC"),
         *(
-            _one(f"ahead-uniform-{at}", lambda g, at=at: s.ahead_and_resent(g, "uniform", at), "same-view-delivery")
+            _one(f"ahead-{profile}-{at}", lambda g, profile=profile, at=at: s.ahead_and_resent(g, profile, at), breaks)
+            for profile, breaks in (
+                ("uniform", "same-view-delivery uniform-agreement total-order-global"),
+                ("uniform-fifo", "same-view-delivery uniform-agreement"),
+            )
             for at in "AC"
         ),
         _one("unseen-by-reference", s.unseen_by_reference, "total-order"),
@@ -380,4 +385,55 @@ def _compared() -> list[Planted]:
             )
             for profile in ("total", "uniform")
         ),
+    ]
+
+
+def _uniform() -> list[Planted]:
+    """What any member delivered in a view, and its place in the one order."""
+    order, both = "total-order-global", "uniform-agreement total-order-global"
+    plants = [
+        ("skipped", p.skipped, f"fifo gap-free-prefix virtual-synchrony {both}", f"fifo gap-free-prefix {order}"),
+        ("swapped", p.swapped, f"total-order {order}", f"total-order {order}"),
+        ("repeated", p.repeated, f"fifo no-duplication {order}", f"fifo no-duplication {order}"),
+        ("exchanged", p.exchanged, f"fifo virtual-synchrony {both}", f"fifo {both}"),
+        ("lacking", p.lacking_at_the_end, "fifo virtual-synchrony uniform-agreement", ""),
+        (
+            "one-view-late",
+            p.one_view_late,
+            f"same-view-delivery virtual-synchrony {both}",
+            f"same-view-delivery virtual-synchrony {both}",
+        ),
+    ]
+    lost = "uniform-agreement"
+    return [
+        *(one for name, *plant in plants for one in variants(f"uniform-{name}", *plant, profile="uniform")),
+        *variants("uniform-fifo-skipped", p.skipped, f"fifo virtual-synchrony {lost}", "fifo", "uniform-fifo"),
+        *(
+            _one(f"alone-and-dead-{name}-{at}", lambda g, name=name, at=at: u.alone_and_dead(g, name, at), lost)
+            for name in ("uniform", "uniform-fifo")
+            for at in "AC"
+        ),
+        *(_one(f"alone-and-excluded-{at}", lambda g, at=at: u.alone_and_excluded(g, at), lost) for at in "AC"),
+        *(
+            _one(f"behind-and-dead-{name}-{at}", lambda g, name=name, at=at: u.behind_and_dead(g, name, at))
+            for name in ("uniform", "uniform-fifo")
+            for at in "AC"
+        ),
+        *(
+            _one(
+                f"uniform-differ-at-quiet-{at}",
+                lambda g, at=at: s.differ_at_quiet(g, at, "uniform"),
+                f"agreement liveness {lost}",
+            )
+            for at in "AC"
+        ),
+        *(
+            _one(f"lost-before-an-operator-{at}", lambda g, at=at: u.lost_before_an_operator(g, at), lost)
+            for at in "AD"
+        ),
+        _one("branched", lambda g: u.branched(g, again=False)),
+        _one("branched-and-sent-again", lambda g: u.branched(g, again=True)),
+        *(_one(f"uniform-without-the-dead-{at}", lambda g, at=at: u.without_the_dead(g, at)) for at in "AC"),
+        *(_one(f"uniform-behind-a-hole-{at}", lambda g, at=at: u.behind_a_hole(g, at)) for at in "AC"),
+        *(_one(f"uniform-copied-{at}", lambda g, at=at: u.copied(g, at)) for at in "AC"),
     ]

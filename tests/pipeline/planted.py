@@ -281,12 +281,14 @@ def purged_too_early(history: History, at: str) -> None:
 VARIANTS = [("A", False), ("C", False), ("A", True), ("C", True)]
 
 
-def variants(name: str, plant: Callable[[History, str], None], living: str, dead: str) -> Iterator[Planted]:
+def variants(
+    name: str, plant: Callable[[History, str], None], living: str, dead: str, profile: str = "total"
+) -> Iterator[Planted]:
     """The plant at A and at C, each going on or dying in the view; `living` and `dead` list what is broken."""
     for at, dies in VARIANTS:
 
         def make(group: str, at: str = at, dies: bool = dies) -> History:
-            history = opened(group)
+            history = opened(group, profile)
             plant(history, at)
             if dies:
                 history.crash(at)

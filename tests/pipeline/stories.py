@@ -7,7 +7,8 @@ from tests.pipeline.planted import closed, opened, others, swapped
 
 
 def ahead_and_resent(group: str, profile: str, at: str) -> History:
-    """`at` alone delivers B's run and dies; the others deliver it one view later. For `total` that is right."""
+    """`at` alone delivers B's run and dies; the others deliver it one view later. For `total` that is right, and for
+    `uniform` it is not."""
     history = opened(group, profile)
     run = history.send("B")
     history.deliver(run, at)
@@ -60,9 +61,9 @@ def own_lost(group: str, at: str) -> History:
     return history
 
 
-def differ_at_quiet(group: str, at: str) -> History:
+def differ_at_quiet(group: str, at: str, profile: str = "total") -> History:
     """The last message of B comes to all but one."""
-    history = opened(group)
+    history = opened(group, profile)
     run = history.send("B")
     history.deliver(run, others(history, at))
     history.settle()

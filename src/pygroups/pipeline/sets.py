@@ -47,15 +47,21 @@ def compared(members: DataFrame) -> DataFrame:
 
 def members_of_cohorts(tables: "Tables") -> DataFrame:
     """One row per cohort and member: rank, the index `until` which deliveries count, digest of deliveries."""
+    members = tables.views.selectExpr(
+        *("group", "history", "profile", "view", "life", f"coalesce({RANK}, {LAST}) as rank", _PURPOSES)
+    )
+    return with_sets(tables, members)
+
+
+def with_sets(tables: "Tables", members: DataFrame) -> DataFrame:
+    """Members of cohorts with the digest of their deliveries: of all in the view, or, where `until` is given, of those
+    that do not come late."""
     sums = merged() | {"messages": "sum(messages)"}
     sums |= _early(sums)
     streams = tables.streams.where("kind = 1 and view is not null").groupBy("view", "life")
     had = streams.agg(*(F.expr(text).alias(name) for name, text in sums.items()))
-    members = tables.views.selectExpr(
-        *("group", "history", "profile", "view", "life", f"coalesce({RANK}, {LAST}) as rank", _PURPOSES)
-    )
     names = (*DIGEST, "messages")
-    counted = {name: f"coalesce(if(purpose = '{TOGETHER}', {name}, early_{name}), 0L)" for name in names}
+    counted = {name: f"coalesce(if(until is null, {name}, early_{name}), 0L)" for name in names}
     return members.join(had, ["view", "life"], "left").selectExpr(
         *(*COHORT, "profile", "life", "rank", "until"),
         f"xxhash64({', '.join(counted[name] for name in DIGEST)}) as digest",
@@ -81,10 +87,15 @@ def _unlike_cohorts(tables: "Tables") -> DataFrame:
 
 def uneven_cohorts(tables: "Tables") -> DataFrame:
     """The exact step of all cohorts of `cohorts`, as in `uneven`."""
+    return uneven_sets(tables, "cohorts", _unlike_cohorts)
+
+
+def uneven_sets(tables: "Tables", name: str, unlike_members: TableOf, *, lacking_only: bool = False) -> DataFrame:
+    """The exact step of cohorts `with_sets`, as in `uneven`."""
     rows = tables.streams.where("kind = 1 and view is not null").groupBy("view", "life", "sender")
     sums = merged() | _early(merged())
     parts = rows.agg(*(F.expr(text).alias(name) for name, text in sums.items()))
-    return uneven(tables, "cohorts", _unlike_cohorts, parts, tables.deliveries)
+    return uneven(tables, name, unlike_members, parts, tables.deliveries, lacking_only=lacking_only)
 
 
 def uneven(

@@ -27,7 +27,8 @@ PROFILES: Final = {
     ),
     **dict.fromkeys(("total-order", "gap-free-prefix"), ORDERED),
     **dict.fromkeys(("merge-agreement", "merge-announced"), MERGED),
-    "primary-chain": UNIFORM,
+    **dict.fromkeys(("primary-chain", "uniform-agreement"), UNIFORM),
+    "total-order-global": ("uniform",),
     **dict.fromkeys(
         (
             *("transitional-set", "self-delivery", "multicast-reported", "same-view-delivery", "virtual-synchrony"),

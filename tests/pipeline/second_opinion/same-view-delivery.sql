@@ -1,7 +1,12 @@
 -- Two members that go together from one view to the next deliver a message in the same view; in uniform all that
--- deliver it do.
-WITH places AS (
-    SELECT DISTINCT grp, life, sender, number, view FROM delivered
+-- deliver it do, but for what a member that began another history delivered in its view before.
+WITH apart AS (
+    SELECT i.grp, i.life, i.view
+    FROM installed i JOIN event a USING (grp, life, index)
+    JOIN event b ON b.grp = i.grp AND b.life = i.life AND b.kind = 'view' AND b.index = i.left_at
+    WHERE i.next IS NOT NULL AND b.history IS DISTINCT FROM a.history
+), places AS (
+    SELECT DISTINCT grp, life, sender, number, view FROM delivered ANTI JOIN apart USING (grp, life, view)
 ), several AS (
     SELECT grp, sender, number FROM places GROUP BY ALL HAVING count(DISTINCT view) > 1
 ), pairs AS (

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
-from pygroups.pipeline.findings import ORDERED, UNIFORM, PromiseRule
+from pygroups.pipeline.findings import ORDERED, PromiseRule
 from pygroups.pipeline.promises import (
     agreement,
     buffers_drain,
@@ -24,10 +24,12 @@ from pygroups.pipeline.promises import (
     stability_safety,
     state_cut,
     total_order,
+    total_order_global,
     transitional_set,
     unicast_fifo,
     unicast_once,
     unicast_reported,
+    uniform_agreement,
     view_accuracy,
     view_agreement,
     view_monotonic,
@@ -53,6 +55,8 @@ RULES: Final[tuple[PromiseRule, ...]] = (
     fifo.RULE,
     total_order.RULE,
     gap_free_prefix.RULE,
+    total_order_global.RULE,
+    uniform_agreement.RULE,
     stability_safety.RULE,
     buffers_drain.RULE,
     unicast_fifo.RULE,
@@ -66,8 +70,6 @@ RULES: Final[tuple[PromiseRule, ...]] = (
 
 WITHOUT_RULE: Final[dict[str, frozenset[str]]] = {
     "causal": ORDERED,
-    "total-order-global": frozenset({"uniform"}),
-    "uniform-agreement": UNIFORM,
     "gap-announced": frozenset({"gossip"}),
     "epsilon": frozenset({"gossip"}),
 }

@@ -1,6 +1,6 @@
 """same-view-delivery: members that go together from one view to the next deliver a message in the same view.
 
-In `uniform` all members that deliver the message do so, the crashed and the isolated members included.
+In `uniform` all members of one history that deliver the message do so, the crashed and the isolated members included.
 """
 
 from typing import Final
@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pygroups.pipeline.branches import NEXT_HISTORY, in_its_history
 from pygroups.pipeline.findings import UNIFORM, VIRTUAL_SYNCHRONY, Count, PromiseRule, findings
 from pygroups.pipeline.order import LAST, RANK
 from pygroups.pipeline.tables import Tables
@@ -27,6 +28,7 @@ def exact(tables: Tables) -> DataFrame:
         F.max(F.expr("if(next_previous = view, next, null)")).alias("next"),
     )
     rows = tables.deliveries.where("view is not null").join(several, list(_RUN), "left_semi")
+    rows = in_its_history(tables, rows)
     rows = rows.select("group", "history", "profile", "life", "view", "position", *_RUN)
     # Each delivery is seen from every view with a delivery of the run: members that left it together are one set.
     seen = rows.select(*_RUN, F.col("view").alias("seen")).distinct()
@@ -66,4 +68,5 @@ RULE = PromiseRule(
         Count("runs", suspect="low_view <> high_view"),
     ),
     exact=exact,
+    columns={"views": NEXT_HISTORY},
 )
