@@ -26,16 +26,19 @@ def play_drawn(
     A group is named after its seed, so that each profile has seeds of its own.
     """
     return [
-        _played(root, profile, first + number * schedules, schedules, faults) for number, profile in enumerate(PROFILES)
+        played(root, profile, first + number * schedules, schedules, faults) for number, profile in enumerate(PROFILES)
     ]
 
 
 def play_unicast(root: Path) -> dict[str, Any]:
     """The same of the profile `unicast`, whose processes are no group."""
-    return _played(root, "unicast", UNICAST_FIRST, SCHEDULES, WHOLE_JOURNALS)
+    return played(root, "unicast", UNICAST_FIRST, SCHEDULES)
 
 
-def _played(root: Path, profile: str, first: int, schedules: int, faults: Sequence[str]) -> dict[str, Any]:
+def played(
+    root: Path, profile: str, first: int, schedules: int, faults: Sequence[str] = WHOLE_JOURNALS
+) -> dict[str, Any]:
+    """What `pygroups simulate` says of these schedules of one profile, from the seed `first`."""
     seeds = f"{first}:{first + schedules}"
     command = [sys.executable, "-m", "pygroups", "simulate", "--profile", profile, "--seeds", seeds]
     command += ["--faults", ",".join(faults)]
