@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pygroups.core.address import Address, parse_address
 from pygroups.core.errors import JournalFailed, UsageError
 from pygroups.core.former import FormerLife
 from pygroups.core.layer import Record
-from pygroups.core.records import plain_records
+from pygroups.core.records import PlainRecord, plain_records
 from pygroups.core.view import ViewId
 from pygroups.journal.ending import begun_at
 from pygroups.journal.schema import FIELDS, PREFIX
@@ -27,11 +27,20 @@ LIVES_MAX: Final = 256  # incarnations of one name that are examined
 LOGGER: Final = logging.getLogger("pygroups.drivers.former_life")
 
 
+class FormerJournal(Protocol):
+    """The journal of a former incarnation, which the answers are written to."""
+
+    @property
+    def lost(self) -> int: ...
+    def write(self, records: Sequence[PlainRecord], time_us: int, mono_us: int) -> None: ...
+    def close(self) -> None: ...
+
+
 class Former:
     """A former incarnation and its journal, which no other process can open meanwhile.  Without a journal no process
     answers for the incarnation, but its end is proven."""
 
-    def __init__(self, life: FormerLife, journal: JournalWriter | None) -> None:
+    def __init__(self, life: FormerLife, journal: FormerJournal | None) -> None:
         self.life = life
         self.journal = journal
 

@@ -222,7 +222,7 @@ class Group:
 
     def journal(self, folder: str | Path) -> Path:
         """Save the journals of all members in `folder`, for `pygroups audit`.  Returns the folder."""
-        for journal in self._platform.journals:
+        for journal in self._platform.journals.values():
             journal.save(Path(folder))
         return Path(folder)
 

@@ -16,7 +16,7 @@ from pygroups.core.errors import NotBuilt
 from pygroups.core.layer import Random
 from pygroups.core.records import PlainRecord
 from pygroups.drivers.discovery_options import DiscoverySources
-from pygroups.drivers.former_life import Former
+from pygroups.drivers.former_life import Former, FormerJournal
 from pygroups.drivers.member import Journal, Loop
 from pygroups.journal.writer import JournalWriter, MemoryJournal
 from pygroups.sim.promises.broken import Broken
@@ -47,7 +47,7 @@ class MemoryPlatform:
         ] = {}  # by the sources of discovery, and group
         self.ends: dict[Address, memory.MemberNetwork] = {}  # by incarnation, ended ones included
         self.watches: dict[Address, SessionWatch] = {}  # by incarnation, ended ones included
-        self.journals: list[MemoryJournal] = []
+        self.journals: dict[Address, MemoryJournal] = {}
         self.disturbed = False
         self._births: dict[str, int] = {}
         self._nameless = 0
@@ -87,8 +87,7 @@ class MemoryPlatform:
         return memory.MemoryDiscovery(self._room(options)[0], self.ends[me])
 
     def journal(self, me: Address, options: Options) -> Journal:
-        copy = MemoryJournal(options.journal_name, *me, options.profile, host=HOST, boot_id=HOST, version=__version__)
-        self.journals.append(copy)
+        copy = self.journals[me] = _copy(me, options)
         disk = journal_on_disk(me, options, HOST, HOST)
         return Journals(copy, disk, self._lasting(), lambda records: self._wrote(me, records))
 
@@ -101,7 +100,12 @@ class MemoryPlatform:
         self.watches[me].recorded(records)
 
     def former(self, me: Address, options: Options) -> Former | None:
-        return former_on_disk(me, options, HOST, HOST)
+        found = former_on_disk(me, options, HOST, HOST)
+        if found is not None and found.journal is not None:
+            life = found.life.address
+            copy = self.journals.setdefault(life, _copy(life, options))
+            found.journal = Journals(copy, found.journal, [], lambda records: self.watches[me].answered(life, records))
+        return found
 
     def local(self, me: Address, options: Options, ask: Ask, members: Members) -> None:
         """No command reaches a process in memory."""
@@ -117,7 +121,8 @@ class MemoryPlatform:
         key = (options.sources, options.journal_name)
         if key not in self.rooms:
             judge = Judge(checks_of(options.profile, majority=options.chosen_profile.majority))
-            judge.around.journals = True
+            around = judge.around
+            around.journals, around.majority, around.expect = True, options.chosen_profile.majority, options.expect or 0
             if self.disturbed:
                 judge.disturbed()
             chance = stream(self.seed, "world", options.journal_name)
@@ -173,13 +178,17 @@ def _listed(views: Sequence[View]) -> str:
     return ", ".join([f"[{' '.join([member.name for member in view.members])}]" for view in views])
 
 
+def _copy(member: Address, options: Options) -> MemoryJournal:
+    return MemoryJournal(options.journal_name, *member, options.profile, host=HOST, boot_id=HOST, version=__version__)
+
+
 class Journals:
     """A member's journal in memory, and the journal on disk if the program asked for one."""
 
     def __init__(
         self,
         memory: MemoryJournal,
-        disk: JournalWriter | None,
+        disk: JournalWriter | FormerJournal | None,
         marks: list[PlainRecord],
         wrote: Callable[[Sequence[PlainRecord]], None],
     ) -> None:

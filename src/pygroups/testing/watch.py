@@ -9,7 +9,7 @@ from pygroups.channel.outbox import Top
 from pygroups.channel.session import Session
 from pygroups.channel.states import Recorder
 from pygroups.core.address import Address, parse_address
-from pygroups.core.events import Block, Consumed, Event, Excluded, NewView, Undelivered
+from pygroups.core.events import Block, Blocked, Consumed, Event, Excluded, NewView, Unblocked, Undelivered
 from pygroups.core.layer import Env, Record
 from pygroups.core.records import PlainRecord
 from pygroups.core.run import Run
@@ -85,6 +85,10 @@ class SessionWatch:
         self._tell(self.judge.written, self.me, records)
         self.records += [record for record in records if record[0] in JUDGED]
 
+    def answered(self, life: Address, records: Sequence[PlainRecord]) -> None:
+        """The member has journaled these answers for its former incarnation."""
+        self._tell(self.judge.recorded, life, [_as_it_was(record) for record in records if record[0] in JUDGED])
+
     def _tell(self, fact: Callable[..., None], *args: object) -> None:
         try:
             fact(*args)
@@ -116,6 +120,8 @@ class SessionWatch:
             judge.viewed(me, event)
         elif isinstance(event, Block):
             self.blocked = True
+        elif isinstance(event, Blocked | Unblocked):
+            judge.blocked(me, event.reason if isinstance(event, Blocked) else None)
         elif isinstance(event, Undelivered):
             judge.undelivered(me, event.to, event.numbers)
         elif isinstance(event, StateWanted) and session.options.state is not None:
