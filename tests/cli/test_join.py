@@ -344,7 +344,7 @@ def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--expect", "3"), "--expect is not built yet"),
+        (("--expect", "3"), "--expect works only where a majority decides each view"),
         (("--rejoin", "--profile", "unicast"), "--rejoin needs a group, and profile 'unicast' has none"),
         (("--min-members", "0"), "--min-members 0 must be a number of members from 1 to"),
         (("--min-members", "2", "--profile", "unicast"), "--min-members needs a group"),
@@ -376,7 +376,7 @@ def test_the_help_says_how_it_ends_and_names_nothing_that_is_not_built() -> None
     text = " ".join(told.split())
     for words in ("Ctrl-D leaves", "stays in the group", "SIGHUP", "Exit code 1:", "--json", "pygroups join orders"):
         assert words in text
-    for words in ("ot built", "--expect", "--secret-file", "pygroups demo"):
+    for words in ("ot built", "--secret-file", "pygroups demo"):
         assert words not in text
 
 

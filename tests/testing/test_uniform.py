@@ -78,6 +78,37 @@ def test_what_is_sent_is_delivered_and_stable(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
+def test_the_statistics_name_the_member_that_a_message_waits_for(profile: str) -> None:
+    quiet = {"preparing": 0, "committing": 0, "prepared": 0, "committed": 0, "waits_for": []}
+
+    async def story(group: Group) -> None:
+        programs = await together(group, *"ABC", profile=profile)
+        a, b, c = [program.channel for program in programs.values()]
+        await a.send(b"1", until="stable")
+        await group.settled(one=True)
+        assert [channel.stats()["uniform"] for channel in (a, b, c)] == [quiet] * 3
+        group.partition(["C"])
+        number = await a.send(b"2")
+        await until(lambda: b.stats()["uniform"]["prepared"])
+        assert a.stats()["uniform"] == quiet | {"preparing": 1, "prepared": 1, "waits_for": [str(c.address)]}
+        assert b.stats()["uniform"] == quiet | {"prepared": 1, "waits_for": [str(a.address)]}
+        await a.wait(number)
+        await until(lambda: programs["B"].news[-1] == "AB")
+        assert programs["A"].kept == programs["B"].kept == [b"1", b"2"], "a view without C releases the message"
+        await until(lambda: [channel.stats()["uniform"] for channel in (a, b)] == [quiet] * 2)
+
+    run(story)
+
+
+def test_other_profiles_have_no_such_statistics() -> None:
+    async def story(group: Group) -> None:
+        async with group.channel("g", name="A", events="none") as channel:
+            assert channel.stats()["uniform"] is None
+
+    run(story)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
 def test_a_minority_delivers_nothing_and_joins_again(profile: str) -> None:
     async def story(group: Group) -> None:
         programs = await together(group, *"ABC", profile=profile, expect=3, rejoin=True)

@@ -30,8 +30,10 @@ class Channel:
     Iteration over a channel gives one ordered stream of events: Message, View, MergeView, Gap, Suspected, Slow,
     Blocked, Unblocked, Undelivered, JournalLost and Left.
 
-    `profile`: "total" (one order for all members, the default), "fifo" (the order of each sender), or "unicast": two
-    processes without a group, opened with `Channel(None, profile="unicast")`; see `send`.  `name`: the member's name,
+    `profile`: "total" (one order for all members, the default), "fifo" (the order of each sender), "uniform" or
+    "uniform-fifo" (the same two, with views that a majority decides: what any member delivered, all survivors of the
+    majority deliver), or "unicast": two processes without a group, opened with `Channel(None, profile="unicast")`; see
+    `send`.  Guide: docs/guides/choosing-a-profile.md.  `name`: the member's name,
     unique in the group; by default made from the host name and the process id, with random characters if the process id
     is below 1,000.  `bind`: the address to listen on, `host:port`, by default a free port of 127.0.0.1; an address
     outside loopback needs `insecure=True`, because no encryption or authentication protects the group yet.

@@ -16,6 +16,7 @@ from pygroups.core.errors import Excluded, Timeout, WouldBlock
 from pygroups.core.limits import SECOND
 from pygroups.core.rejoin import Exclusions
 
+from .advice import advice
 from .channel_events import Event, Left
 from .demands import Payload, Until, Withdrawn, check_how
 from .options import Options
@@ -54,6 +55,8 @@ class Incarnations:
     async def join(self) -> None:
         """Join the group for the first time."""
         self.use(self.session)
+        for line in advice(self.options):
+            self.session.log.warning("%s", line)
         await self.session.join()
         self._has_joined(self.session)
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Protocol, cast
 
+from pygroups.core.address import Address
 from pygroups.core.limits import SECOND
+from pygroups.core.stack import Stack
 
 from . import bounds
 from .session import Session
 
 SENT_AGAIN: Final = ("runs sent again", "unicast runs sent again")  # counters of the layers
+STAGES: Final = ("preparing", "committing", "prepared", "committed")  # tables of design note 003, in runs
+
+
+class HoldsBack(Protocol):
+    """The layer that holds messages back until all members have them."""
+
+    def gauges(self) -> dict[str, int]: ...
+    def waits_for(self) -> tuple[Address, ...]: ...
 
 
 def statistics(session: Session) -> dict[str, Any]:
@@ -20,6 +30,8 @@ def statistics(session: Session) -> dict[str, Any]:
     the entries or bytes of the fullest one of that name, and `limit`; a limit is None where each entry is a call of the
     program that has not returned.  `memory`: the most bytes that each kind of thing can take in the current view, or
     with the processes that have a connection now.  `memory_bound`: their sum.
+    `uniform`: the runs in each stage of uniform delivery, own ones (`preparing`, `committing`) and all (`prepared`,
+    `committed`), and the members that it waits for; None in a profile without it.
     """
     options, member, reading = session.options, session.member, session.reading
     env, journal, view = member.stack.env, member.journal, session.view
@@ -42,6 +54,7 @@ def statistics(session: Session) -> dict[str, Any]:
             "free": session.sending.room(),
             "waits_for": [str(member) for member in session.sending.holders()],
         },
+        "uniform": _uniform(member.stack),
         "unread": {"items": len(reading.queue), "bytes": reading.queue_bytes},
         "unsent_bytes": session.network.waiting_bytes(),
         "journal": None if journal is None else {"records": journal.next_index, "lost": journal.lost},
@@ -50,3 +63,12 @@ def statistics(session: Session) -> dict[str, Any]:
         "memory": memory,
         "memory_bound": sum(memory.values()),
     }
+
+
+def _uniform(stack: Stack) -> dict[str, Any] | None:
+    found = [layer for layer in stack.layers if "UNIFORM" in layer.gives]
+    if not found:
+        return None
+    layer = cast(HoldsBack, found[0])
+    gauges = layer.gauges()
+    return {name: gauges[name] for name in STAGES} | {"waits_for": [str(one) for one in layer.waits_for()]}

@@ -12,7 +12,7 @@ from pygroups.core.errors import Refused, UsageError
 _NAMES: Final = (
     "name|profile|bind|advertise|transport|discovery|insecure|journal_payloads|journal|min_members|expect|rejoin"
 )
-_ARGUMENT: Final = re.compile(rf"\b({_NAMES})=(?:True\b|(?=\s)|$)")  # `insecure=True`, `journal= a folder`
+_ARGUMENT: Final = re.compile(rf"\b({_NAMES})=(?:True\b|(?=[\s,;:])|$)")  # `insecure=True`, `journal= a folder`
 _WITH_VALUE: Final = re.compile(rf"\b({_NAMES})=|^({_NAMES}) (?=')")  # `journal=DIR`, and `bind '0.0.0.0:1' can ...`
 
 

@@ -47,6 +47,7 @@ async def _member(group: str | None, options: JoinOptions) -> int:
         transport=options.transport,
         discovery=options.discovery or None,
         min_members=options.min_members,
+        expect=options.expect,
         rejoin=options.rejoin,
         insecure=options.insecure,
         journal=options.journal,
@@ -58,9 +59,8 @@ async def _member(group: str | None, options: JoinOptions) -> int:
 
 def _check(group: str | None, options: JoinOptions) -> None:
     """Raise UsageError for wrong options, and NotBuilt for options that are not built yet."""
-    for name in ("expect", "secret_file"):
-        if getattr(options, name) is not None:
-            raise NotBuilt(f"--{name.replace('_', '-')} is not built yet: leave it out")
+    if options.secret_file is not None:
+        raise NotBuilt("--secret-file is not built yet: leave it out")
     if options.journal_payloads and options.journal is None:
         raise UsageError("--journal-payloads needs --journal DIR, the folder to write to")
     if options.on_journal_lost == "leave" and options.journal is None:

@@ -24,8 +24,9 @@ class JoinOptions:
     name
         The member's name, unique in the group. By default made from the host name and the process id.
     profile
-        The guarantees of the group: total (one order for all members) or fifo (the order of each sender). unicast is
-        for two processes without a group.
+        The guarantees of the group: total (one order for all members), fifo (the order of each sender), uniform (one
+        order, and a majority decides each view: what any member delivered, all survivors of the majority deliver) or
+        uniform-fifo. unicast is for two processes without a group.
     to
         Send the lines only to the member with this name. With --profile unicast: to the process at HOST:PORT.
     json
@@ -40,7 +41,8 @@ class JoinOptions:
         The longest wait of --leave-at-eof, in seconds. After this time the member leaves with exit code 1.
     journal
         A folder for the journal, the log of this member's events, in files of 64 MiB. `pygroups audit` and `pygroups
-        ingest` read journals.
+        ingest` read journals. With --profile uniform and --name, a process that starts again after a crash uses the
+        same folder to answer for its former life.
     journal_payloads
         Write the messages into the journal too.
     on_journal_lost
@@ -58,6 +60,9 @@ class JoinOptions:
         option for several.
     min_members
         Wait until the group has so many members, this one included, before the lines of the input are sent.
+    expect
+        With --profile uniform or uniform-fifo: the number of all processes that may take part in the first view.
+        Needed where members find each other over the network. In a folder of one machine a lock decides without it.
     rejoin
         When the other members have excluded this member, join again as a new member. Without the option the command
         ends with exit code 1.
@@ -84,10 +89,10 @@ class JoinOptions:
     insecure: Flag = False
     discovery: tuple[str, ...] = ()
     min_members: Whole | None = None
+    expect: Whole | None = None
     rejoin: Flag = False
     transport: str = "tcp"
     trace: Flag = False
-    expect: Annotated[Whole | None, HIDDEN] = None
     secret_file: Annotated[Path | None, HIDDEN] = None
 
 

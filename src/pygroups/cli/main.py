@@ -39,7 +39,9 @@ COMMANDS = {
 with your own lines, and without the audit, which needs Spark:
   pygroups demo --input access.log --no-audit
 the kill at the same moment again:
-  pygroups demo --seed 7""",
+  pygroups demo --seed 7
+a majority decides each view, and what one process wrote is never taken back:
+  pygroups demo --profile uniform""",
         """\
 Each process sends a feed of real records and keeps a SQLite table of the records of all processes. The process that \
 orders the messages is killed while all processes have records left. Later the killed process starts again, gets the \
@@ -57,7 +59,9 @@ the lines of a program, confirmed by all members before the command ends:
 the messages of a group, as JSON, for another program:
   pygroups join orders </dev/null | jq -r 'select(.event == "message").text'
 with a journal, for the audit:
-  pygroups join orders --journal journal/; pygroups audit journal/""",
+  pygroups join orders --journal journal/; pygroups audit journal/
+one of three processes of which a majority decides; after a crash the same command brings it back:
+  pygroups join bank --profile uniform --expect 3 --name A --journal journal/""",
         """\
 Each line of standard input is one message, without its line end. On a terminal the command prints events as text \
 and does not repeat the lines that you type, and Ctrl-D leaves the group. In a pipe, or with --json, each event is \

@@ -20,6 +20,7 @@ def demo(
     input: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     out: Path = Path("demo-out"),
     members: Whole = 4,
+    profile: str = "total",
     seed: Whole | None = None,
     no_kill: Flag = False,
     no_audit: Flag = False,
@@ -34,6 +35,8 @@ def demo(
         The folder for the tables, the journals, demo.json and report.html.
     members
         The number of processes.
+    profile
+        The guarantees of the group: total, or uniform, in which a majority of the members decides each view.
     seed
         Repeat the kill at the moment of an earlier demo with this seed.
     no_kill
@@ -44,11 +47,20 @@ def demo(
     from pygroups.cli.demo.director import direct
     from pygroups.cli.demo.feeds import bundled_feeds, input_feeds
     from pygroups.cli.demo.settings import DemoSettings
+    from pygroups.layers.profiles import PROFILES, profile_named
 
     if not 1 <= members <= MEMBERS_MAX:
         raise UsageError(f"--members {members} must be from 1 to {MEMBERS_MAX}")
     if members < 2 and not no_kill:
         raise UsageError("a group of one cannot lose a member: give --members 2 or more, or --no-kill")
+    if not profile_named(profile).ordered:
+        ordered = " or ".join([one.name for one in PROFILES.values() if one.ordered])
+        raise UsageError(f"--profile {profile}: the demo compares tables, which need one order: give {ordered}")
+    if members == 2 and profile_named(profile).majority and not no_kill:
+        raise UsageError(
+            f"--profile {profile} with 2 members: the second cannot go on without the first; give --members 3 or more, "
+            "or --no-kill"
+        )
     feeds = input_feeds(input) if input else bundled_feeds()
     moment = random.SystemRandom().randrange(1 << 31) if seed is None else seed
-    return direct(DemoSettings(feeds, out, members, moment, kill=not no_kill, audit=not no_audit))
+    return direct(DemoSettings(feeds, out, members, moment, kill=not no_kill, audit=not no_audit, profile=profile))

@@ -48,7 +48,7 @@ def direct(settings: DemoSettings) -> int:
             narrator.audited(outcome, place.report)
     finally:
         narrator.close()
-    place.result.write_bytes(outcome.as_json(settings.seed))
+    place.result.write_bytes(outcome.as_json(settings.seed, settings.profile))
     narrator.last_word(outcome, place.result)
     return 0 if outcome.ok else FAILED
 
@@ -136,8 +136,9 @@ class Director:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, start_new_session=True)
         member = self.members[name] = MemberProcess(name, process, self.narrator.progressed)
+        profile = self.settings.profile
         replica, journal = str(self.place.replica(name)), str(self.place.journal)
-        member.order(messages.Task(GROUP, name, self.feeds_of[name], replica, journal, self.discovery))
+        member.order(messages.Task(GROUP, name, self.feeds_of[name], replica, journal, self.discovery, profile))
 
     def _all_in_one_view(self) -> bool:
         views = [member.view for member in self.members.values()]

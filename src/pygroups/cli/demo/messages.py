@@ -16,6 +16,7 @@ class Task(msgspec.Struct, frozen=True):
     replica: str  # path of its table
     journal: str
     discovery: str
+    profile: str
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):

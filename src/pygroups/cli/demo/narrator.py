@@ -10,6 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from pygroups.layers.profiles import profile_named
+
 from .feeds import Feed
 from .messages import Joined
 from .process import MemberProcess
@@ -45,6 +47,7 @@ class Narrator:
         feeds = ", ".join(f"{feed.name} ({len(feed.records()):,})" for feed in settings.feeds)
         total = sum(len(feed.records()) for feed in settings.feeds)
         self.tell(f"starting {settings.members} members, each a process on this machine; seed {settings.seed}")
+        self.tell(f"profile {settings.profile}: {profile_named(settings.profile).promise}")
         self.tell(f"the members will send {total:,} records to all members: {feeds}")
 
     def together(self, sequencer: str, feeds_of: dict[str, list[Feed]]) -> None:

@@ -55,11 +55,12 @@ class DemoResult:
         """Whether the demo succeeded."""
         return self.identical and self.complete and not self.broken and (self.kill is None or self.kill.all_had_lines)
 
-    def as_json(self, seed: int) -> bytes:
+    def as_json(self, seed: int, profile: str) -> bytes:
         """demo.json: counts, digests and verdicts, for a program to read."""
         content = {
             "ok": self.ok,
             "seed": seed,
+            "profile": profile,
             "seconds": round(self.seconds, 3),
             "records": self.records,
             "counts": self.held,

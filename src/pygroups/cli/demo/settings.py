@@ -18,6 +18,7 @@ class DemoSettings(NamedTuple):
     seed: int
     kill: bool
     audit: bool
+    profile: str = "total"
 
     def names(self) -> list[str]:
         """The members' names: A, B, C ..."""

@@ -9,11 +9,12 @@ import asyncio
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
 from pygroups import Channel, Left, Message, View
+from pygroups.channel.options import ProfileName
 from pygroups.cli.streams import lines_of
 
 from .feeds import Feed, payload_of, record_in
@@ -46,7 +47,12 @@ class Worker:
         self.task = task
         self.replica = Replica(Path(task.replica))
         self.channel = Channel(
-            task.group, name=task.name, discovery=task.discovery, journal=task.journal, state=self.replica
+            task.group,
+            profile=cast(ProfileName, task.profile),
+            name=task.name,
+            discovery=task.discovery,
+            journal=task.journal,
+            state=self.replica,
         )
         self.sent = {feed.name: 0 for feed in task.feeds}
         self.totals = {feed.name: 0 for feed in task.feeds}
