@@ -36,6 +36,7 @@ class Worker:
         self.times: list[float] = []  # when a batch was read, and how much was there then
         self.views: list[tuple[float, list[str]]] = []  # when each was read, and its members
         self.latencies: list[float] = []
+        self.timed = index  # the sender whose messages are timed
         self.accepted = 0
         self.snapshots: list[dict[str, float]] = []
         self.stopped = False
@@ -74,10 +75,12 @@ class Worker:
                 self.times.append(now)
                 for message in cast(list[Message], events):
                     self.heads += message.payload[:HEAD_BYTES]
-                    if message.payload[0] == self.index:
+                    if message.payload[0] == self.timed:
                         self.latencies.append(now - STAMP.unpack_from(message.payload, HEAD_BYTES)[0])
 
-    def read_differently(self) -> None:
+    def read_differently(self, of: int | None = None) -> None:
+        """With times from now on, for the messages of sender `of`; None: the own ones."""
+        self.timed = self.index if of is None else of
         self.reader.cancel()
         self.reader = asyncio.create_task(self.read_with_times())
 
@@ -162,7 +165,7 @@ async def obey(worker: Worker, order: dict[str, Any]) -> dict[str, Any]:
     elif what == "begin_drip":  # and answer at once
         worker.load = asyncio.create_task(worker.drip(**order))
     elif what == "read_differently":
-        worker.read_differently()
+        worker.read_differently(**order)
     elif what == "wait":
         await worker.all_delivered(**order)
     elif what == "report":
