@@ -8,6 +8,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Event, NewView
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.view import AgreedView, ViewId
+from pygroups.layers.gms import electors
 from pygroups.layers.gms.layer import Gms
 from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES, Profile
@@ -41,6 +42,7 @@ class MappedGms(Gms):
         if isinstance(event, Begin):
             me = (self.env.me,)
             self.highest = event.highest
+            self.electors = electors.installed((), event.view, ())
             self.enter(NewView(event.view, None, me, event.view.members, (), True, None))
             self._work()
         else:

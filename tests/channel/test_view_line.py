@@ -45,12 +45,12 @@ EVERYBODY = new((*AB, *CD), joined=CD, transitional=AB, subgroups=SIDES)
         (new(AB, left=(C,)), before(ABC), {C: False}, [f"lost: {C} (it was silent for too long)"], True),
         (new(AB, left=(C,), expelled={C: "read nothing"}), before(ABC), {C: False}, [], False),
         (
-            new((A,), primary=False, left=(B, C)),
+            new((A,), primary=False, left=(B, C), absent={B: "b", C: "c"}),
             before(ABC),
             {},
             [
                 f"left: {B}, {C}",
-                "this side is not primary any more: it has 1 of the 3 members of the view before",
+                f"this side is not primary any more: it lacks {B}, {C} of the last primary view, which may go on without it",
             ],
             True,
         ),
@@ -103,7 +103,7 @@ def test_a_crash_and_a_split_are_one_warning_at_each_member(caplog: pytest.LogCa
         told = {line[0]: line for line in lines(caplog)}
         assert sorted(told) == ["A", "B"] and len(lines(caplog)) == 2
         assert f"lost: {address['B']} (it was silent for too long)" in told["A"]
-        assert "not primary any more: it has 1 of the 2 members of the view before" in told["B"]
+        assert f"not primary any more: it lacks {address['A']} of the last primary view, which may" in told["B"]
         assert any("is suspected: it was silent" in line for line in lines(caplog, logging.INFO))
         group.heal()
         await asyncio.sleep(20)

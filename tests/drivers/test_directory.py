@@ -105,7 +105,7 @@ def test_the_first_may_found_and_is_found_by_the_next(place: GroupsFolder) -> No
     first.announce(True)
     second, found = opened(place, B)
     second.find()
-    assert found == [Found({A: "127.0.0.1:11"}, False)]
+    assert found == [Found({A: "127.0.0.1:11"}, False, complete=True)]
     first.close()
     second.close()
 
@@ -132,7 +132,7 @@ def test_while_one_founds_the_next_waits_and_then_finds_it(place: GroupsFolder) 
         assert (found_by_first, found_by_second) == ([Found({}, True, {B: "127.0.0.1:1"})], [])
         first.announce(True)
         await until(lambda: found_by_second)
-        assert found_by_second == [Found({A: "127.0.0.1:1"}, False)]
+        assert found_by_second == [Found({A: "127.0.0.1:1"}, False, complete=True)]
         first.close()
         second.close()
 
@@ -151,7 +151,7 @@ def test_while_a_group_takes_somebody_in_nobody_founds_another(place: GroupsFold
         assert found == []
         invited.announce(True)
         await until(lambda: found)
-        assert found == [Found({A: "127.0.0.1:1"}, False)]
+        assert found == [Found({A: "127.0.0.1:1"}, False, complete=True)]
         invited.close()
         other.close()
 
@@ -391,7 +391,7 @@ def test_a_folder_that_somebody_removed_comes_back_before_it_is_looked_for(place
         await until(member.path.exists)
         newcomer, found = opened(place, B)
         newcomer.find()
-        assert found == [Found({A: "127.0.0.1:1"}, False)]
+        assert found == [Found({A: "127.0.0.1:1"}, False, complete=True)]
         assert counts["directory entries that were removed"] == 1
         member.close()
         newcomer.close()
@@ -408,7 +408,7 @@ def test_an_announcement_is_seen_though_the_folder_was_removed(place: GroupsFold
     founder.announce(True)
     newcomer, found = opened(place, B)
     newcomer.find()
-    assert found == [Found({A: "127.0.0.1:1"}, False)]
+    assert found == [Found({A: "127.0.0.1:1"}, False, complete=True)]
     founder.close()
     newcomer.close()
 
@@ -482,7 +482,7 @@ def test_a_founder_whom_nobody_can_read_yet_keeps_the_others_from_founding(
             await asyncio.sleep(0.01)
             assert found == []
         await until(lambda: found)
-        assert found == [Found({A: "127.0.0.1:1"}, False)]
+        assert found == [Found({A: "127.0.0.1:1"}, False, complete=True)]
         founder.close()
         other.close()
 
@@ -508,7 +508,7 @@ def test_whoever_cannot_open_entries_founds_no_group(place: GroupsFolder, monkey
         assert counts["searches of the directory that failed"] >= 1
         monkeypatch.undo()
         await until(lambda: found)
-        assert found == [Found({A: "127.0.0.1:1"}, False)]
+        assert found == [Found({A: "127.0.0.1:1"}, False, complete=True)]
         member.close()
         newcomer.close()
 

@@ -212,7 +212,7 @@ def test_another_life_at_the_same_place_proves_the_end(again: Address) -> None:
             a.net.learn({B: other.net.contact}, Source.VIEW)
             a.net.probe(B)
             await until(lambda: a.events)
-            assert a.events == [Dead(B)]
+            assert a.events == [Dead(B, certain=True)]
             assert (other.events, other.frames) == ([], [])
 
     run(main)

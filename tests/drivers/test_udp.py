@@ -202,7 +202,7 @@ def test_another_process_at_the_place_proves_the_end() -> None:
             a.net.probe(B)
             await until(lambda: a.events)
             other.net.close()
-            assert a.events == [Dead(B)]
+            assert a.events == [Dead(B, certain=True)]
 
     asyncio.run(main())
 
@@ -322,7 +322,7 @@ def test_a_stranger_learns_no_address() -> None:
             stranger.net.learn({B: a.net.contact}, Source.VIEW)  # it looks for B, and A is there
             stranger.net.probe(B)
             await until(lambda: stranger.events)
-            assert stranger.events == [Dead(B)]
+            assert stranger.events == [Dead(B, certain=True)]
             assert a.counts["questions refused"] >= 1  # it asks every few milliseconds until it is answered
             assert C not in a.net.book.hearsay
             stranger.net.close()

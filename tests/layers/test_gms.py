@@ -80,21 +80,6 @@ def test_a_ballot_is_above_the_view_and_everything_heard_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("agreeing", "stays"),
-    [((A, B), True), ((B, C), True), ((A,), False), ((A, B, C), True), ((), False)],
-)
-def test_more_than_half_stays_primary(agreeing: tuple[Address, ...], stays: bool) -> None:
-    assert decide.stays_primary(VIEW, True, agreeing) is stays
-    assert decide.stays_primary(VIEW, False, agreeing) is False
-
-
-def test_on_a_tie_the_half_with_the_first_member_stays_primary() -> None:
-    two = AgreedView(ViewId(1, A), (A, B), ("a", "b"))
-    assert decide.stays_primary(two, True, (A,))
-    assert not decide.stays_primary(two, True, (B,))
-
-
-@pytest.mark.parametrize(
     ("made", "start"),
     [([], 120), ([50], 120), ([50, 60], 50 + SECOND), ([10, 50, 60], 50 + SECOND)],
 )
@@ -111,7 +96,7 @@ def leader_of_two() -> Gms:
     gms.up_event(driver_events.Found({}, may_found=True))
     view = AgreedView(ViewId(2, A), (A, B), ("a", "b"))
     assert gms.view is not None
-    gms.install(Proposal(view.id, view, (Side(gms.view, (A,), {A: 0}, {}),), True), None)
+    gms.install(Proposal(view.id, view, (Side(gms.view, (A,), {A: 0}, {}),), ()), None)
     gms.down_event(events.Installed(view.id, {}))
     gms.up(Run(B, A, (InstallAck(view.id),)))
     gms.above, gms.below = [], []
@@ -250,7 +235,7 @@ def test_a_joiner_hands_on_nothing_and_a_member_hands_a_join_on_once() -> None:
     assert told(gms) == [], "a process without a view has nobody to hand it to"
     gms.down_event(events.Join())
     gms.install(
-        Proposal(Ballot(2, A), AgreedView(ViewId(2, A), (A, B), ("a", "b")), (Side(OF_A, (A,), {}, {}),), True),
+        Proposal(Ballot(2, A), AgreedView(ViewId(2, A), (A, B), ("a", "b")), (Side(OF_A, (A,), {}, {}),), ()),
         {},
     )
     told(gms)
@@ -265,7 +250,7 @@ def member_of_three(name: Address) -> Gms:
     env.contact = name.name
     gms = Gms(env)
     gms.down_event(events.Join())
-    gms.install(Proposal(VIEW.id, VIEW, (Side(OF_A, (A,), {}, {}),), True), {})
+    gms.install(Proposal(VIEW.id, VIEW, (Side(OF_A, (A,), {}, {}),), ()), {})
     told(gms)
     gms.above = []
     return gms
@@ -335,7 +320,7 @@ def test_who_need_not_hear_any_more_hears_that_a_suspicion_is_taken_back() -> No
     gms = Gms(env)
     gms.down_event(events.Join())
     view = AgreedView(ViewId(7, A), (A, B, C, D), ("a", "b", "c", "d"))
-    gms.install(Proposal(view.id, view, (Side(OF_A, (A,), {}, {}),), True), {})
+    gms.install(Proposal(view.id, view, (Side(OF_A, (A,), {}, {}),), ()), {})
     for event, heard in [
         (Suspect(A, proven=False), {A: {A: SILENT}, B: {A: SILENT}, C: {A: SILENT}}),
         (Unsuspect(A), {A: {}, B: {}, C: {}}),
@@ -428,7 +413,7 @@ def test_what_a_joiner_hears_of_suspicions_before_it_has_the_view_waits_for_it()
     for number in range(2 * MEMBERS_MAX):
         gms.up(Run(Address("E", f"{number:016x}"), B, (Accuse(VIEW.id, {A: ENDED}),)))
     assert len(gms.later) == MEMBERS_MAX, "strangers take no memory"
-    gms.up(Run(A, B, (installs(Proposal(VIEW.id, VIEW, (Side(OF_A, (A,), {}, {}),), True), {}),)))
+    gms.up(Run(A, B, (installs(Proposal(VIEW.id, VIEW, (Side(OF_A, (A,), {}, {}),), ()), {}),)))
     assert gms.suspicions.accusations == {A: {C: ENDED}}
     assert gms.later == {}
 
@@ -438,14 +423,14 @@ def test_a_ready_that_was_left_unanswered_in_one_view_does_not_count_in_the_next
     gms.suspicions.left_unanswered(C, 2)
     assert C in gms.suspicions
     view = AgreedView(ViewId(8, A), (A, B, C), ("a", "b", "c"))
-    gms.install(Proposal(view.id, view, (Side(VIEW, (A, B, C), {A: 0}, {}),), True), None)
+    gms.install(Proposal(view.id, view, (Side(VIEW, (A, B, C), {A: 0}, {}),), ()), None)
     assert C not in gms.suspicions and not gms.suspicions.unanswered
 
 
 def test_an_exclusion_is_taken_from_members_of_the_view_alone() -> None:
     gms = member_of_three(C)
     next_view = AgreedView(ViewId(8, A), (A, B), ("a", "b"))
-    install = installs(Proposal(next_view.id, next_view, (Side(VIEW, (A, B), {}, {}),), True), None)
+    install = installs(Proposal(next_view.id, next_view, (Side(VIEW, (A, B), {}, {}),), ()), None)
     gms.up(Run(D, C, (install,)))
     assert gms.above == []
     gms.up(Run(B, C, (install,)))
@@ -473,7 +458,7 @@ def test_an_accepted_ballot_is_remembered_for_each_leader_and_not_for_each_attem
     for number in range(8, 108):
         ballot = Ballot(number, A)
         gms.up(Run(A, C, (Collect(ballot, VIEW.id),)))
-        same = Proposal(ballot, VIEW, (Side(VIEW, (A, B, C), {}, {}),), True)
+        same = Proposal(ballot, VIEW, (Side(VIEW, (A, B, C), {}, {}),), ())
         gms.up(Run(A, C, (Propose(difference(same, VIEW.id)),)))
         gms.down_event(events.Fetched(ballot))
     assert gms.binding.accepted == {A: Ballot(107, A)}
@@ -487,7 +472,7 @@ def test_who_was_left_behind_many_views_ago_is_still_told_so() -> None:
     for number in range(3, 600):
         assert gms.view is not None
         view = AgreedView(ViewId(number, A), (A,), ("a",))
-        gms.install(Proposal(view.id, view, (Side(gms.view, (A,), {A: 0}, {}),), True), None)
+        gms.install(Proposal(view.id, view, (Side(gms.view, (A,), {A: 0}, {}),), ()), None)
     told(gms)
     gms.up_event(HeartbeatOf(B, shared))
     assert told(gms) == [(B, Excluded(shared))]
@@ -501,7 +486,7 @@ def test_16_a_collect_of_a_view_that_is_on_its_way_waits_for_it() -> None:
     gms.up(Run(B, C, (Collect(Ballot(9, B), ViewId(8, B)),)))
     assert told(gms) == [(B, Stuck(Ballot(8, B), VIEW.id))]
     view = AgreedView(ViewId(8, B), (B, C), ("b", "c"))
-    gms.up(Run(B, C, (installs(Proposal(view.id, view, (Side(VIEW, (B, C), {A: 0}, {}),), True), None),)))
+    gms.up(Run(B, C, (installs(Proposal(view.id, view, (Side(VIEW, (B, C), {A: 0}, {}),), ()), None),)))
     assert gms.binding.ballot == Ballot(9, B)
     assert gms.later == {}
 
@@ -578,7 +563,7 @@ def test_what_the_old_view_was_to_stop_and_fetch_for_is_over_when_the_new_one_co
     assert gms.view is not None
     old, view = gms.view, AgreedView(ViewId(3, B), (B, A), ("b", "a"))
     gms.above = [events.Stop(Ballot(4, A)), events.FetchTo(Ballot(4, A), {A: 3}, {A: A})]
-    gms.install(Proposal(view.id, view, (Side(old, (B, A), {A: 3}, {A: A}),), True), None)
+    gms.install(Proposal(view.id, view, (Side(old, (B, A), {A: 3}, {A: A}),), ()), None)
     assert [type(event) for event in gms.above] == [events.NewView]
 
 

@@ -35,7 +35,7 @@ def in_stage(stage: Stage, quorum: Quorum = EVERYBODY) -> Attempt:
         return attempt
     deeds = [attempt.on_collect_ack(member, held(), 20) for member in (A, B, C)]
     assert deeds[-1] is Deed.PROPOSE
-    attempt.proposes(A, (), True, 30)
+    attempt.proposes(A, (), 30)
     return attempt
 
 
@@ -132,7 +132,7 @@ def test_a_member_that_leaves_answers_and_does_not_go_on() -> None:
     attempt = in_stage(Stage.COLLECT)
     for member in (A, B, C):
         attempt.on_collect_ack(member, held(leaving=member == B), 20)
-    proposal = attempt.proposes(A, (), True, 30)
+    proposal = attempt.proposes(A, (), 30)
     assert proposal.view == AgreedView(BALLOT, (A, C, D), ("a", "c", "d"), since=(0, 0, 9))
     assert proposal.going_on == (A, C)
     assert proposal.sides[0].cut == {A: 3, B: 1, C: 0}
@@ -142,14 +142,14 @@ def test_a_leader_that_leaves_takes_nobody_in() -> None:
     attempt = in_stage(Stage.COLLECT)
     for member in (A, B, C):
         attempt.on_collect_ack(member, held(), 20)
-    assert attempt.proposes(A, (A,), True, 30).view.members == (B, C)
+    assert attempt.proposes(A, (A,), 30).view.members == (B, C)
 
 
 def test_if_all_leave_the_leader_goes_on() -> None:
     attempt = in_stage(Stage.COLLECT)
     for member in (A, B, C):
         attempt.on_collect_ack(member, held(leaving=True), 20)
-    assert attempt.proposes(A, (), True, 30).view.members == (A, D)
+    assert attempt.proposes(A, (), 30).view.members == (A, D)
 
 
 # -- a majority decides
@@ -164,7 +164,7 @@ def accepted_under(ballot: Ballot, go_on: tuple[Address, ...]) -> Proposal:
     """A proposal with this ballot as its id."""
     side = Side(VIEW, go_on, {A: 3, B: 1, C: 0}, {A: B, B: B})
     view = AgreedView(ViewId.of(ballot), go_on, tuple(member.name.lower() for member in go_on), since=(0,) * len(go_on))
-    return Proposal(ballot, view, (side,), True)
+    return Proposal(ballot, view, (side,), ())
 
 
 def test_a_majority_decides_and_nobody_waits_for_the_third() -> None:
@@ -196,7 +196,7 @@ def test_an_accepted_proposal_is_taken_over_unchanged() -> None:
         attempt.collects(ballot, (B, C), 10)
         for member in (B, C):
             attempt.on_collect_ack(member, bound(ballot, accepted.get(member)), 20)
-        proposal = attempt.proposes(C, (), True, 30)
+        proposal = attempt.proposes(C, (), 30)
         assert (proposal.view, proposal.going_on) == (expected.view, expected.going_on)
         assert proposal.ballot == ballot
         (holder,) = set(proposal.sides[0].holders.values())
@@ -211,7 +211,7 @@ def test_joiners_are_at_most_as_many_as_go_on() -> None:
         attempt.collects(BALLOT, (A, B, C), 10)
         for member in (A, B, C):
             attempt.on_collect_ack(member, held(), 20)
-        assert len(attempt.proposes(A, (), True, 30).view.members) == 3 + count
+        assert len(attempt.proposes(A, (), 30).view.members) == 3 + count
 
 
 def test_a_vouched_member_is_in_no_further_view() -> None:
@@ -220,5 +220,5 @@ def test_a_vouched_member_is_in_no_further_view() -> None:
     attempt.take(Input.WANTED)
     attempt.collects(BALLOT, (A, B, C), 10)
     assert [attempt.on_collect_ack(member, held(), 20) for member in (A, B)][-1] is Deed.PROPOSE
-    assert attempt.proposes(A, (), True, 30).view.members == (A, B)
+    assert attempt.proposes(A, (), 30).view.members == (A, B)
     assert attempt.silent() == [A, B, C]

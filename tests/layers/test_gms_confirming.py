@@ -27,7 +27,7 @@ def paused(kind: type[Gms] = Gms, members: tuple[Address, ...] = MEMBERS) -> Gms
     gms = kind(env)
     gms.down_event(events.Join())
     view = AgreedView(VIEW.id, members, VIEW.contacts[: len(members)])
-    gms.install(Proposal(Ballot(*VIEW.id), view, (Side(view, members[1:2] or members, {}, {}),), True), {})
+    gms.install(Proposal(Ballot(*VIEW.id), view, (Side(view, members[1:2] or members, {}, {}),), ()), {})
     taken(gms)
     env.now += 10 * SECOND
     gms.after_pause()
@@ -119,5 +119,5 @@ def test_a_view_ends_the_doubt() -> None:
     gms = paused()
     old = AgreedView(VIEW.id, MEMBERS, VIEW.contacts)
     alone = AgreedView(ViewId(9, A), (A,), ("here",))
-    gms.install(Proposal(Ballot(9, A), alone, (Side(old, (A,), {}, {}),), True), None)
+    gms.install(Proposal(Ballot(9, A), alone, (Side(old, (A,), {}, {}),), ()), None)
     assert gms.gauges()["in_doubt"] == 0

@@ -26,9 +26,9 @@ OLD = AgreedView(ViewId(5, A), (A, B, D), ("a", "b", "d"))
 VIEW = AgreedView(ViewId(7, A), (A, B, C), ("a", "b", "c"))
 UNSEEN = ViewId(6, A)  # between the two; this member was not in it
 ON_THE_WAY, CANNOT_FOLLOW, NEXT = Ballot(8, B), Ballot(9, D), Ballot(9, B)
-PROPOSAL = Proposal(VIEW.id, VIEW, (Side(OLD, (A, B), {A: 0, B: 0, D: 0}, {}),), True)
-AFTER_UNSEEN = Proposal(VIEW.id, VIEW, (Side(msgspec.structs.replace(OLD, id=UNSEEN), (A, B), {}, {}),), True)
-DECIDED = Proposal(Ballot(8, B), AgreedView(ViewId(8, B), (B, C), ("b", "c")), (Side(VIEW, (B, C), {}, {}),), True)
+PROPOSAL = Proposal(VIEW.id, VIEW, (Side(OLD, (A, B), {A: 0, B: 0, D: 0}, {}),), ())
+AFTER_UNSEEN = Proposal(VIEW.id, VIEW, (Side(msgspec.structs.replace(OLD, id=UNSEEN), (A, B), {}, {}),), ())
+DECIDED = Proposal(Ballot(8, B), AgreedView(ViewId(8, B), (B, C), ("b", "c")), (Side(VIEW, (B, C), {}, {}),), ())
 
 
 class Case(NamedTuple):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pygroups.core.address import Address
 from pygroups.core.standing import WaitsForState
 from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.layers.gms.electors import Electorate
 from pygroups.layers.gms.heads import Difference, SideEnd
 from pygroups.layers.gms.proposal import Proposal, Side, difference, differences, proposal_of
 
@@ -49,7 +50,15 @@ def proposals(draw: st.DrawFn) -> Proposal:
     view = msgspec.structs.replace(view, since=tuple(joined.get(member, 9) for member in members))
     standing = st.sampled_from([True, False, WaitsForState(None, ViewId(3, A)), WaitsForState(A, ViewId(3, A), (B,))])
     standings: dict[Address, Any] = {member: draw(standing) for member in going_on}
-    return Proposal(Ballot(10, B), view, tuple(found), draw(st.booleans()), standings, {D: "slow"}, {A: (4, 0)})
+    return Proposal(
+        Ballot(10, B),
+        view,
+        tuple(found),
+        (Electorate(view, draw(st.sampled_from(["formed", "proposed", "followed"]))),),
+        standings,
+        {D: "slow"},
+        {A: (4, 0)},
+    )
 
 
 @given(proposals())
@@ -71,7 +80,7 @@ def test_the_members_of_a_view_are_sent_to_no_member_of_it() -> None:
         old, new = view_of(4, members), view_of(5, members[:-1])
         cut = dict.fromkeys(members, 0) | {members[0]: 70_000}
         side = Side(old, new.members, cut, dict.fromkeys(members, members[0]))
-        proposal = Proposal(Ballot(5, members[0]), new, (side,), True, dict.fromkeys(new.members, True))
+        proposal = Proposal(Ballot(5, members[0]), new, (side,), (), dict.fromkeys(new.members, True))
         return len(msgspec.msgpack.encode(difference(proposal, old.id)))
 
     assert size(1_000) <= size(10) + 2, "the rank of the member that leaves takes two bytes more"

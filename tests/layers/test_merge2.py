@@ -129,7 +129,7 @@ def test_a_merge_of_two_views() -> None:
     }
     deeds = [one.on_collect_ack(member, answer, 10) for member, answer in answers.items()]
     assert deeds == [Deed.WAIT_ON] * 3 + [Deed.PROPOSE]
-    proposal = one.proposes(A, (), True, 20)
+    proposal = one.proposes(A, (), 20)
     assert proposal.view.members == (A, B, C, D)
     assert proposal.view.id == ViewId(8, A)
     assert [(side.old, side.members) for side in proposal.sides] == [(AB.id, (A, B)), (CD.id, (C, D))]
@@ -156,7 +156,7 @@ def test_the_silent_and_the_refusing_are_left_out() -> None:
     assert one.leave_out((D,)) is None
     assert one.late() is Deed.PROPOSE
     assert one.asked == (A, C)
-    assert one.proposes(A, (), True, 20).view.members == (A, C)
+    assert one.proposes(A, (), 20).view.members == (A, C)
 
 
 def test_fewer_than_two_views_are_no_merge() -> None:
@@ -172,7 +172,7 @@ def test_again_with_those_that_accepted() -> None:
     one = attempt()
     for member in (A, B, C, D):
         one.on_collect_ack(member, held({}), 10)
-    one.proposes(A, (), True, 20)
+    one.proposes(A, (), 20)
     for member in (A, B, D):
         one.on_accept(member, Accept(Ballot(8, A)), 30)
     assert one.late() is Deed.AGAIN_LATER

@@ -158,7 +158,7 @@ def test_a_scenario_notices_what_the_simulator_seldom_draws(tmp_path: Path) -> N
 def test_a_made_bug_is_noticed_by_the_tests_of_its_layer(source: Path) -> None:
     file = Path("pygroups/layers/gms/decide.py")
     text = (source / file).read_text()
-    function = made.functions(text)["stays_primary"]
+    function = made.functions(text)["electors_of_next"]
     bugs = [bug for bug in made.made_of(file, text, function) if "is False" in bug.what or "without" in bug.what]
     assert bugs and made.noticed(bugs[0], source) in ("tests", "simulator")
     assert (source / file).read_text() == text

@@ -110,7 +110,7 @@ def merged(group: str, forgets: str = "", apart: bool = True, profile: str = "to
         history.view("ABCD")
     history.view("AB")
     history.multicast("AB", count=2)
-    history.view("CD")
+    history.view("CD", primary=False)
     history.multicast("CD", count=3)
     merge(history, "AB", "CD", change=lambda name, told: told.gaps.clear() if name == forgets else None)
     if more:
@@ -146,7 +146,7 @@ def newcomers_merged(group: str, given: str = "", repeats: str = "") -> History:
         run = history.send("B")
         history.deliver(run, "ABE")
         history.deliver(run, repeats)
-    history.view("CD")
+    history.view("CD", primary=False)
     history.multicast("CD", count=3)
     merge(history, "ABE", "CD", given=(given, "C"))
     history.multicast("ABCDE")
@@ -178,7 +178,7 @@ def survived(group: str, change: Change = nothing, order: str = "", unheard: int
     if unheard:
         history.send("E", count=unheard)
     history.crash("E")
-    history.view("CD")
+    history.view("CD", primary=False)
     history.multicast("C")
     merge(history, "AB", "CD", change=change, order=order)
     history.multicast("ABCD", count=2)
@@ -238,7 +238,7 @@ def died_in_a_merge(group: str, change: Change = nothing) -> History:
     history = History(group)
     history.view("AB")
     history.multicast("AB", count=2)
-    history.view("CD")
+    history.view("CD", primary=False)
     history.multicast("CD", count=3)
     history.mark("fault", reason="loss", members=[])
     merge(history, "AB", "CD", change=change, elsewhere="D")
@@ -262,7 +262,7 @@ def late_gap(group: str, at: str) -> History:
     history.view("CDE")
     history.multicast("CDE", count=3)
     history.crash("E")
-    history.view("CD")
+    history.view("CD", primary=False)
     merge(history, "AB", "CD", change=change)
     history.multicast("C")
     announce(history[at], late[0], late[0].gaps[0])
@@ -282,7 +282,7 @@ def divided(group: str, at: str, healed: bool) -> History:
     history.mark("fault", reason="halves", members=[])
     history.view("AB")
     history.multicast("AB", count=2)
-    history.view("CD")
+    history.view("CD", primary=False)
     history.multicast("CD", count=3)
     history.alive = everybody
     if healed:

@@ -79,6 +79,9 @@ class History:
                 self.deliver(one, ALL[origin], int(first), payload, ALL[to] if to else None, view, at)
                 if to:
                     self.on_connection(ALL[one], False, ALL[origin], ALL[to], int(first), connection)
+        elif match := re.fullmatch(r"(\w) accepts (\d+) (\w+)", line):
+            step = {"stage": "accepted", "next_number": int(match[2]), "next_creator": ALL[match[3][0]]}
+            self.judge.recorded(ALL[match[1]], [("flush", self.views[match[1]], step)])
         elif match := re.fullmatch(r"crash (\w)", line):
             self.judge.crashed(ALL[match[1]])
         elif match := re.fullmatch(r"stop (\w) knowing (\d+) to (\d+)", line):
@@ -173,6 +176,8 @@ class History:
             left = tuple(ALL[member] for member in match[1])
         if match := re.search(r"that (\w+) joined", told):
             joined = tuple(ALL[member] for member in match[1])
+        if "that it is primary" in told:
+            self.hints[id] = True
         primary = self.is_primary(one, id, members, of_before) is not ("the wrong hint" in told)
         event = NewView(view, came, transitional, joined, left, primary, None if digest is None else marks(digest))
         if match := re.search(r"that (\w) was excluded", told):
@@ -192,9 +197,10 @@ class History:
 
     def is_primary(self, one: str, id: ViewId, members: str, before: str | None) -> bool:
         """As others who install this view have it, or as it follows from the view before."""
-        agreeing = [member for member in before or "" if member in members or member in self.leavers]
-        half = before is not None and 2 * len(agreeing) == len(before) and before[0] in agreeing
-        more = before is None or half or 2 * len(agreeing) > len(before)
+        staying = [member for member in before or "" if member in members or member not in self.leavers]
+        here = [member for member in staying if member in members]
+        half = 2 * len(here) == len(staying) and here[:1] == staying[:1]
+        more = before is None or half or 2 * len(here) > len(staying)
         self.primary[one] = self.hints.setdefault(id, more and self.primary.get(one, True))
         return self.primary[one]
 
@@ -248,6 +254,15 @@ view 1 ABC: A B C
 send A
 A1: A B C
 """
+
+SUCCEEDED = """
+view 1 ABC: A B C
+view 2 AB: A B
+view 3 ABDE: A B
+view 3 ABDE: D E (alone) (as )
+crash A
+crash B
+"""  # C was cut off, and D and E followed A and B
 
 CALM = """
 undisturbed
@@ -340,6 +355,14 @@ GOOD = {
     "a member that has read nothing for long enough": POLICY + "after 2001 ms\nA asks out C\n"
     "view 2 AB: A B (told that C was excluded)",
     "half with its first is primary": "view 1 ABCD: A B C D\nview 2 AD: A D\nview 3 A: A",
+    "what the others accepted may be theirs": "view 1 ABC: A B C\nB accepts 2 AB\nview 3 BC: B C (told the wrong hint)",
+    "who is alone may be primary again": "view 1 AB: A B\ncrash A\nview 2 B: B\nview 3 B: B (told that it is primary)",
+    "a majority comes back": "view 1 ABC: A B C\nview 2 A: A\nview 3 B: B\nview 4 AB: A B "
+    "(told of 2A A and 3B B; ; that it is primary)",
+    "a member that was not told yet is in a view that is not whole": "view 1 ABC: A B C\nview 2 AB: A B",
+    "a member that accepted a later view has left its view": "view 1 ABC: A B C\nview 2 AB: A B\nview 3 A: A\n"
+    "view 4 B: B\nview 5 C: C\nA accepts 6 C\nview 6C ABC: B C (told of 3A A and 4B B and 5C C; ; that it is primary)\n"
+    "view 7 BC: B C",
     "a leaver takes part": "view 1 ABC: A B C\nleave A\nleave B\nview 2 C: C",
     "a leave within a second": "undisturbed\nview 1 AB: A B\nafter 2000 ms\nleave B\nview 2 A: A\nafter 999 ms\n"
     "stop B knowing 1 to 0",
@@ -524,6 +547,9 @@ PLANTED = [
     ("primary-hint", "view 1 ABC: A B C\nview 2 C: C\nview 3 CD: C (told the wrong hint)"),
     ("primary-hint", "view 1 AB: A B\nview 2 ABC: A B\nview 2 ABC: C (alone) (as ) (told the wrong hint)"),
     ("primary-hint", "view 1 A: A (told the wrong hint)"),
+    ("primary-hint", "view 1 ABC: A B C\nview 2 C: C\nview 3 CD: C (told that it is primary)"),
+    ("one-primary", SUCCEEDED + "view 4 C: C (told that it is primary)\nview 5 DE: D E (told that it is primary)"),
+    ("one-primary", SUCCEEDED + "view 5 DE: D E (told that it is primary)\nview 4 C: C (told that it is primary)"),
     (
         "leave-in-time",
         "undisturbed\nview 1 AB: A B\nafter 2000 ms\nleave B\nview 2 A: A\nafter 1001 ms\nstop B knowing 1 to 0",

@@ -57,6 +57,7 @@ DUTIES = ("join-in-time", "leave-in-time", "repair-in-time", "stable-in-time", "
 TOLD = (
     "left-and-joined",
     "primary-hint",
+    "one-primary",
     "slow-exclusion",
     "window-bound",
 )  # of what an application is told, and reads

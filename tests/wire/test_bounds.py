@@ -50,7 +50,7 @@ def side(**more: Any) -> Any:
 
 
 def proposal(**more: Any) -> Any:
-    fields = {"ballot": BALLOT, "id": BALLOT, "history": "", "sides": [side()], "joiners": {}, "primary": True}
+    fields = {"ballot": BALLOT, "id": BALLOT, "history": "", "sides": [side()], "joiners": {}, "electors": ()}
     fields |= {"standings": {}}
     return list((fields | more).values())
 

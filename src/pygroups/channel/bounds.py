@@ -32,6 +32,7 @@ from pygroups.drivers.udp_questions import OPEN_MAX as SEARCHES_MAX
 from pygroups.drivers.udp_sockets import DATAGRAM_READ
 from pygroups.layers._pieces_in import OUTSIDERS_MAX
 from pygroups.layers.gms.answer_times import ASKED_MAX
+from pygroups.layers.gms.electors import ELECTORS_MAX
 from pygroups.layers.gms.other_views import FORMER_MAX, PAST_MAX
 
 from .layer_tables import LAYER
@@ -62,6 +63,7 @@ CONSTANTS: Final[dict[str, int | None]] = {
     "gaps": GAPS_MAX,
     "views": MEMBERS_MAX,
     "found": 2 * MEMBERS_MAX,
+    "electors": ELECTORS_MAX,
     "slowest": SLOWEST_MAX,
     "asked": ASKED_MAX,
     "past": PAST_MAX,

@@ -38,7 +38,9 @@ class View(Event, frozen=True):
     `members` are in rank order; the first one is the coordinator.  `transitional` are the members that came with this
     member from its previous view, itself included.  These members have delivered exactly the same messages.  `primary`
     is true if this view has more than half of the members of the last primary view, or half of them with its first
-    member.  `primary` is a hint: two sides of a network split can both be primary for a while.
+    member; members that left by themselves do not count.  It is also true if all the others of that view are known to
+    have ended, and no other process of the group is found.  `primary` is a hint: a member that does not know yet that
+    the others went on is still in a primary view.
     """
 
     id: ViewId

@@ -85,7 +85,26 @@ UNICAST: Final = {
     "unicast2.sending.connections[].lanes[].sent": "lane_runs",
 }
 
+CARRIERS: Final = (
+    "gms",
+    "gms.binding.proposal",
+    "gms.leading.change.attempt.answers[]",
+    "gms.leading.handover.proposal",
+    "gms.other_views.kept.proposal",
+)
+ELECTORS: Final = {
+    f"{carrier}.electors{path}": limit
+    for carrier in CARRIERS
+    for path, limit in {
+        "": "electors",
+        "[].view.contacts": "members_max",
+        "[].view.members": "members_max",
+        "[].view.since": "members_max",
+    }.items()
+}
+
 MEMBERSHIP: Final = {
+    **ELECTORS,
     "gms.accusing.accused": "members",
     "gms.accusing.accused[]": "members",
     "gms.binding.accepted": "members",
@@ -103,6 +122,7 @@ MEMBERSHIP: Final = {
     "gms.binding.proposal.standings": "members_max",
     "gms.binding.proposal.standings[].failed": "members_max",
     "gms.doubted": "members",
+    "gms.accounted.ended": "members_max",
     "gms.expelled": "members",
     "gms.spoken_for": "members",
     "gms.vouched": "members",
@@ -122,6 +142,7 @@ MEMBERSHIP: Final = {
     "gms.leading.admission.silent[]": "fixed",
     "gms.leading.change.attempt.accepted": "members_max",
     "gms.leading.change.attempt.answers": "members",
+    "gms.leading.change.attempt.answers[].ended": "members_max",
     "gms.leading.change.attempt.answers[].held": "members_max",
     "gms.leading.change.attempt.answers[].marks": "marks",
     "gms.leading.change.attempt.answers[].standing.failed": "members_max",
@@ -198,11 +219,14 @@ MEMBERSHIP: Final = {
 }
 
 MERGING: Final = {
+    "merge2.finding.absent": "members_max",
     "merge2.finding.apart": "members_max",
     "merge2.finding.asked": "known",
     "merge2.finding.astray": "members",
+    "merge2.finding.ended": "members_max",
     "merge2.finding.known": "members_max",
     "merge2.finding.last_views": "known",
+    "merge2.finding.shown.last": "members_max",
     "merge2.finding.sightings": "known",
     "merge2.finding.suspects": "members",
     "merge2.finding.told": "members_max",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.events import Gap, NewView
@@ -12,6 +12,7 @@ from .channel_events import View
 
 SILENT = "it was silent for too long"
 ENDED = "its process has ended"
+SHOWN: Final = 5  # absent members that a line names at most
 
 
 class ViewLine(NamedTuple):
@@ -64,10 +65,9 @@ def _gaps(gaps: tuple[Gap, ...]) -> str:
 def _primary(event: NewView, before: View | None) -> str:
     if event.primary or (before is not None and not before.primary):
         return ""
-    if before is None:
-        return "this side is not primary"
-    here = sum([member in event.view.members for member in before.members])
-    return f"this side is not primary any more: it has {here} of the {len(before.members)} members of the view before"
+    names = _names([*event.absent][:SHOWN]) + (" and others" if len(event.absent) > SHOWN else "")
+    lacks = f": it lacks {names} of the last primary view, which may go on without it" if names else ""
+    return f"this side is not primary{'' if before is None else ' any more'}{lacks}"
 
 
 def _names(members: Iterable[Address]) -> str:

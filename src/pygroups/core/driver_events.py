@@ -33,12 +33,14 @@ class Found(Event):
     `members`: the members with a view, and their contacts.  `may_found`: there is no such member, and this process may
     found the group.  Only one process has this permission until it announces its own view or ends.  A process that has
     a view never gets it.  With discovery over the network each answer of a member becomes a Found of its own.
-    `seekers`: other processes that look for the group, and their contacts.
+    `seekers`: other processes that look for the group, and their contacts.  `complete`: a member that was in an earlier
+    answer and is not in this one has ended, or has left.
     """
 
     members: dict[Address, str]
     may_found: bool
     seekers: dict[Address, str] = msgspec.field(default_factory=dict)
+    complete: bool = False
 
 
 class Incompatible(Event):
@@ -103,9 +105,13 @@ class Lost(Event):
 
 
 class Dead(Event):
-    """Up, driver to failure: a new connection to `peer`'s contact was refused, or another incarnation answered."""
+    """Up, driver to failure: a new connection to `peer`'s contact was refused, or another incarnation answered.
+
+    `certain`: another process answered.  A firewall, or a port forwarder that restarts, can refuse as well.
+    """
 
     peer: Address
+    certain: bool = False
 
 
 # -- to the driver, from the bottom of the stack

@@ -104,6 +104,7 @@ class NewView(Event):
     digest: Merged = {}  # of a merged view: every member begins with these marks
     gaps: tuple[Gap, ...] = ()  # of a merged view: the messages that this member misses; FLUSH fills it in
     winner: int | None = None  # of a merged view: the subgroup whose state all take; None: each keeps its state
+    absent: dict[Address, str] = {}  # of a view that is not primary: the electors that it lacks, and their contacts
     without_state: tuple[Gap, ...] | None = None  # with_state: the gaps in place of `gaps` if no state comes, if others
 
     @property

@@ -60,6 +60,14 @@ class Replaced(Event):
     newer: Address
 
 
+class Accounted(Event):
+    """Up, merge2 to gms, each interval while the view is not primary: the absent electors that have `ended`, for
+    certain, and whether no other process of the group was found for a while (`alone`)."""
+
+    ended: tuple[Address, ...]
+    alone: bool
+
+
 class SignOfLife(Event):
     """Down, merge2 to unicast2: a process outside the view sent a message, so proofs of its end do not
     count."""

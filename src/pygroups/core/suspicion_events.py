@@ -53,6 +53,16 @@ class LifeVerified(Event):
     member: Address
 
 
+class LifeOver(Event):
+    """Up, failure to merge2: a connection to `member`, in the view or not, was refused.
+
+    `certain`: its process has ended, because another one listens there.  Otherwise a firewall may have refused.
+    """
+
+    member: Address
+    certain: bool
+
+
 class HeartbeatOf(Event):
     """Up, failure to gms: a heartbeat of `member` names `view`.  Either `view` is not this member's view, or this
     member's view does not contain `member`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
@@ -96,6 +97,16 @@ class AgreedView(msgspec.Struct, frozen=True, array_like=True):
     def contact(self, member: Address) -> str:
         """The contact of `member`: "host:port" on sockets, a name in the simulator."""
         return self.contacts[self.members.index(member)]
+
+    def without(self, left: Container[object]) -> AgreedView | None:
+        """The same view with only its members that are not in `left`; None if it has no such member."""
+        kept = [rank for rank, member in enumerate(self.members) if member not in left]
+        if len(kept) in (0, len(self.members)):
+            return self if kept else None
+        members = tuple([self.members[rank] for rank in kept])
+        contacts = tuple([self.contacts[rank] for rank in kept])
+        since = tuple([self.since[rank] for rank in kept]) if self.since else ()
+        return AgreedView(self.id, members, contacts, self.history, since)
 
     def joined(self, member: Address) -> int:
         """The number of the view with which `member` joined: its first view, or an earlier one of the group that it

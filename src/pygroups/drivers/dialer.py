@@ -32,8 +32,12 @@ class DialResult(Enum):
     """The outcome of dialing a peer."""
 
     ANSWERED = "the same incarnation answered"
-    DEAD = "refused, or another process answered"
+    DEAD = "refused"
+    REPLACED = "another process answered"
     UNKNOWN = "nothing is proven"
+
+
+PROOFS: Final = (DialResult.DEAD, DialResult.REPLACED)  # that the process of the peer has ended
 
 
 class DialerNetwork(Protocol):
@@ -116,8 +120,10 @@ class Dialer:
                     ended += 1
                     continue
                 self.silent = False
-                if outcome is not DialResult.DEAD:
+                if outcome not in PROOFS:
                     return outcome, sock
+                if outcome is DialResult.REPLACED and not reach.contact.is_number:
+                    outcome = DialResult.DEAD  # the name may lead to another machine now
                 if not reach.stands:
                     network.count("refusals at a place that only a hello named")
                     return DialResult.UNKNOWN, None
@@ -137,6 +143,7 @@ class Dialer:
         """Dial the addresses of one contact, one after another, until one answers.  Only refusals at all of them prove
         the end of the peer.  Each further try begins at another address: one of them may lead nowhere."""
         failure: OSError | asyncio.IncompleteReadError | None = None
+        proof = DialResult.DEAD
         addresses = await resolved(reach.contact, self.network.loop)
         first = begun % len(addresses)
         for family, place in addresses[first:] + addresses[:first]:
@@ -145,11 +152,12 @@ class Dialer:
             except (OSError, asyncio.IncompleteReadError) as error:
                 failure = failure or error
             else:
-                if outcome is not DialResult.DEAD:
+                if outcome not in PROOFS:
                     return outcome, sock
+                proof = outcome if outcome is DialResult.REPLACED else proof
         if failure is not None:
             raise failure
-        return DialResult.DEAD, None
+        return proof, None
 
     async def _try_at(self, family: int, place: SocketAddress) -> Dialed:
         loop = self.network.loop
@@ -174,7 +182,7 @@ class Dialer:
         if answered:
             return DialResult.ANSWERED, sock
         if answer.refusal in NOT_WANTED or not answer.refusal:
-            return DialResult.DEAD, None
+            return DialResult.REPLACED, None
         self.network.refused(self.peer, answer)
         return DialResult.UNKNOWN, None
 

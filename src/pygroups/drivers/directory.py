@@ -261,7 +261,7 @@ class Directory(NoQuestions):
         members, invited = self._others()
         if members or not self.wants_to_found:
             self._may_found_no_more()
-            return Found(members, False, self.seekers)
+            return Found(members, False, self.seekers, not self.unreached)
         if invited or not self._may_found():
             return None
         members, invited = self._others()  # another process may have founded it since

@@ -21,7 +21,7 @@ from pygroups.core.limits import MILLISECOND, SECOND
 
 from . import dialer
 from .book import Reach
-from .dialer import Dialer, DialResult
+from .dialer import PROOFS, Dialer, DialResult
 from .hello import CLOSING
 
 PIECES_AT_ONCE: Final = 512  # in one system call; below every system's limit
@@ -238,15 +238,15 @@ class PeerConnection:
             if report:
                 self.network.happened(Answered(self.peer))
             return
-        if outcome is DialResult.DEAD or self.sock is None:
+        if outcome in PROOFS or self.sock is None:
             loses = self.sock is not None or bool(self.waiting)
             self.drop()
             if loses:
                 self.network.happened(Lost(self.peer))
-        if outcome is DialResult.DEAD:
+        if outcome in PROOFS:
             report, self.dead = probing or not self.dead, True
             if report:
-                self.network.happened(Dead(self.peer))
+                self.network.happened(Dead(self.peer, outcome is DialResult.REPLACED))
         self._pause_dialing()
 
     def _pause_dialing(self) -> None:

@@ -22,7 +22,7 @@ from pygroups.wire.frame import VERSION
 
 from .book import Book, Reach
 from .contacts import Contact, announced, checked_bind, checked_place
-from .dialer import Dialer, DialResult
+from .dialer import PROOFS, Dialer
 from .door import LOGGER, Door
 from .forks import closed_in_children
 from .hello import LENGTH, NO_GROUP, DiscoveryQuestion, DiscoveryReply, Hello, Welcome
@@ -236,7 +236,7 @@ class TcpNetwork:
         dialer = Dialer([Reach(contact, stands=True)], None, self)
         outcome, sock = await dialer.dial()
         if sock is None or dialer.found is None:
-            raise no_process_at(contact, refused=outcome is DialResult.DEAD)
+            raise no_process_at(contact, refused=outcome in PROOFS)
         self.learn({dialer.found: str(contact)}, Source.DIRECTORY)
         self._connection(dialer.found).use(sock)
         self.happened(Answered(dialer.found))

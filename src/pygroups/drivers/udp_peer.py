@@ -161,7 +161,7 @@ class UdpPeer:
                 self.network.happened(Answered(self.peer))
         elif welcome.refusal in NOT_WANTED or not welcome.refusal:
             if self.places.get(place):
-                self._is_dead()
+                self._is_dead(certain=all(reach.contact.is_number for reach in self.network.reaches(self.peer)))
         else:
             self.network.refused(self.peer, welcome)
 
@@ -177,12 +177,12 @@ class UdpPeer:
             self.ended = True
             self.network.happened(Ended(self.peer))
 
-    def _is_dead(self) -> None:
+    def _is_dead(self, *, certain: bool = False) -> None:
         report = self.asking or not self.dead
         self.dead, self.known = True, False
         self.stop()
         if report:
-            self.network.happened(Dead(self.peer))
+            self.network.happened(Dead(self.peer, certain))
 
 
 def opened(datagram: memoryview, kind: type[HandshakeMessage]) -> tuple[bytes, HandshakeMessage]:

@@ -14,7 +14,7 @@ from pygroups.core.events import NewView
 from pygroups.core.fingerprint import difference, digest
 from pygroups.core.layer import Layer
 from pygroups.core.limits import MEMBERS_MAX
-from pygroups.core.merge_events import SignOfLife, StaysApart
+from pygroups.core.merge_events import Accounted, SignOfLife, StaysApart
 from pygroups.core.view import AgreedView, ViewId
 
 from . import _merge_rules as rules
@@ -23,17 +23,22 @@ from ._merge_heads import FindReq, FindRsp, OtherSettings
 ASKS_MAX: Final = 64  # processes that one member asks in an interval
 FEW: Final = 8  # a member of a larger view that does not coordinate asks only so many, drawn anew each time
 SELDOM: Final = 8  # a process that left so many questions unanswered is asked in one of so many intervals
+RARELY: Final = 64  # a process that also refused SELDOM connections is asked in one of so many intervals
+REFUSALS_MAX: Final = 16  # connections in a row that a process refused, after which it is forgotten
+PROBED_AFTER: Final = 2  # unanswered questions, after which the process is probed, too: it may have ended
 SIGHTING_LASTS: Final = 3  # intervals
+ALONE_AFTER: Final = 3  # intervals without a sign of another process of the group
 
 
 class Known:
     """A process outside the view."""
 
-    __slots__ = ("contact", "unanswered")
+    __slots__ = ("contact", "refused", "unanswered")
 
     def __init__(self, contact: str) -> None:
         self.contact = contact
         self.unanswered = 0  # questions in a row
+        self.refused = 0  # connections in a row
 
 
 class Sighting(NamedTuple):
@@ -49,19 +54,47 @@ class Sighting(NamedTuple):
         return self.at - self.asked_at
 
 
+class Shown:
+    """The members that complete answers of discovery have shown.  A member that they show no more has ended, or left:
+    the driver sees the end of its process, and no network is between them."""
+
+    def __init__(self) -> None:
+        self.last: dict[Address, int] = {}  # when each was shown last
+        self.at = 0  # the time of the last complete answer
+
+    def shows(self, answer: driver_events.Found, now: int) -> None:
+        """Note the members of an answer, if it is complete."""
+        if answer.complete:
+            self.at = now
+            for member in answer.members:
+                self.last.pop(member, None)
+                self.last[member] = now
+            for member in list(self.last)[: max(0, len(self.last) - MEMBERS_MAX)]:
+                del self.last[member]
+
+    def no_more(self, member: Address, since: int) -> bool:
+        """Whether `member` was shown, and no complete answer has shown it after the time `since`, although one came."""
+        return member in self.last and self.last[member] < since < self.at
+
+
 class ViewSearch:
     """The questions of one member, and the views that it learns of."""
 
     __slots__ = (
+        "absent",
+        "accounts",
         "apart",
         "asked",
         "astray",
         "deaf_until",
+        "ended",
         "env",
         "known",
         "last_views",
         "layer",
         "looks",
+        "others_at",
+        "shown",
         "sightings",
         "since",
         "suspects",
@@ -84,6 +117,11 @@ class ViewSearch:
         self.told: dict[Address, None] = {}  # processes for which the application heard why two views stay apart
         self.suspects: dict[Address, None] = {}  # members of the view
         self.astray: dict[Address, None] = {}  # members of the view that named another view
+        self.absent: dict[Address, str] = {}  # electors that a view lacks which is not primary, and their contacts
+        self.accounts = False  # the view is not primary: GMS hears of absent electors
+        self.ended: dict[Address, None] = {}  # processes that have ended for certain, which are never asked again
+        self.shown = Shown()
+        self.others_at = 0  # when a living process outside the view was heard of last
 
     @property
     def current(self) -> AgreedView:
@@ -132,7 +170,7 @@ class ViewSearch:
         forgotten."""
         new = {}
         for peer, contact in contacts.items():
-            if peer == self.env.me or peer in self.current.members or peer in self.apart:
+            if peer == self.env.me or peer in self.current.members or peer in self.apart or peer in self.ended:
                 continue
             known = self.known.get(peer)
             if known is None or known.contact != contact:
@@ -142,6 +180,27 @@ class ViewSearch:
             self.layer.below.append(driver_events.Contacts(new))
         while len(self.known) > MEMBERS_MAX:
             self._forget(max(self.known, key=lambda peer: self.known[peer].unanswered))
+
+    def found(self, members: Mapping[Address, str]) -> None:
+        """Discovery shows these members of the group."""
+        self.learn(members)
+        if any(peer in self.known for peer in members):
+            self.others_at = self.env.now
+
+    def life_over(self, peer: Address, *, certain: bool) -> None:
+        """The process of `peer` has ended for certain, or a connection to it was refused.  It is forgotten at once, or
+        after some refusals.  An elector that the view lacks is not forgotten before its end is certain."""
+        if certain:
+            self.ended[peer] = None
+            if len(self.ended) > MEMBERS_MAX:
+                del self.ended[next(iter(self.ended))]
+        known = self.known.get(peer)
+        if known is None:
+            return
+        known.refused += 1
+        if certain or (known.refused >= REFUSALS_MAX and peer not in self.absent):
+            self.env.count("processes forgotten")
+            self._forget(peer)
 
     def _forget(self, peer: Address) -> None:
         self.known.pop(peer, None)
@@ -170,6 +229,10 @@ class ViewSearch:
         self.last_views = {peer: view for peer, view in self.last_views.items() if peer in self.known}
         if old is not None:
             self.learn(dict(zip(old.members, old.contacts, strict=True)))
+        self.absent, self.accounts = event.absent, not event.primary
+        self.learn(self.absent)
+        if old is None or event.left:
+            self.others_at = self.env.now
 
     def named(self, member: Address, view: ViewId | None) -> None:
         """A heartbeat or a question of `member` named `view`."""
@@ -188,12 +251,24 @@ class ViewSearch:
         if coordinates or env.rng.random() * len(self.current.members) < FEW // 2:
             self.layer.below.append(driver_events.Find(members_only=True))
         self.ask(self._chosen(ASKS_MAX if coordinates or len(self.current.members) <= FEW else FEW))
+        if self.accounts:
+            self._account()
+
+    def _account(self) -> None:
+        """Report which absent electors have ended, and whether another process of the group was found lately."""
+        before = self.env.now - ALONE_AFTER * self.env.config.merge_interval
+        for peer in [peer for peer in self.absent if self.shown.no_more(peer, before)]:
+            self.life_over(peer, certain=True)
+        ended = tuple([peer for peer in self.absent if peer in self.ended])
+        self.layer.above.append(Accounted(ended, alone=self.others_at <= before))
 
     def _chosen(self, most: int) -> list[Address]:
-        """The processes to ask now: all that answer, and of the silent ones an eighth in each interval."""
+        """The processes to ask now: all that answer, of the silent ones an eighth in each interval, and fewer of those
+        that refuse."""
         chosen = [peer for peer, known in self.known.items() if known.unanswered < SELDOM]
-        silent = [peer for peer, known in self.known.items() if known.unanswered >= SELDOM]
-        chosen += silent[self.looks % SELDOM :: SELDOM]
+        silent = [peer for peer, known in self.known.items() if known.unanswered >= SELDOM > known.refused]
+        refusing = [peer for peer, known in self.known.items() if min(known.unanswered, known.refused) >= SELDOM]
+        chosen += silent[self.looks % SELDOM :: SELDOM] + refusing[self.looks % RARELY :: RARELY]
         if len(chosen) > most:
             self.env.rng.shuffle(chosen)
         return [*chosen[:most], *self.astray]
@@ -202,8 +277,11 @@ class ViewSearch:
         """Ask each of `peers` for its view."""
         for peer in peers:
             self.asked[peer] = self.env.now
-            if peer in self.known:
-                self.known[peer].unanswered += 1
+            known = self.known.get(peer)
+            if known is not None:
+                if known.unanswered >= PROBED_AFTER:
+                    self.layer.below.append(driver_events.Probe(peer))
+                known.unanswered += 1
             last = self.last_views.get(peer)
             seen = None if last is None else last.id
             settings = digest(self.env.fingerprint)
@@ -304,5 +382,6 @@ class ViewSearch:
             return
         if known.unanswered >= SELDOM:
             self.ask((src,))
-        known.unanswered = 0
+        known.unanswered = known.refused = 0
+        self.others_at = self.env.now
         self.layer.below.append(SignOfLife(src))

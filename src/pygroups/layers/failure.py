@@ -19,7 +19,7 @@ from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.merge_events import RoundTrips
 from pygroups.core.run import Run
-from pygroups.core.suspicion_events import Heard, HeartbeatOf, LifeVerified, Proven, Silent, VerifyLife
+from pygroups.core.suspicion_events import Heard, HeartbeatOf, LifeOver, LifeVerified, Proven, Silent, VerifyLife
 from pygroups.core.view import ViewId
 
 from ._neighbors import Neighbors, neighbors, silences
@@ -132,6 +132,8 @@ class Failure(Layer):
             self._on_answered(event.peer)
         elif isinstance(event, Dead):
             self._on_dead(event.peer)
+            if self.env.merges:
+                self.above.append(LifeOver(event.peer, event.certain))
         else:
             self.above.append(event)
 

@@ -17,7 +17,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Replaced, Reserved, RoundTrips
 from pygroups.core.run import Run
-from pygroups.core.suspicion_events import HeartbeatOf, Suspect, Unsuspect
+from pygroups.core.suspicion_events import HeartbeatOf, LifeOver, Suspect, Unsuspect
 from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import _merge_rules as rules
@@ -333,9 +333,14 @@ class Merge2(Layer):
 
     def up_event(self, event: Event) -> None:
         finding = self.finding
+        if isinstance(event, LifeOver):
+            finding.life_over(event.member, certain=event.certain)
+            return
+        if isinstance(event, driver_events.Found):
+            finding.shown.shows(event, self.env.now)
         if finding.view is not None:
             if isinstance(event, driver_events.Found):
-                finding.learn(event.members)
+                finding.found(event.members)
             elif isinstance(event, driver_events.Incompatible):
                 finding.stays_apart(event.peer, event.detail)
             elif isinstance(event, Suspect) and event.member in finding.view.members:

@@ -11,6 +11,7 @@ from pygroups.core.events import Bound, FetchTo, Stop
 from pygroups.core.view import Ballot, ViewId
 
 from . import decide
+from .electors import Electorate, proposed
 from .heads import Accept, Collect, CollectAck, CollectRefused, Fetches, Low, Propose, Ready, ReadyRsp, Stuck
 from .membership import Membership
 from .other_views import OtherViews
@@ -104,7 +105,11 @@ class Answering:
         view, last = membership.current, self.binding.last
         accepted = None if last is None else difference(last, view.id)
         held, vouched = vector(event.held, view.members), tuple(membership.vouched)
-        ack = CollectAck(event.ballot, held, membership.leaving, standing, primary, marks, accepted, vouched)
+        electors = () if membership.electors == (Electorate(view, "formed"),) else membership.electors
+        ack = CollectAck(
+            *(event.ballot, held, membership.leaving, standing, primary, marks, accepted, vouched),
+            *(electors, membership.accounted.ended, membership.accounted.alone),
+        )
         membership.tell(event.ballot.leader, ack)
 
     def on_propose(self, src: Address, head: Propose) -> None:
@@ -142,10 +147,17 @@ class Answering:
         binding = self.binding
         if ballot == binding.ballot and binding.proposal is not None and binding.proposal.ballot == ballot:
             binding.accepted[ballot.leader] = ballot
+            self._may_become_primary(binding.proposal)
             if self.membership.quorum.remembers_accepted:
                 binding.last = binding.proposal
             binding.record("accepted", binding.proposal, binding.proposal.side_of(self.membership.current.id))
             self.membership.tell(ballot.leader, Accept(ballot))
+
+    def _may_become_primary(self, proposal: Proposal) -> None:
+        """This member accepts: from now on a primary view needs most members of this one, too."""
+        membership = self.membership
+        if proposal.primary and not membership.quorum.one_chain:
+            membership.electors = proposed(membership.electors, membership.current.id, proposal.view)
 
     def fetching(self) -> None:
         """Missing runs arrive: report this to the leader, whose timeout might end sooner."""

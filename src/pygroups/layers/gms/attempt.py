@@ -7,7 +7,7 @@ view_change.py begins attempts, passes inputs to them, and carries out their dee
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -18,6 +18,7 @@ from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from . import decide
+from .electors import Electorate
 from .heads import Accept, CollectAck, Fetches, Low
 from .proposal import Proposal, Side, proposal_of
 from .quorum import EVERYBODY, Quorum
@@ -150,7 +151,6 @@ class Attempt:
         self,
         me: Address,
         leavers: Container[Address],
-        primary: bool,
         now: int,
         expelled: Mapping[Address, str] = MappingProxyType({}),
     ) -> Proposal:
@@ -176,11 +176,31 @@ class Attempt:
             self.ballot,
             decide.next_view(self.view, self.ballot, go_on, self.joiners, self._history(lost=lost)),
             (Side(self.view, go_on, cut, holders),),
-            decide.stays_primary(self.view, primary, self.asked, self.vouched),
+            () if self.quorum.one_chain else self._electors(go_on, leaving),
             {member: self.answers[member].standing for member in go_on if member in self.answers},
             {member: why for member, why in expelled.items() if member in self.view.members and member not in go_on},
         )
         return self.proposal
+
+    def _electors(self, go_on: tuple[Address, ...], leaving: Container[Address]) -> tuple[Electorate, ...]:
+        """The electors that the next view carries.  Members that leave by themselves are electors no more; members that
+        the others exclude may still take part in another view."""
+        left = [m for m, answer in self.answers.items() if answer.leaving and m in leaving and m not in go_on]
+        ended = [member for answer in self.answers.values() for member in answer.ended]
+        alone = all(answer.alone for answer in self.answers.values())
+        return decide.electors_of_next(self.ballot, self._known_electors(), go_on, left, ended, alone=alone)
+
+    def _known_electors(self) -> Iterator[Electorate]:
+        """The electors that the members answered."""
+        for member, answer in self.answers.items():
+            view = self.view_of(member)
+            yield from answer.electors or (Electorate(view, "formed"),)
+            if not answer.primary:
+                yield Electorate(view, "followed")
+
+    def view_of(self, member: Address) -> AgreedView:
+        """The view from which `member` comes."""
+        return self.view
 
     def _history(self, *, lost: bool = False) -> str | None:
         """The id of the new history that begins with the next view; None if the same history goes on.  A new history

@@ -87,7 +87,7 @@ def first_view(
     members = tuple(sorted(answers))
     listen = tuple(contacts[member] for member in members)
     before, view = (AgreedView(id, members, listen, history) for id in (UNBORN, ViewId.of(ballot)))
-    return Proposal(ballot, view, (Side(before, members, {}, {}),), primary=True)
+    return Proposal(ballot, view, (Side(before, members, {}, {}),), electors=())
 
 
 class BirthAttempt:

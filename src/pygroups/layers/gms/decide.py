@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from pygroups.core.address import Address
@@ -10,6 +10,7 @@ from pygroups.core.events import Positions
 from pygroups.core.limits import SECOND
 from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, ViewId
 
+from .electors import Electorate, ended_of, latest, with_ended, without
 from .proposal import Proposal, Side
 
 
@@ -106,12 +107,29 @@ def makes_sense(proposal: Proposal, side: Side, me: Address, held: Mapping[Addre
     )
 
 
-def stays_primary(
-    old: AgreedView, primary: bool, agreeing: Sequence[Address], vouched: Container[Address] = ()
-) -> bool:
-    """Whether the next view has the hint `primary`: the old view has the hint, and a majority of the old view agrees.
-    Members that leave count."""
-    return primary and is_majority(old, agreeing, vouched)
+def electors_of_next(
+    ballot: Ballot,
+    known: Iterable[Electorate],
+    here: Container[Address],
+    left: Container[Address] = (),
+    ended: Container[Address] = (),
+    *,
+    alone: bool = False,
+) -> tuple[Electorate, ...]:
+    """The electors that the view of `ballot` carries; () if it is primary.
+
+    The view needs a majority of each of the electors in `known`, without the members that `left`.  If no other process
+    of the group seems to exist (`alone`), all of them, and all that followed them, are enough, but those that have
+    `ended` for certain.  A view with a lower id than electors is not primary: otherwise the order of ids would not be
+    the order of primary views.
+    """
+    needed = with_ended(without(latest(known), left), ended)
+    over = ended_of(needed)
+    electing = [one.view for one in needed if one.kind in ("formed", "proposed")]
+    newest = all(one.id < ViewId.of(ballot) for one in electing)
+    most = all(is_majority(one, here) for one in electing) and bool(electing)
+    every = all(member in here or member in over for one in needed for member in one.view.members)
+    return () if newest and (most or (alone and every)) else needed
 
 
 def is_majority(view: AgreedView, some: Container[Address], vouched: Container[Address] = ()) -> bool:

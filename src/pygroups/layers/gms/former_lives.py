@@ -206,7 +206,7 @@ class AskingFormer:
             gms.tell(src, ToFormer(former, Stuck(gms.next_ballot(), view.id)))
         elif offer.view < view.id:
             side = Side(msgspec.structs.replace(view, id=offer.view), view.members, {}, {})
-            proposal = Proposal(Ballot(*view.id), view, (side,), primary=True)
+            proposal = Proposal(Ballot(*view.id), view, (side,), electors=())
             gms.tell(src, ToFormer(former, Install(difference(proposal, None), None)))
         elif gms.spoken_for.get(former) != src and self._needs_former_lives():
             self.env.count("former incarnations that are answered for")

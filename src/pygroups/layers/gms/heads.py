@@ -12,6 +12,7 @@ from pygroups.core.limits import DETAIL_MAX, FINGERPRINT_MAX, MEMBERS_MAX, TEXT_
 from pygroups.core.standing import Standing
 from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, MergeId, ViewId
 
+from .electors import Electors
 from .suspicion import Suspicion
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
@@ -90,6 +91,9 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
     marks: OriginMarks = {}  # of a merge: per origin, the number after the last message that the sender holds
     accepted: Difference | None = None  # where a majority decides: the last that the sender accepted in this view
     vouched: Members = ()
+    electors: Electors = ()  # of the sender; () stands for the members of its view alone
+    ended: Members = ()  # absent electors that have ended for certain
+    alone: bool = False  # no other process of the group is found
 
 
 class CollectRefused(msgspec.Struct, array_like=True, tag=50):
@@ -126,7 +130,7 @@ class Difference(msgspec.Struct, array_like=True):
     history: Annotated[str, Meta(max_length=HISTORY_DIGITS)]
     sides: Annotated[tuple[SideEnd, ...], Meta(min_length=1, max_length=MEMBERS_MAX)]
     joiners: Annotated[dict[Address, Contact], Meta(max_length=MEMBERS_MAX)]
-    primary: bool
+    electors: Electors  # that the next view carries; () if it is primary
     standings: Annotated[dict[Rank, Standing], Meta(max_length=MEMBERS_MAX)]  # by rank among those that go on; a member
     # without one has the standing of the member before it
     expelled: Annotated[dict[Address, Text], Meta(max_length=MEMBERS_MAX)] = {}

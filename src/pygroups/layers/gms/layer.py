@@ -4,6 +4,7 @@ This file is the layer: it passes each message to the part that answers it, and 
 uses only the parts before it:
 
 suspicion.py      the suspicions of each member
+electors.py       the members of which a view needs most to be primary
 heads.py          the messages on the wire
 proposal.py       the next view, and its difference to the view before, which goes on the wire
 decide.py         the decisions, as pure functions
@@ -26,6 +27,7 @@ attempt.py        an attempt at a view change, from Ready to the decision: a tab
 winner.py         the side of a merge whose state all members take
 merge_attempt.py  an attempt that merges several views
 view_change.py    attempts begin, are carried out, and end
+regaining.py      a view becomes primary again
 handover.py       a decided view on its way to all of its members
 leading.py        the next action of the leader
 merging.py        MERGE2 learns whether this member is busy, and begins a merge
@@ -47,12 +49,12 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Found, Incompatible
 from pygroups.core.events import Event, NewView
 from pygroups.core.layer import NEVER, Env
-from pygroups.core.merge_events import MergeWanted, Replaced, Reserved, RoundTrips
+from pygroups.core.merge_events import Accounted, MergeWanted, Replaced, Reserved, RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.state_events import StateStanding, ViewWanted
 from pygroups.core.suspicion_events import LifeVerified, Suspect, Unsuspect
 
-from . import heads
+from . import electors, heads
 from .accusing import Accusing
 from .answering import Answering
 from .expelling import Expelling
@@ -115,6 +117,7 @@ class Gms(Membership):
         if isinstance(event, Found):
             founded = self.joining.on_found(event)
             if founded is not None:
+                self.electors = electors.installed((), founded.view, ())
                 self.enter(founded)
         elif isinstance(event, Incompatible):
             self.joining.stays_apart(event.peer, event.detail)
@@ -130,6 +133,9 @@ class Gms(Membership):
             self.expelling.gives_way(event.newer)
         elif isinstance(event, MergeWanted):
             self.merging.begin(event)
+        elif isinstance(event, Accounted):
+            self.accounted = event
+            self.leading.regaining.look()
         elif isinstance(event, Suspect):
             self.suspicions.suspect(event.member, Suspicion.ENDED if event.proven else Suspicion.SILENT)
             if event.proven:
@@ -292,6 +298,7 @@ class Gms(Membership):
         assert self.view is None or side is not None, "the proposal follows another view"
         self.binding.record("installed", proposal, side or proposal.sides[0])
         self.primary = proposal.primary
+        self.electors = electors.installed(self.electors, proposal.view, proposal.electors)
         self.other_views.kept = Installation(proposal, starts)
         self.enter(new_view(proposal, side, self.env.me, starts))
 
@@ -311,6 +318,8 @@ class Gms(Membership):
         self.accusing.installed()
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)
         self.other_views.entered(old, view, event.expelled)
+        self.accounted = Accounted((), alone=False)
+        event.absent = {} if self.primary else electors.absent(self.electors, view)
         self.below += [Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
         self.above.append(event)
         self.leading.installed(changed=old is not None and bool(event.joined or event.left))

@@ -20,6 +20,7 @@ from .heads import Elsewhere, InstallAck, ReadyRsp, Stuck
 from .membership import Membership
 from .other_views import OtherViews
 from .proposal import Proposal
+from .regaining import Regaining
 from .roll_call import Asker
 from .verification import Verification
 from .view_change import ViewChange
@@ -38,6 +39,7 @@ class Leading:
         self.times = AnswerTimes(self.env.config.patience_max)
         self.confirming = Confirming(membership, self.times)
         self.admission = Admission(membership, self.times)
+        self.regaining = Regaining(membership, self.admission)
         asker = Asker(membership, self.times, accusing, self.admission)
         self.verification = Verification(asker)
         self.change = ViewChange(asker, self.verification, answering)

@@ -12,10 +12,12 @@ from typing import Any, ClassVar
 from pygroups.core import events
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.merge_events import Accounted
 from pygroups.core.standing import Standing
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
 from . import decide
+from .electors import Electorate
 from .heads import Install
 from .proposal import Proposal, Side, differences, text_of
 from .quorum import EVERYBODY, Quorum
@@ -91,8 +93,10 @@ class Membership(Layer):
     quorum: ClassVar[Quorum] = EVERYBODY  # the answers that a view change needs
 
     __slots__ = (
+        "accounted",
         "binding",
         "doubted",
+        "electors",
         "expelled",
         "highest",
         "inbox",
@@ -115,6 +119,8 @@ class Membership(Layer):
         self.phase = Phase.NEW
         self.view: AgreedView | None = None
         self.primary = True  # a hint, see View.primary of the channel
+        self.electors: tuple[Electorate, ...] = ()  # of which the next primary view needs most
+        self.accounted = Accounted((), alone=False)  # of electors outside the view
         self.standing: Standing = True  # to the group's state; state_transfer sets it, in a stack with that layer
         self.leaving = False
         self.newer: Address | None = None  # a later process of this name, for which this one ends

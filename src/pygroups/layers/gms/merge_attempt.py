@@ -19,6 +19,7 @@ from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from . import decide
 from .attempt import Attempt, Deed, Input, Stage
+from .electors import Electorate
 from .heads import CollectAck
 from .proposal import Proposal, Side
 from .winner import Sides, winner
@@ -84,7 +85,6 @@ class MergeAttempt(Attempt):
         self,
         me: Address,
         leavers: Container[Address],
-        primary: bool,
         now: int,
         expelled: Mapping[Address, str] = MappingProxyType({}),
     ) -> Proposal:
@@ -93,11 +93,18 @@ class MergeAttempt(Attempt):
         self.since = now
         answers = {member: self.answers[member] for member in self.asked}
         sides = self.sides(answers)
-        self.proposal = merged(self.ballot, sides, answers, winner(sides, answers, self.chooses))
+        electors = decide.electors_of_next(self.ballot, self._known_electors(), answers)
+        self.proposal = merged(self.ballot, sides, answers, electors, winner(sides, answers, self.chooses))
         return self.proposal
 
 
-def merged(ballot: Ballot, sides: Sides, answers: Mapping[Address, CollectAck], wins: int | None = None) -> Proposal:
+def merged(
+    ballot: Ballot,
+    sides: Sides,
+    answers: Mapping[Address, CollectAck],
+    electors: tuple[Electorate, ...] = (),
+    wins: int | None = None,
+) -> Proposal:
     """The merged view of `sides`: all members that answered, by address; per side its cut, per origin the highest
     mark."""
     members = sorted(member for _, going in sides for member in going)
@@ -121,7 +128,7 @@ def merged(ballot: Ballot, sides: Sides, answers: Mapping[Address, CollectAck], 
             since=tuple(since[member] for member in members),
         ),
         tuple(ends),
-        any(decide.stays_primary(view, answers[going[0]].primary, going) for view, going in sides),
+        electors,
         {member: answers[member].standing for _, going in sides for member in going},
         digest=digest,
         winner=wins,

@@ -18,6 +18,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.standing import Standing
 from pygroups.core.view import UNBORN, AgreedView, Ballot, Subgroup, ViewId
 
+from .electors import Electorate
 from .heads import Difference, SideEnd
 
 
@@ -42,7 +43,7 @@ class Proposal(msgspec.Struct):
     ballot: Ballot  # under which it is to be accepted
     view: AgreedView
     sides: tuple[Side, ...]
-    primary: bool
+    electors: tuple[Electorate, ...]  # that the view carries; () if it is primary
     standings: dict[Address, Standing] = {}  # of the members that go on
     expelled: dict[Address, str] = {}  # the members excluded by policy, each with the reason
     digest: dict[Address, tuple[int, int]] = {}  # of a merge: per origin the highest mark, and the index of its side
@@ -51,6 +52,11 @@ class Proposal(msgspec.Struct):
     def side_of(self, old: ViewId) -> Side | None:
         """The side that comes from the view `old`."""
         return next((side for side in self.sides if side.old == old), None)
+
+    @property
+    def primary(self) -> bool:
+        """Whether the view is primary: see electors.py."""
+        return not self.electors
 
     @property
     def founds(self) -> bool:
@@ -128,7 +134,7 @@ def difference(proposal: Proposal, known: ViewId | None) -> Difference:
         view.history,
         tuple(_end(side, known) for side in proposal.sides),
         {member: contact for member, contact in contacts if member not in going_on},
-        proposal.primary,
+        proposal.electors,
         standings,
         proposal.expelled,
         proposal.digest,
@@ -189,7 +195,7 @@ def proposal_of(difference: Difference, mine: AgreedView | None) -> Proposal | N
         standings[member] = standing = difference.standings.get(rank, standing)
     joined = tuple(since[member] for member in contacts)
     view = AgreedView(difference.id, tuple(contacts), tuple(contacts.values()), difference.history, joined)
-    rest = (difference.primary, standings, difference.expelled, difference.digest, difference.winner)
+    rest = (difference.electors, standings, difference.expelled, difference.digest, difference.winner)
     return Proposal(difference.ballot, view, sides, *rest)
 
 

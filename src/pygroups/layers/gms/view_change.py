@@ -258,7 +258,7 @@ class ViewChange:
         membership = self.membership
         silent = {member: why for member, why in membership.doubted.items() if member not in attempt.asked}
         leavers, expelled = self.admission.leavers, {**silent, **membership.expelled}
-        proposal = attempt.proposes(self.env.me, leavers, membership.primary, self.env.now, expelled)
+        proposal = attempt.proposes(self.env.me, leavers, self.env.now, expelled)
         for member, difference in differences(proposal, attempt.asked):
             membership.tell(member, Propose(difference))
         membership.wake_at(attempt.since + self.patience(attempt.asked))

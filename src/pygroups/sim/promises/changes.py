@@ -12,15 +12,17 @@ from .facts import Check, Viewed
 
 class Changes(Check):
     """A member that comes from a view learns exactly which members left and joined since.  All members of a view
-    receive the same primary hint.  The view is primary if the previous view was primary and more than half of its
-    members took part, or exactly half including its first member."""
+    receive the same primary hint.  The view is primary if more than half of the members of the last primary view took
+    part, or exactly half including its first member, without those that left.  It is not primary if fewer took part,
+    unless all the others have ended."""
 
     promises = ("left-and-joined", "primary-hint")
 
     def __init__(self) -> None:
         self.last: dict[Address, Viewed] = {}
         self.hints: dict[ViewId, Viewed] = {}  # the first hint for each view
-        self.known: dict[ViewId, Viewed] = {}  # all views
+        self.electors: dict[ViewId, Viewed] = {}  # per view, the last primary view that it follows, perhaps itself
+        self.accepted_views: dict[Address, dict[ViewId, None]] = {}  # per member, the views that it accepted
         self.leavers: dict[Address, None] = {}  # leaving members take part in the change that releases them
         self.over: dict[Address, None] = {}  # members that have ended
         self.judged = 0
@@ -47,11 +49,18 @@ class Changes(Check):
     def accepts(self, member: Address, fields: dict[str, Any]) -> None:
         if member in self.over:  # a later process of that name answers for it
             self.leavers[member] = None
+        if fields["stage"] == "accepted":
+            self._accepted(member, ViewId(fields["next_number"], fields["next_creator"]))
+
+    def merge_accepted(self, member: Address, view: ViewId, merged: ViewId) -> None:
+        self._accepted(member, merged)
+
+    def _accepted(self, member: Address, view: ViewId) -> None:
+        self.accepted_views.setdefault(member, {})[view] = None
 
     def viewed(self, view: Viewed) -> None:
         before = self.last.get(view.member)
         self.last[view.member] = view
-        self.known.setdefault(view.id, view)
         self._lists(view, before)
         self._hint(view, before)
 
@@ -67,13 +76,12 @@ class Changes(Check):
 
     def _hint(self, view: Viewed, before: Viewed | None) -> None:
         first = self.hints.setdefault(view.id, view)
+        if view.primary:
+            self.electors.setdefault(view.id, view)
         if first.primary != view.primary:
             detail = "one member learned that the view is primary, another that it is not"
             self.broken("primary-hint", detail, member=view.member, other=first.member, view=view.id)
-        if view.subgroups:
-            expected = self._expected_of_merge(view)
-        else:
-            expected = view.members == (view.member,) or None if before is None else self._expected(view, before)
+        expected = self._expected(view, before)
         if expected is None:
             return
         self.hinted += 1
@@ -83,26 +91,30 @@ class Changes(Check):
             )
             self.broken("primary-hint", detail, member=view.member, view=view.id)
 
-    def _expected_of_merge(self, view: Viewed) -> bool | None:
-        """Whether one of the merged views was primary, and a majority of it takes part."""
-        sides = [(self.known.get(side.view), side.members) for side in view.subgroups]
-        known = [(side, members) for side, members in sides if side is not None]
-        if any(side.primary and _is_majority(members, side) for side, members in known):
-            return True
-        return False if len(known) == len(sides) else None
+    def _expected(self, view: Viewed, before: Viewed | None) -> bool | None:
+        """Whether the view is primary; None if that depends on facts that only its members know."""
+        if before is None and not view.subgroups:
+            return view.members == (view.member,) or None
+        sources = [side.view for side in view.subgroups] or [before.id if before else view.id]
+        known = [self.electors.get(source) for source in sources]
+        if None in known or self.around.majority:
+            return None
+        electors = max([one for one in known if one is not None], key=lambda one: one.id)
+        here = [member for side in view.subgroups for member in side.members] or list(view.transitional)
+        self.electors.setdefault(view.id, view if view.primary else electors)
+        staying = tuple(member for member in electors.members if member in here or member not in self.leavers)
+        enough = [_is_majority(here, electors.members), _is_majority(here, staying)]
+        if all(enough):
+            doubt = any(id > electors.id and id != view.id for m in here for id in self.accepted_views.get(m, ()))
+            return None if doubt else True
+        lacks = any(member not in here and member not in self.over for member in staying)
+        return False if lacks and not any(enough) else None
 
-    def _expected(self, view: Viewed, before: Viewed) -> bool | None:
-        """Whether the view is primary; None if that depends on whether a leaving member took part."""
-        together = view.transitional
-        at_most = [member for member in before.members if member in together or member in self.leavers]
-        if not before.primary or not _is_majority(at_most, before):
-            return False
-        return True if _is_majority(together, before) else None
 
-
-def _is_majority(some: list[Address] | tuple[Address, ...], of: Viewed) -> bool:
-    twice, all_members = 2 * len(some), len(of.members)
-    return twice > all_members or (twice == all_members and of.members[0] in some)
+def _is_majority(some: list[Address] | tuple[Address, ...], of: tuple[Address, ...]) -> bool:
+    here = [member for member in of if member in some]
+    twice, all_members = 2 * len(here), len(of)
+    return twice > all_members or (twice == all_members and of[:1] == tuple(here[:1]))
 
 
 def _difference(

@@ -22,6 +22,7 @@ from .layers import ViewsInOrder
 from .membership import ChecksMembership
 from .merging import MergedViews
 from .messages import Messages
+from .one_primary import OnePrimary
 from .order import OneOrder
 from .progress import Progress
 from .quiet import Quiet
@@ -57,6 +58,7 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool | None
         TransitionalSet(),
         ViewAccuracy(),
         Changes(),
+        OnePrimary(),
         Confirmed(),
         StatesOfViews(messages),  # before messages, which takes over the digest of a view
         messages,

@@ -37,6 +37,7 @@ class Seen(msgspec.Struct):
     accepted: int = 0  # own multicasts
     landed: int = 0  # own multicasts up to this number were delivered here
     stable: int = 0  # own multicasts up to this number were delivered everywhere
+    primary: bool = False  # the hint of its view
 
 
 class ObservationRecorder(Check):
@@ -57,6 +58,7 @@ class ObservationRecorder(Check):
         names = tuple(member.name for member in view.members)
         seen.views.append(names)
         seen.ids.append(view.id)
+        seen.primary = view.primary
         seen.history.append(f"[{' '.join(names)}]")
 
     def delivered(self, delivery: Delivery) -> None:
@@ -156,6 +158,11 @@ class Player:
     def views(self) -> list[tuple[str, ...]]:
         """All views of the member."""
         return self._seen.views
+
+    @property
+    def primary(self) -> bool:
+        """Whether this member's view is primary."""
+        return self._seen.primary
 
     @property
     def view_id(self) -> ViewId | None:

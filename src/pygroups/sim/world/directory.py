@@ -62,9 +62,10 @@ class Directory:
             return found
         former = {one: contact for one, contact in self.former.items() if self._finds(who, one) or one == who}
         members = {**former, **found.members} if self.is_wrong("former", now) else found.members
-        if self.is_wrong("some", now):
+        some = self.is_wrong("some", now)
+        if some:
             members = {member: contact for member, contact in members.items() if chance.random() < 0.5}
-        return Found(members, False, found.seekers)
+        return Found(members, False, found.seekers, found.complete and not some)
 
     def find(self, who: Address, founding: bool = True) -> Found:
         """The right answer to `who`.  A process that wants to found the group (`founding`) may do so if there is no
@@ -74,7 +75,7 @@ class Directory:
             self.seekers[who] = who.name
         seekers = {one: contact for one, contact in self.seekers.items() if self._finds(who, one)}
         if others or not founding or any(self._finds(who, one) for one in (*self.founders, *self.invited)):
-            return Found(others, False, seekers)
+            return Found(others, False, seekers, not self.apart)
         self.founders[who] = None
         return Found({}, True, seekers)
 

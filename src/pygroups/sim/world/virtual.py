@@ -220,7 +220,7 @@ class VirtualWorld(Generic[P]):
         if here is None:
             self._answer_probe(process, Dead(peer))
         else:
-            answer = Answered(peer) if here.address == peer else Dead(peer)
+            answer = Answered(peer) if here.address == peer else Dead(peer, certain=True)
             here.arrive(lambda: self._answer_probe(process, answer))
 
     def _answer_probe(self, process: P, answer: Answered | Dead) -> None:
