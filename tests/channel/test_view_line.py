@@ -50,7 +50,8 @@ EVERYBODY = new((*AB, *CD), joined=CD, transitional=AB, subgroups=SIDES)
             {},
             [
                 f"left: {B}, {C}",
-                f"this side is not primary any more: it lacks {B}, {C} of the last primary view, which may go on without it",
+                f"this side is not primary any more: it lacks {B}, {C} of the last primary view, "
+                "which may go on without it",
             ],
             True,
         ),

@@ -313,7 +313,7 @@ def test_what_is_fetched_after_the_stop_counts_up_to_the_cut() -> None:
     assert stable.origins[A].next == 2
     view = AgreedView(ViewId(2, B), (B, C), ("b", "c"))
     stable.up_event(NewView(view, ViewId(1, A), (B, C), (), (A,), True, None, cut={A: 2}))
-    assert (stable.origins[A].next, stable.fetched) == (3, [])
+    assert (stable.origins[A].next, stable.passed) == (3, {})
 
 
 def test_numbers_of_a_life_live_on_and_begin_with_the_digest() -> None:

@@ -24,7 +24,7 @@ from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES as BUILT
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.promises.checks import checks_of
+from pygroups.sim.promises.checks import OF_GROUPS, checks_of
 from pygroups.sim.promises.facts import Rest
 from pygroups.sim.promises.judge import Judge
 
@@ -652,3 +652,9 @@ def test_merges_are_judged_where_a_stack_merges() -> None:
     for name, profile in BUILT.items():
         assert ("merge-agreement" in Judge(checks_of(name)).promises) == (Merge2 in profile.layers)
     assert "merge-agreement" in Judge(checks_of("total", merges=True)).promises
+
+
+def test_what_is_judged_is_what_the_stacks_give() -> None:
+    for name, profile in BUILT.items():
+        if profile.grouped:
+            assert OF_GROUPS[name] == (profile.ordered, profile.uniform, profile.majority)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from pygroups.core.errors import UsageError
-from pygroups.layers.profiles import profile_named
 
 from .alone import SettledAlone
 from .causal import Causal
@@ -34,7 +33,22 @@ from .uniform import GlobalOrder, UniformAgreement
 from .views import OwnViews, TransitionalSet, ViewAccuracy
 from .window import WindowBound
 
-PROFILES: Final = ("fifo", "total", "uniform", "uniform-fifo", "unicast")
+
+class Promised(NamedTuple):
+    """What a profile with groups promises beside what each of them does."""
+
+    ordered: bool = False  # one order for all members of a view
+    uniform: bool = False  # what any member delivers, all survivors of the primary component deliver
+    majority: bool = False  # a majority of each view decides the next one, so no views merge
+
+
+OF_GROUPS: Final = {
+    "fifo": Promised(),
+    "total": Promised(ordered=True),
+    "uniform": Promised(ordered=True, uniform=True, majority=True),
+    "uniform-fifo": Promised(uniform=True, majority=True),
+}
+PROFILES: Final = (*OF_GROUPS, "unicast")
 
 
 def checks_of(profile: str, *, merges: bool | None = None, majority: bool | None = None) -> list[Check]:
@@ -45,7 +59,7 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool | None
     if profile == "unicast":
         return [Unicasts(), ConnectionsInOrder(), SettledAlone(), JournalFirst()]
     messages = Messages()
-    named = profile_named(profile)
+    named = OF_GROUPS[profile]
     order: list[Check] = [OneOrder(), Causal(messages)] if named.ordered else []
     majority = named.majority if majority is None else majority
     if named.uniform:
