@@ -93,9 +93,13 @@ def _members() -> list[Planted]:
         *variants("companion-forgotten", p.companion_forgotten, "transitional-set", "transitional-set"),
         *variants("unnamed", p.unnamed, "transitional-set", "transitional-set"),
         *variants("stranger-named", p.stranger_named, "transitional-set", "transitional-set"),
-        *(_one(f"no-view-named-{at}", lambda g, at=at: s.no_view_named(g, at), "view-monotonic") for at in "AC"),
+        *(_one(f"no-view-named-{at}", lambda g, at=at: s.no_view_named(g, at), "transitional-set") for at in "AC"),
         *(
-            _one(f"skipped-and-misnamed-{at}", lambda g, at=at: s.skipped_and_misnamed(g, at), "view-monotonic")
+            _one(
+                f"skipped-and-misnamed-{at}",
+                lambda g, at=at: s.skipped_and_misnamed(g, at),
+                "transitional-set virtual-synchrony",
+            )
             for at in "AC"
         ),
         _one("sends-before-its-view", s.sends_before_its_view, "initial-view"),

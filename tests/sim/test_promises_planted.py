@@ -27,6 +27,10 @@ NOT_BUILT = {
         f"{name}-{at}-{ends}": reason
         for name, reason in {
             "unplaced": "a journal may lack a position, an event has one",
+            "swapped-with-positions": "a running check hears the order, and names a wrong position as integrity",
+            "hole-in-positions": "a running check names a wrong position as integrity",
+            "sent-twice": "an application cannot hand in a message under a number of its choice",
+            "stranger-named": "a running check compares members of the view alone",
             "skipped-with-a-gap": GAPS_COME_WITH_A_VIEW,
         }.items()
         for at in "AC"

@@ -126,10 +126,9 @@ def _lost(recorded: "Recorded") -> DataFrame:
 def views_of(recorded: "Recorded", lives: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     """One row per view as a member installed it, with the columns that rules add (SQL text by name).
 
-    `previous` is the view that the record names as its predecessor. `next` is the view installed after it at this
-    member, and `next_previous` is the predecessor that this next view names. `before` has the members of the view
-    installed before it. `epoch` counts the views that began with a given state: numbers of messages are followed within
-    one epoch.
+    `previous` and `next` are the views installed before it and after it at this member, in the order of the journal;
+    `named` is the predecessor that the record names. `before` has the members of the view `previous`. `epoch` counts
+    the views that began with a given state: numbers of messages are followed within one epoch.
     """
     known = lives.selectExpr(
         *("life", "profile", "address", "linked", "unknown", "`end`", "marked", "has_marks"),
@@ -139,10 +138,10 @@ def views_of(recorded: "Recorded", lives: DataFrame, columns: Mapping[str, str])
     member = "over (partition by life order by index)"
     return recorded.gathered(installed).selectExpr(
         *("group", "profile", "history", "life", "address", "linked", "unknown", "index", "mono_us", "time_us", "day"),
-        *("view", "view_number", "view_creator", "members", "transitional", "subgroups", "digest", "previous"),
+        *("view", "view_number", "view_creator", "members", "transitional", "subgroups", "digest", "previous as named"),
         *("quiet_index", "quiet_view", "quiet_end", "fault_index", "marked", "has_marks"),
         f"lead(view) {member} as next",
-        f"lead(previous) {member} as next_previous",
+        f"lag(view) {member} as previous",
         f"lag(members) {member} as before",
         f"sum(if(digest is null, 0L, 1L)) {member} as epoch",
         *(f"{text} as {name}" for name, text in columns.items()),

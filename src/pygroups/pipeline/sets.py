@@ -20,7 +20,7 @@ _KEY: Final = ("purpose", "view", "next")
 _RUN: Final = ("sender", "first")
 _PURPOSES: Final = f"""
     inline(filter(array(
-        if(next is not null and next_previous = view,
+        if(next is not null,
            named_struct('purpose', '{TOGETHER}', 'next', next, 'until', cast(null as bigint)), null),
         if(view = quiet_view, named_struct('purpose', '{SETTLED}', 'next', 0L, 'until', quiet_end), null)
     ), one -> one is not null))

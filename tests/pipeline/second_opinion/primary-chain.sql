@@ -6,7 +6,7 @@ CREATE OR REPLACE TEMP MACRO most(listed, votes) AS
     OR (2 * len(list_intersect(listed, votes)) = len(listed) AND list_contains(votes, listed[1]));
 
 CREATE OR REPLACE TEMP TABLE history_of AS
-SELECT i.grp, i.life, i.address, i.view, i.view_number, i.view_creator, i.previous, i.members, e.history, e."primary"
+SELECT i.grp, i.life, i.address, i.view, i.view_number, i.view_creator, i.named AS previous, i.members, e.history, e."primary"
 FROM installed i JOIN event e USING (grp, life, index);
 
 WITH hole AS (

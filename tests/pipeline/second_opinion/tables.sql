@@ -22,12 +22,14 @@ CREATE TEMP TABLE vote AS
 SELECT v."group" AS grp, v.* EXCLUDE ("group", day) FROM votes v JOIN life l ON l.grp = v."group" AND l.life = v.life
 WHERE v.index < l.ending;
 
--- A view at a member that installed it; `next` only where the member came from this view into the next one.
+-- A view at a member that installed it, with those before and after it in its journal; `named` is the one that the
+-- record names as the one before.
 CREATE TEMP TABLE installed AS
-SELECT e.grp, e.life, l.address, e.index, e.mono_us, e.view, e.view_number, e.view_creator, e.previous, e.members,
+SELECT e.grp, e.life, l.address, e.index, e.mono_us, e.view, e.view_number, e.view_creator, lag(e.view) OVER mine AS previous,
+       e.previous AS named, e.members,
        e.transitional, e.subgroups, e.digest,
        lead(e.index) OVER mine AS left_at,
-       CASE WHEN lead(e.previous) OVER mine = e.view THEN lead(e.view) OVER mine END AS next
+       lead(e.view) OVER mine AS next
 FROM event e JOIN life l USING (grp, life) WHERE e.kind = 'view'
 WINDOW mine AS (PARTITION BY e.grp, e.life ORDER BY e.index);
 

@@ -12,4 +12,7 @@ UNION ALL
 -- It names members of the view alone.
 SELECT grp, CASE WHEN len(list_filter(transitional, lambda one: NOT list_contains(members, one))) = 0 THEN 'kept'
                  ELSE 'broken' END
-FROM installed;
+FROM installed
+UNION ALL
+-- The view that it says it came from is the one that its journal has before.
+SELECT grp, CASE WHEN named IS NOT DISTINCT FROM previous THEN 'kept' ELSE 'broken' END FROM installed;

@@ -74,7 +74,7 @@ def _views(tables: Tables) -> DataFrame:
     view = "over (partition by view)"
     views = tables.views.where(f"profile in ({_PROFILES})").selectExpr(
         *("`group`", "profile", "history", "life", "address", "view", "view_number", "view_creator", "members"),
-        *("previous", "unknown", "is_primary", f"{_THIS} as this"),
+        *("named as previous", "unknown", "is_primary", f"{_THIS} as this"),
         "count(1) over (partition by view, history) as like",
         "count(1) over (partition by view, previous) as beside",
         f"array_except(members, collect_set(address) {view}) as lacking",

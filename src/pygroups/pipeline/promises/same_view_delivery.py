@@ -25,7 +25,7 @@ def exact(tables: Tables) -> DataFrame:
     several = tables.runs.where("low_view <> high_view").select(*_RUN).distinct()
     ways = tables.views.groupBy("life", "view").agg(
         F.min(F.expr(f"coalesce({RANK}, {LAST})")).alias("rank"),
-        F.max(F.expr("if(next_previous = view, next, null)")).alias("next"),
+        F.max("next").alias("next"),
     )
     rows = tables.deliveries.where("view is not null").join(several, list(_RUN), "left_semi")
     rows = in_its_history(tables, rows)

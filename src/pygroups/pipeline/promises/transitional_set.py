@@ -1,4 +1,6 @@
-"""transitional-set: a member names exactly the members that came with it from its view; a joiner names itself."""
+"""transitional-set: a member names exactly the members that came with it from its view; a joiner names itself.
+
+It came from the view that its journal has before; its record has to name the same one."""
 
 from pyspark.sql import DataFrame
 
@@ -8,7 +10,13 @@ from pygroups.pipeline.tables import Tables
 # Members that did not install the view are not judged.
 _NAMED = "coalesce(array_sort(array_intersect(transitional, installed)), array())"
 _STRANGERS = "array_except(transitional, members)"
-_WRONG = f"{_NAMED} <> together or size({_STRANGERS}) > 0"
+_MISNAMED = "not (named <=> previous)"
+_MISNAMED_WORDS = """
+    case when named is null then 'names no view before it, and came from {also}'
+         when previous is null then 'names {also} as the view before it, and came from none'
+         else 'names {also} as the view before it, and came from another one' end
+"""
+_WRONG = f"{_NAMED} <> together or size({_STRANGERS}) > 0 or {_MISNAMED}"
 
 _UNNAMED = f"array_except(together, {_NAMED})"
 _OTHERS = f"array_except({_NAMED}, together)"
@@ -22,9 +30,11 @@ def exact(tables: Tables) -> DataFrame:
             (f"size({_UNNAMED}) > 0", f"concat('does not name ', {names_in(_UNNAMED)}, ', from the same view')"),
             (f"size({_OTHERS}) > 0", f"concat('names ', {names_in(_OTHERS)}, ', from another view')"),
             (f"size({_STRANGERS}) > 0", f"concat('names ', {names_in(_STRANGERS)}, ', not in this view')"),
+            (_MISNAMED, _MISNAMED_WORDS),
         ),
         view="view",
         member="life",
+        also="coalesce(named, previous)",
     )
 
 

@@ -32,6 +32,7 @@ class MergedViews(Check):
         self.agreed: dict[Move, dict[ViewId, None]] = {}  # of a member in a view: merged views it accepted in calm
         self.next: dict[Move, ViewId] = {}  # of a member in a view: the view that it installed after it
         self.taken: dict[tuple[ViewId, ViewId], Address] = {}  # the member that came first from a view to a merged one
+        self.came: dict[ViewId, Viewed] = {}  # of each view, the first member that came from another view into it
         self.judged = 0
         self.announced = 0
 
@@ -68,6 +69,7 @@ class MergedViews(Check):
             merges = [view.id, *self.agreed.get((view.member, view.came_from), ())]
             for merged in dict.fromkeys(merges):
                 self._together(view.came_from, merged)
+            self._check_untold(view)
         if not view.subgroups:
             return
         self.judged += 1
@@ -85,6 +87,13 @@ class MergedViews(Check):
             self.broken("merge-announced", detail, member=view.member, other=first.member, view=view.id)
         self._check_subgroups(view)
         self._check_marks(view)
+
+    def _check_untold(self, view: Viewed) -> None:
+        """A view into which members came from two views is a merged one; a majority decides its chain itself."""
+        first = self.came.setdefault(view.id, view)
+        if first.came_from != view.came_from and not view.subgroups and not view.history:
+            detail = f"the view has no subgroups, and another member came from view {first.came_from}"
+            self.broken("merge-agreement", detail, member=view.member, other=first.member, view=view.id)
 
     def _together(self, view: ViewId, merged: ViewId) -> None:
         """Judge the members that accepted the merged view in `view` and installed another view.  They are at fault if
