@@ -19,6 +19,7 @@ from pygroups.core.limits import Config
 from pygroups.core.state_events import StateFailed, StateWanted
 from pygroups.core.view import ViewId
 from tests.channel.socket_group import Group, both_profiles, in_a_group, until
+from tests.channel.test_state import records
 
 A, B, C = Address("A", "00"), Address("B", "01"), Address("C", "02")
 
@@ -220,6 +221,46 @@ async def waiting_joiner(group: Group, name: str, **options: Any) -> tuple[Chann
     """A member whose state does not come: the members that have one do not read."""
     app = App(b"nothing")
     return await group.joined(name, state=app, **options), app
+
+
+def test_where_a_program_goes_on_without_its_state_stands_in_the_journal(tmp_path: Path) -> None:
+    """Behind the first state that it waited for: it gets the message that it delivered meanwhile."""
+
+    async def story(group: Group) -> None:
+        first = await group.joined("A", state=App(), journal=tmp_path / "journal")
+        await first.send(b"before", until="delivered")
+        second, _ = await waiting_joiner(group, "B", journal=tmp_path / "journal")
+        await first.send(b"meanwhile", until="stable")
+        first._member.crash(AssertionError("dies"))
+        await until(lambda: len(second.view.members) == 1)
+        for _ in range(2):
+            with pytest.raises(StateLost):
+                await second.ready()
+        await until(lambda: records(tmp_path / "journal", "state_lost") != [])
+        (told,) = records(tmp_path / "journal", "state_lost")
+        begun = [view for view in records(tmp_path / "journal", "view") if view["who"] == str(second.address)]
+        assert [view["digest"] for view in begun] == [{str(first.address): 1}, {str(first.address): 2}]
+        assert (told["digest"], told["view"], told["reason"]) == (begun[0]["digest"], begun[1]["view"], "lost")
+        await second.leave()
+        first._session.crash = None  # type: ignore[union-attr]
+
+    in_a_group(tmp_path, story)
+
+
+def test_that_there_was_no_state_stands_in_the_journal(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        first = await group.joined("A", journal=tmp_path / "journal")
+        await first.send(b"before", until="delivered")
+        second = await group.joined("B", state=App(), journal=tmp_path / "journal")
+        assert isinstance(await anext(second), View)
+        await until(lambda: records(tmp_path / "journal", "state_lost") != [])
+        (told,) = records(tmp_path / "journal", "state_lost")
+        assert (told["who"], told["reason"]) == (str(second.address), "none")
+        assert told["digest"] == {str(first.address): 1}
+        await second.leave()
+        await first.leave()
+
+    in_a_group(tmp_path, story)
 
 
 def test_a_joiner_whose_only_provider_dies_is_told_that_the_state_is_lost(tmp_path: Path) -> None:

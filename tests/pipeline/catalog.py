@@ -12,6 +12,7 @@ from tests.pipeline import pairs
 from tests.pipeline import planted as p
 from tests.pipeline import stories as s
 from tests.pipeline import uniforms as u
+from tests.pipeline import waits as w
 from tests.pipeline.histories import History
 from tests.pipeline.planted import Planted, variants
 
@@ -200,7 +201,27 @@ def _given() -> list[Planted]:
             _one(f"state-{wrong}", lambda g, wrong=wrong: s.given_state(g, wrong), "state-cut")
             for wrong in ("claim", "digest", "bytes")
         ),
+        *_waits(),
         *(_one(f"state-claims-less-{at}", lambda g, at=at: s.claims_less(g, at), "state-cut") for at in "AC"),
+    ]
+
+
+def _waits() -> list[Planted]:
+    """A newcomer that waits for one state after the other; the first provider, the coordinator or not, dies."""
+    return [
+        planted
+        for at in "AC"
+        for planted in (
+            _one(f"waited-set-{at}", lambda g, at=at: w.set_at_last(g, at)),
+            _one(
+                f"waited-set-without-{at}",
+                lambda g, at=at: w.set_without_what_was_delivered(g, at),
+                "confirmed virtual-synchrony",
+            ),
+            _one(f"waited-lost-{at}", lambda g, at=at: w.lost(g, at)),
+            _one(f"waited-lost-later-{at}", lambda g, at=at: w.lost(g, at, at_the_second=True), "confirmed"),
+            _one(f"waited-gives-more-{at}", lambda g, at=at: w.lost(g, at, lacks=True), "confirmed virtual-synchrony"),
+        )
     ]
 
 

@@ -72,6 +72,22 @@ def test_a_life_that_begins_when_all_has_healed_has_no_mark(tmp_path: Path) -> N
     assert faults_of("D", tmp_path) == []
 
 
+def test_without_a_state_the_first_one_that_was_awaited_is_written_down() -> None:
+    written: list[Record] = []
+    judge = SimpleNamespace(state_none=lambda *_: None)
+    parts: dict[str, Any] = {"judge": judge, "habits": Habits(), "env": SimpleNamespace(counters={})}
+    member: Any = SimpleNamespace(address=A, note=lambda *record: written.append(record), **parts)
+    keeper = StateKeeper(member)
+    for mark in (5, 7):
+        event: Any = SimpleNamespace(with_state=True, starts={A: mark}, gaps=(), without_state=None)
+        keeper.viewed(event)
+    keeper.arrived(StateArrived(ViewId(3, A), A, b"", last=True, none=True))
+    assert written == [("state_lost", ViewId(3, A), {"reason": "lost", "digest": {A: 4}})]
+    keeper.viewed(event)
+    keeper.arrived(StateArrived(ViewId(4, A), A, b"", last=True, none=True))
+    assert written[1:] == [("state_lost", ViewId(4, A), {"reason": "none", "digest": {A: 6}})]
+
+
 def test_a_state_is_written_down_in_the_view_that_it_belongs_to() -> None:
     """The member may be in the next view when it arrives; that of the journal is the state's, in real members too."""
     written: list[Record] = []

@@ -44,6 +44,11 @@ NOT_BUILT = {
         for name in ("left-lacking", "left-without-own")
         for at in "AC"
     },
+    **{
+        f"waited-{what}-{at}": "journals say where a program goes on, a running check hears what it gets"
+        for what in ("set-without", "lost", "lost-later", "gives-more")
+        for at in "AC"
+    },
     "state-passed-on": "these histories are told as if every state were given before the view it belongs to",
     "state-of-later-A": "a journal is missing, a running check hears everything",
     "state-of-later-C": "a journal is missing, a running check hears everything",

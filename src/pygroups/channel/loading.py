@@ -19,15 +19,24 @@ class Loading:
 
     `again`: this member has waited for a state before, from a provider that did not give it.  `resets`: the state
     replaces the one that the application has, after a merge.  The state is set when the application has read all
-    earlier events.  With the state the application gets `begins` in place of the events up to its view.
+    earlier events.  With the state the application gets `begins` in place of the events up to its view.  Without a
+    state it gets the events behind the marks `first`: those of the first state that this member waited for in vain.
     """
 
     def __init__(
-        self, begins: tuple[View, list[Gap]], digest: Marks, received: Received, *, again: bool, resets: bool
+        self,
+        begins: tuple[View, list[Gap]],
+        digest: Marks,
+        received: Received,
+        *,
+        first: Marks,
+        again: bool,
+        resets: bool,
     ) -> None:
         self.begins = begins
         self.view: ViewId = begins[0].id
         self.digest = digest
+        self.first = first
         self.again = again
         self.resets = resets
         self.reached = asyncio.Event()  # the application has read all events before this state

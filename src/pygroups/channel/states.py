@@ -283,14 +283,14 @@ class States:
     def begin(self, view: View, gaps: list[Gap], digest: Marks, *, resets: bool) -> Loading:
         """Expect a state at the start of `view`, in which the state leaves `gaps`.  The new state replaces an earlier
         state that is not complete yet."""
-        before, again = self.loading, False
+        before, again, first = self.loading, False, digest
         if before is not None and before.is_complete:
             resets = True  # the application gets both, one after the other
         elif before is not None:
             before.supersede()
-            again, resets = True, before.resets
+            again, resets, first = True, before.resets, before.first
         most = self.config.spill_after if isinstance(self.state, LargeState) else 0
-        self.loading = Loading((view, gaps), digest, Received(most), again=again, resets=resets)
+        self.loading = Loading((view, gaps), digest, Received(most), first=first, again=again, resets=resets)
         return self.loading
 
     @property
@@ -332,6 +332,7 @@ class States:
                 loading.error = self.lost = lost(resets=loading.resets)
                 self.log.warning("%s", self.lost)
             if self.loading is loading:
+                self._record_loss(loading)
                 self.loading = None
         elif loading.error is None or loading.setting is not None:
             if loading.setting is None:
@@ -358,15 +359,25 @@ class States:
         if self.loading is loading:
             self.loading = None
 
+    def _record_loss(self, loading: Loading) -> None:
+        """Record that the program begins without a state, and the marks behind which it gets all events."""
+        reason = "lost" if loading.is_lost else "none"
+        self.recorder.record("state_lost", {"reason": reason, "digest": _last_numbers(loading.first)}, loading.view)
+
     def _record(self, kind: str, view: ViewId, peer: Address, digest: Marks, size: int, sum64: int) -> None:
         fields: dict[str, object] = {
             "bytes": size,
             "checksum": (sum64 ^ _SIGN) - _SIGN,  # as a signed long
             "position": 0,
             "peer": peer,
-            "digest": {origin: number - 1 for origin, number in digest.items() if number > 1},
+            "digest": _last_numbers(digest),
         }
         self.recorder.record(kind, fields, view)
+
+
+def _last_numbers(digest: Marks) -> dict[Address, int]:
+    """Per origin the number of the last message below a mark, as a journal has it."""
+    return {origin: number - 1 for origin, number in digest.items() if number > 1}
 
 
 async def _apply(state: State | LargeState, received: Received) -> None:

@@ -125,6 +125,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "unblock": ("detail",),
     "state_get": _STATE,
     "state_set": _STATE,
+    "state_lost": ("reason", "digest", "detail"),
     "gap": ("origin", "origin_incarnation", "first", "count", "reason", "members", "detail"),
     "drop": ("peer", "reason", "detail"),
     "refuse": ("peer", "reason", "detail"),

@@ -32,7 +32,7 @@ PROFILES: Final = {
     **dict.fromkeys(
         (
             *("transitional-set", "self-delivery", "multicast-reported", "same-view-delivery", "virtual-synchrony"),
-            *("agreement", "stability-safety", "buffers-drain", "state-cut"),
+            *("agreement", "stability-safety", "buffers-drain", "state-cut", "confirmed"),
         ),
         VIRTUAL_SYNCHRONY,
     ),

@@ -7,6 +7,7 @@ from pygroups.pipeline.findings import ORDERED, PromiseRule
 from pygroups.pipeline.promises import (
     agreement,
     buffers_drain,
+    confirmed,
     fifo,
     gap_free_prefix,
     initial_view,
@@ -65,6 +66,7 @@ RULES: Final[tuple[PromiseRule, ...]] = (
     merge_agreement.RULE,
     merge_announced.RULE,
     state_cut.RULE,
+    confirmed.RULE,
     liveness.RULE,
 )
 

@@ -23,7 +23,7 @@ class UniformAgreement(Check):
 
     def __init__(self) -> None:
         self.by_view: dict[ViewId, dict[Key, Address]] = {}  # what was delivered, each with its first deliverer
-        self.home: dict[Key, ViewId] = {}
+        self.home: dict[tuple[str, Key], ViewId] = {}  # by history: another one may send the message again
         self.own: dict[Address, dict[Key, None]] = {}  # by member, in its present view
         self.last: dict[Address, ViewId] = {}
         self.histories: dict[ViewId, str] = {}
@@ -41,7 +41,7 @@ class UniformAgreement(Check):
         if view is None:
             return  # initial-view reports this
         self.judged += 1
-        home = self.home.setdefault(key, view)
+        home = self.home.setdefault((self.histories.get(view, ""), key), view)
         if home != view:
             detail = f"a member delivered the message in {home}, and another one in {view}"
             other = self.by_view[home][key]
@@ -101,13 +101,14 @@ class UniformAgreement(Check):
 
 
 class GlobalOrder(Check):
-    """One order for ever: a message has the same view and position at all members, these rise at each member, and no
-    two messages share them."""
+    """One order for ever: in a history a message has the same view and position at all members, these rise at each
+    member, and no two messages share them."""
 
     promises = ("total-order-global",)
 
     def __init__(self) -> None:
-        self.labels: dict[Key, Label] = {}
+        self.histories: dict[ViewId, str] = {}
+        self.labels: dict[tuple[str, Key], Label] = {}
         self.messages: dict[Label, Key] = {}
         self.last: dict[Address, Label] = {}
         self.judged = 0
@@ -115,13 +116,17 @@ class GlobalOrder(Check):
     def facts(self) -> dict[str, int]:
         return {"total-order-global": self.judged}
 
+    def viewed(self, view: Viewed) -> None:
+        self.histories[view.id] = view.history
+
     def delivered(self, delivery: Delivery) -> None:
         if delivery.view is None:
             return
         self.judged += 1
+        history = self.histories.get(delivery.view, "")
         member, key, label = delivery.member, (delivery.origin, delivery.first), (delivery.view, delivery.position)
         for known, what in (
-            (self.labels.setdefault(key, label) == label, "the message has another place at another member"),
+            (self.labels.setdefault((history, key), label) == label, "the message has another place at another member"),
             (self.messages.setdefault(label, key) == key, "another message has this place at another member"),
             (self.last.get(member, label) <= label, "the place is before that of the message delivered last"),
         ):

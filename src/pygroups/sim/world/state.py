@@ -52,6 +52,8 @@ class StateKeeper:
         self.held: list[Delivered | Gap] = []  # for the program, behind this state
         self.in_state = 0  # the state contains so many of them, and leaves `gaps`
         self.gaps: tuple[Gap, ...] = ()
+        self.first: Marks = {}  # the marks of the first state that the program waits for
+        self.again = False  # whether the program waited for another state before
 
     def wanted(self, event: StateWanted) -> None:
         """Take the state now, and send it a little later."""
@@ -96,6 +98,8 @@ class StateKeeper:
         if self.member.habits.state == "keeps none":
             return
         if event.none:
+            reason = "lost" if self.again else "none"
+            self.member.note("state_lost", event.view, {"reason": reason, "digest": _last_numbers(self.first)})
             self._goes_on(has_state=False)
             if self.member.env.counters.get("state that did not come in time"):
                 self.member.judge.state_late(self.member.address)  # other members may have a state
@@ -116,6 +120,9 @@ class StateKeeper:
         """Give the gaps of a view to the program.  If a state comes with the view, drop the parts of an earlier one."""
         without = event.gaps if event.without_state is None else event.without_state
         if event.with_state and self.member.habits.state != "keeps none":
+            self.again = self.waits
+            if not self.waits:
+                self.first = event.starts or {}
             self.parts, self.waits = [], True
         self._to_program(without)
         if event.with_state:
@@ -145,9 +152,13 @@ class StateKeeper:
     def _record(self, kind: str, view: ViewId, data: bytes, peer: Address, digest: Marks) -> None:
         """Record the state of the start of `view`.  The member may have installed the next view when the state
         arrives."""
-        last = {origin: mark - 1 for origin, mark in digest.items() if mark > 1}
+        last = _last_numbers(digest)
         fields = {"bytes": len(data), "checksum": checksum(data), "position": 0, "peer": peer, "digest": last}
         self.member.note(kind, view, fields)
+
+
+def _last_numbers(digest: Marks) -> dict[Address, int]:
+    return {origin: mark - 1 for origin, mark in digest.items() if mark > 1}
 
 
 def _marks(data: bytes) -> Marks:

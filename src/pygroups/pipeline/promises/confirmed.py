@@ -1,0 +1,142 @@
+"""confirmed: a member that waits for one state after the other loses no message that it delivered meanwhile.
+
+It acknowledges the messages, so `until=` confirms them, and no program has them yet.  A state that it is given at last
+contains them.  If no state comes, its program gets all events behind the first of these states, and a state that it
+gives on has no more than these.  Journals do not show what a program gets: the record `state_lost` names the place at
+which it begins.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule, findings, words
+from pygroups.pipeline.keys import life_sql
+from pygroups.pipeline.tables import Tables
+
+_FACT: Final = ("life", "at")
+_OF: Final = ("`group`", "profile", "history", "life", "view", "at", "kind")
+_ENTRIES: Final = "array_sort(map_entries(map_filter({}, (origin, mark) -> mark > 0)))"
+_ELSEWHERE: Final = f"kind = 'state_lost' and {_ENTRIES.format('digest')} <> {_ENTRIES.format('first')}"
+_UNLIKE: Final = "if(kind = 'state_set', had > claimed, kind = 'state_get' and claimed > had)"
+_BROKEN: Final = f"({_ELSEWHERE} or coalesce(unlike, false))"
+
+
+def ends(tables: Tables) -> DataFrame:
+    """The ends of waits for two states or more: a state was set, or the program began without one.
+
+    `at` is the index of the record, `since` and `until` those of the first and the last view with a state that did not
+    come before, `first` the digest of the first one, `following` the index of the next end.
+    """
+    begun = tables.views.where("digest is not null").selectExpr("life", "view", "index as begin", "digest as begun")
+    told = tables.events.where("kind in ('state_set', 'state_lost')").selectExpr(
+        *("`group`", "profile", "history", "life", "view", "index as at", "kind", "digest")
+    )
+    member = "over (partition by life order by at"
+    known = tables.gathered(told.join(begun.selectExpr("life", "view", "begin as until"), ["life", "view"])).selectExpr(
+        "*",
+        f"coalesce(max(until) {member} rows between unbounded preceding and 1 preceding), -1L) as before",
+        f"coalesce(lead(at) {member}), {_FOR_EVER}) as following",
+    )
+    met = tables.gathered(known.join(begun.drop("view"), "life")).where("begin > before and begin <= until")
+    waits = met.groupBy("group", "profile", "history", "life", "view", "at", "kind", "until", "following").agg(
+        F.first("digest").alias("digest"),
+        F.min("begin").alias("since"),
+        F.min_by("begun", "begin").alias("first"),
+        F.count(F.lit(1)).alias("waits"),
+    )
+    return waits.where("waits > 1").drop("waits")
+
+
+_FOR_EVER: Final = "9223372036854775807L"
+
+
+def facts(tables: Tables) -> DataFrame:
+    """One row per end of such a wait, and per state that was given after an end without a state."""
+    ended = ends(tables).selectExpr(*_OF, "since", "until", "digest", "first", "following")
+    lost = ended.where("kind = 'state_lost'").selectExpr("life", "at as lost_at", "since", "first", "following")
+    begun = tables.views.selectExpr("life", "view", "index as until")
+    gets = tables.events.where("kind = 'state_get'").selectExpr(
+        *("`group`", "profile", "history", "life", "view", "index as at", "kind", "digest")
+    )
+    gives = tables.gathered(tables.gathered(gets.join(begun, ["life", "view"])).join(lost, "life"))
+    gives = gives.where("at > lost_at and at < following")
+    return tables.gathered(ended.drop("following").unionByName(gives.drop("lost_at", "following")))
+
+
+def _unlike(tables: Tables, known: DataFrame) -> DataFrame:
+    """Per fact and sender: `claimed`, the last number in the state, and `had`, the last one that the member delivered,
+    announced as a gap, or skips with the state: for a given state, from the first state on that did not come."""
+    delivered = tables.streams.where("kind = 1").selectExpr(
+        "life", "sender", "begin as index", "last", "view", "false as gap"
+    )
+    gaps = tables.events.where("kind = 'gap'").selectExpr(
+        "life", "sender", "index", "first + count - 1 as last", "view", "true as gap"
+    )
+    steps = tables.gathered(delivered.unionAll(gaps))
+    met = tables.gathered(known.selectExpr(*_FACT, "kind", "since", "until", "view as of").join(steps, "life"))
+    had = met.where("index >= since and index < until").selectExpr(*_FACT, "sender", "0L as claimed", "last as had")
+    skipped = met.where("kind = 'state_set' and gap and view = of")
+    covered = skipped.selectExpr(*_FACT, "sender", "last as claimed", "0L as had")
+    claims = _marks(known, "digest").selectExpr(*_FACT, "sender", "last as claimed", "0L as had")
+    base = _marks(known.where("kind = 'state_get'"), "first").selectExpr(
+        *_FACT, "sender", "0L as claimed", "last as had"
+    )
+    both = tables.gathered(had.unionAll(covered).unionAll(claims).unionAll(base))
+    return both.groupBy(*_FACT, "sender").agg(F.max("claimed").alias("claimed"), F.max("had").alias("had"))
+
+
+def _marks(known: DataFrame, digest: str) -> DataFrame:
+    rows = known.selectExpr("`group`", *_FACT, f"explode({digest}) as (origin, last)").where("last > 0")
+    return rows.selectExpr(*_FACT, f"{life_sql('origin')} as sender", "last")
+
+
+def judged(tables: Tables) -> DataFrame:
+    """One row per fact, with the first sender whose numbers are `unlike`."""
+    known = facts(tables)
+    unlike = tables.gathered(_unlike(tables, known).join(known.selectExpr(*_FACT, "kind"), list(_FACT))).where(_UNLIKE)
+    first = unlike.groupBy(*_FACT).agg(
+        F.lit(True).alias("unlike"),
+        F.min("sender").alias("sender"),
+        F.min_by("claimed", "sender").alias("claimed"),
+        F.min_by("had", "sender").alias("had"),
+    )
+    return known.join(first, list(_FACT), "left")
+
+
+def exact(tables: Tables) -> DataFrame:
+    """A fact is one end of a wait at one member, or one state that a member gives after such an end."""
+    wrong = judged(tables).where(_BROKEN)
+    elsewhere = findings(
+        wrong.where(_ELSEWHERE),
+        "went on without a state, and not behind the first state that it waited for",
+        view="view",
+        member="life",
+    )
+    unlike = wrong.where("unlike")
+    lacks = words(
+        "set a state up to message ", F.col("claimed"), ", and had delivered up to ", F.col("had"), " while it waited"
+    )
+    gives = words("gave a state up to message ", F.col("claimed"), ", and went on without a state up to ", F.col("had"))
+    return elsewhere.unionAll(
+        findings(
+            unlike,
+            F.when(F.col("kind") == "state_set", lacks).otherwise(gives),
+            view="view",
+            member="life",
+            origin="sender",
+            first="least(claimed, had) + 1",
+        )
+    )
+
+
+RULE = PromiseRule(
+    "confirmed",
+    VIRTUAL_SYNCHRONY,
+    "views",
+    "no member waited for one state after the other",
+    counts=(Count(judged, judged="1", suspect=_BROKEN),),
+    exact=exact,
+    needs=frozenset({"state_set", "state_lost"}),
+)
