@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pygroups import Channel, Event, Left, Message, View
+from tests.patience import patience
 
 profile = "total"  # of the channels of a group, unless they ask for another one
 
@@ -77,13 +78,13 @@ def in_a_group(folder: Path, story: Callable[[Group], Awaitable[None]], seconds:
     """Run `story` in an event loop of its own."""
 
     async def main() -> None:
-        async with asyncio.timeout(seconds), group_in(folder) as group:
+        async with asyncio.timeout(patience(seconds)), group_in(folder) as group:
             await story(group)
 
     asyncio.run(main())
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience(20)):
         while not condition():
             await asyncio.sleep(0.002)

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 from msgspec import inspect
+from msgspec.structs import replace
 
 from pygroups import Channel, ChannelClosed
 from pygroups.channel import bounds
 from pygroups.core.address import Address
 from pygroups.core.events import Join
-from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, Config
+from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers import unicast2
@@ -277,7 +278,8 @@ def test_a_channel_that_is_overloaded_keeps_its_limits(profile: str, transport: 
     """Three members send all that they may, one of them reads slowly and one nothing, while strangers knock."""
 
     async def story(group: Group) -> None:
-        options: dict[str, Any] = {"config": TIGHT, "profile": profile, "transport": transport}
+        patient = replace(TIGHT, heartbeat_timeout=60 * SECOND, connect_timeout=60 * SECOND)  # no member is slow here
+        options: dict[str, Any] = {"config": patient, "profile": profile, "transport": transport}
         channels = [await group.joined(name, journal=tmp_path / name, **options) for name in "ABC"]
         await until(lambda: all(len(channel.view.members) == 3 for channel in channels))
         reading = asyncio.create_task(slowly(channels[0]))

@@ -131,7 +131,10 @@ def test_the_name_of_a_living_member_is_refused_in_one_line(shells: Shells) -> N
     type_for(0.2, [first, second])
     heard_everything([first, second], [first, second])
     assert [event["members"] for event in first.of_kind("view")] == [["A"], ["A", "B"]]
-    leave([first, second])
+    leave([second])
+    first.signal(signal.SIGTERM)
+    assert first.ended() == 0
+    assert errors(first).count("\n") == 1 and "may not join: the name 'B' belongs to" in errors(first)
 
 
 def test_sigterm_ends_one_cleanly_and_the_others_suspect_nobody(shells: Shells) -> None:
