@@ -12,7 +12,7 @@ from pygroups.pipeline.audit import audit
 from pygroups.pipeline.ingest import ingest
 from pygroups.pipeline.verdict import AuditResult
 from tests.pipeline.catalog import save_planted
-from tests.pipeline.drawn import FULL_DISKS, FULL_DISKS_FIRST, play_drawn, play_unicast
+from tests.pipeline.drawn import FULL_DISKS, FULL_DISKS_FIRST, play_drawn, play_unicast, play_uniform
 from tests.pipeline.faulty import save_faulty
 from tests.pipeline.spark_session import spark
 
@@ -49,6 +49,12 @@ def drawn_unicast(drawn_root: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
+def drawn_uniform(drawn_root: Path) -> list[dict[str, Any]]:
+    """The same where a majority decides each view."""
+    return play_uniform(drawn_root)
+
+
+@pytest.fixture(scope="session")
 def faulty_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The journals of more drawn schedules, each with one fault planted at a place that was drawn too."""
     return save_faulty(tmp_path_factory.mktemp("faulty"))
@@ -60,6 +66,7 @@ def whole_table(
     drawn_root: Path,
     drawn: object,
     drawn_unicast: object,
+    drawn_uniform: object,
     faulty_root: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from pygroups.sim.schedules.catalog import WHOLE_JOURNALS
 
-SCHEDULES: Final = 20  # of each profile
+SCHEDULES: Final = 12  # of each profile
 FULL_DISKS: Final = 12  # schedules of each profile with full disks, from the seed
 FULL_DISKS_FIRST: Final = 100_000
 PROFILES: Final = ("fifo", "total")
 UNICAST_FIRST: Final = 200_000  # the first seed of the schedules without a group
+UNIFORM: Final = {"uniform": 300_020, "uniform-fifo": 300_120}  # the first seeds of these profiles
 
 
 def play_drawn(
@@ -33,6 +34,11 @@ def play_drawn(
 def play_unicast(root: Path) -> dict[str, Any]:
     """The same of the profile `unicast`, whose processes are no group."""
     return played(root, "unicast", UNICAST_FIRST, SCHEDULES)
+
+
+def play_uniform(root: Path) -> list[dict[str, Any]]:
+    """The same of the profiles in which a majority decides each view."""
+    return [played(root, profile, first, SCHEDULES) for profile, first in UNIFORM.items()]
 
 
 def played(

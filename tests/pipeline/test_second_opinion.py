@@ -17,7 +17,7 @@ from pygroups.pipeline.promises import RULES
 from pygroups.pipeline.verdict import AuditResult
 from tests.pipeline import compared, second_opinion
 from tests.pipeline.catalog import all_planted
-from tests.pipeline.drawn import PROFILES, SCHEDULES
+from tests.pipeline.drawn import PROFILES, SCHEDULES, UNIFORM
 from tests.pipeline.faulty import EACH, FAULTS
 from tests.pipeline.planted import Planted
 from tests.pipeline.second_opinion import PROMISES
@@ -70,7 +70,7 @@ def test_a_fault_in_a_drawn_schedule_is_seen_and_the_rest_is_not_accused(
     seeds = {group for _, group in opinion_on_whole if group.startswith("seed-")}
     broken = {group for (_, group), word in opinion_on_whole.items() if word == "broken" and group in seeds}
     assert len(groups) == EACH * len(FAULTS) * len(PROFILES)
-    assert len(seeds) == len(groups) + SCHEDULES * (len(PROFILES) + 1)  # and those without a group
+    assert len(seeds) == len(groups) + SCHEDULES * (len(PROFILES) + len(UNIFORM) + 1)  # and those without a group
     assert broken <= groups
     assert len(broken) >= SHOWN * len(groups)
 
