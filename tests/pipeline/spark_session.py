@@ -7,6 +7,9 @@ from pyspark.sql import SparkSession
 
 from pygroups.pipeline.session import make_session
 
+SHORT_LIVED = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""The environment of the processes of a cluster in a test: they end before the second compiler has paid for itself."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:

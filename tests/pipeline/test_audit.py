@@ -23,7 +23,7 @@ from pygroups.pipeline.ingest import Table, ingest
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.verdict import Verdict, Violation, summarize
 from tests.pipeline.planted import clean, closed, opened, repeated
-from tests.pipeline.spark_session import spark
+from tests.pipeline.spark_session import SHORT_LIVED, spark
 
 __all__ = ["spark"]
 slow = pytest.mark.slow
@@ -164,7 +164,8 @@ def test_processes_of_a_cluster_judge_a_table_and_the_folder_takes_its_journals_
     ingest([journals], tmp_path / "t")
     cluster = ["--master", "local-cluster[2,1,1024]", "--out", str(tmp_path / "out")]
     called = [sys.executable, "-m", "pygroups", "audit", str(tmp_path / "t"), *cluster, "--json"]
-    answer = subprocess.run(called, capture_output=True, text=True, timeout=450, check=False)
+    environment = os.environ | SHORT_LIVED
+    answer = subprocess.run(called, env=environment, capture_output=True, text=True, timeout=450, check=False)
     assert (answer.returncode, answer.stderr) == (1, "")
     promises = json.loads(answer.stdout)["promises"]
     assert {one["name"] for one in promises if one["verdict"] == "broken"} == {"fifo", "no-duplication"}
