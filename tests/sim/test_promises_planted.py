@@ -22,6 +22,8 @@ NOT_BUILT = {
     "gap-late-B": GAPS_COME_WITH_A_VIEW,
     "behind-a-hole-A": "a journal loses records, a running check hears everything",
     "behind-a-hole-C": "a journal loses records, a running check hears everything",
+    **{f"uniform-without-the-dead-{at}": JOURNALS_ARE_MISSING for at in "AC"},
+    **{f"uniform-behind-a-hole-{at}": "a journal loses records, a running check hears everything" for at in "AC"},
     "merged-in-uniform": GAPS_COME_WITH_A_VIEW,
     **{
         f"{name}-{at}-{ends}": reason

@@ -63,7 +63,8 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool | None
     order: list[Check] = [OneOrder(), Causal(messages)] if named.ordered else []
     majority = named.majority if majority is None else majority
     if named.uniform:
-        order += [UniformAgreement(), GlobalOrder()] if named.ordered else [UniformAgreement()]
+        agreement = UniformAgreement()
+        order += [agreement, GlobalOrder(agreement)] if named.ordered else [agreement]
     merges = not majority if merges is None else merges
     merging: list[Check] = [MergedViews(messages)] if merges else []
     chain: list[Check] = [Chain()] if majority else []

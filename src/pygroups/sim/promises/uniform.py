@@ -30,7 +30,9 @@ class UniformAgreement(Check):
         self.gone_on: dict[ViewId, Address] = {}  # the first member that went on in the same history
         self.branched: dict[Address, None] = {}  # members that began another history
         self.late: dict[Address, tuple[Address, Key, ViewId]] = {}  # what was delivered after others had gone on
+        self.elsewhere: list[tuple[Address, Address, Key, ViewId]] = []  # deliveries of one message in two views
         self.any_vouched = False
+        self.over: dict[Address, None] = {}
         self.judged = self.agreed = self.rest = 0
 
     def facts(self) -> dict[str, int]:
@@ -43,9 +45,7 @@ class UniformAgreement(Check):
         self.judged += 1
         home = self.home.setdefault((self.histories.get(view, ""), key), view)
         if home != view:
-            detail = f"a member delivered the message in {home}, and another one in {view}"
-            other = self.by_view[home][key]
-            self.broken("same-view-delivery", detail, member=member, other=other, message=key, view=view)
+            self.elsewhere.append((member, self.by_view[home][key], key, view))
         self.own.setdefault(member, {})[key] = None
         known = self.by_view.setdefault(view, {})
         if key not in known:
@@ -73,12 +73,21 @@ class UniformAgreement(Check):
         self.any_vouched = True
 
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
+        self.over[member] = None
         late = self.late.pop(member, None)
-        if late is not None and not self.any_vouched:  # else it may have been about to begin another history
+        if late is not None and not self.branches(member):
             self._lacks(late[0], member, *late[1:])
+
+    def branches(self, member: Address) -> bool:
+        """Whether `member` began another history, or has ended and may have been about to."""
+        return member in self.branched or (self.any_vouched and member in self.over)
 
     def settled(self, rests: list[Rest]) -> None:
         self.rest = 0
+        for member, other, key, view in self.elsewhere:
+            if not self.branches(member) and not self.branches(other):
+                detail = f"another member delivered the message in {self.home[self.histories[view], key]}"
+                self.broken("same-view-delivery", detail, member=member, other=other, message=key, view=view)
         for one in rests:
             view = self.last.get(one.member)
             late = self.late.pop(one.member, None)
@@ -106,30 +115,36 @@ class GlobalOrder(Check):
 
     promises = ("total-order-global",)
 
-    def __init__(self) -> None:
-        self.histories: dict[ViewId, str] = {}
-        self.labels: dict[tuple[str, Key], Label] = {}
+    def __init__(self, agreement: UniformAgreement) -> None:
+        self.agreement = agreement  # knows who began another history
+        self.labels: dict[tuple[str, Key], tuple[Label, Address]] = {}
         self.messages: dict[Label, Key] = {}
         self.last: dict[Address, Label] = {}
+        self.elsewhere: list[tuple[Address, Address, Key, ViewId]] = []  # deliveries of one message in two places
         self.judged = 0
 
     def facts(self) -> dict[str, int]:
         return {"total-order-global": self.judged}
 
-    def viewed(self, view: Viewed) -> None:
-        self.histories[view.id] = view.history
-
     def delivered(self, delivery: Delivery) -> None:
         if delivery.view is None:
             return
         self.judged += 1
-        history = self.histories.get(delivery.view, "")
+        history = self.agreement.histories.get(delivery.view, "")
         member, key, label = delivery.member, (delivery.origin, delivery.first), (delivery.view, delivery.position)
-        for known, what in (
-            (self.labels.setdefault((history, key), label) == label, "the message has another place at another member"),
+        known, first = self.labels.setdefault((history, key), (label, member))
+        if known != label:
+            self.elsewhere.append((member, first, key, delivery.view))
+        for right, what in (
             (self.messages.setdefault(label, key) == key, "another message has this place at another member"),
             (self.last.get(member, label) <= label, "the place is before that of the message delivered last"),
         ):
-            if not known:
+            if not right:
                 self.broken("total-order-global", what, member=member, message=key, view=delivery.view)
         self.last[member] = label
+
+    def settled(self, rests: list[Rest]) -> None:
+        for member, other, key, view in self.elsewhere:
+            if not self.agreement.branches(member) and not self.agreement.branches(other):
+                detail = "the message has another place at another member"
+                self.broken("total-order-global", detail, member=member, other=other, message=key, view=view)
