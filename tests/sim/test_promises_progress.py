@@ -133,6 +133,8 @@ PLANTED = {
     "one has not installed what the others have": twice("A B in 2 ABC; C in 1 ABC; blocked C"),
     "one that is left out is not told": twice("A B in 2 AB; C in 1 ABC"),
     "two sides that reach each other do not merge": "merging\n" + twice("A B in 2A AB; C D in 2C CD"),
+    "it hears those that went on, and cannot tell them": "merging\n"
+    + twice("A B C in 2 ABC; D in 1 ABCD; cut D>A D>B D>C"),
     "a state does not come": twice("A B C in 1 ABC; stateless C"),
     "a left out member stays, though enough answer": LEFT_OUT + twice("A B in 2 AB; C in 1 ABC; told C"),
     "a left out member does not know that it is blocked": LEFT_OUT + twice("B in 2 AB; C in 1 ABC; told B"),

@@ -181,6 +181,7 @@ MEMBERSHIP: Final = {
     "gms.suspicions.apart": "members",
     "gms.suspicions.known": "members_max",
     "gms.suspicions.unanswered": "members_max",
+    "gms.other_views.elsewhere": "members",
     "gms.other_views.expelled": "former",
     "gms.other_views.kept.proposal.digest": "marks",
     "gms.other_views.kept.proposal.digest[]": "fixed",

@@ -64,7 +64,7 @@ class LifeOver(Event):
 
 
 class HeartbeatOf(Event):
-    """Up, failure to gms: a heartbeat of `member` names `view`.  Either `view` is not this member's view, or this
+    """Up, failure and merge2 to gms: a heartbeat or a question of `member` names `view`.  Either `view` is not this member's view, or this
     member's view does not contain `member`."""
 
     member: Address

@@ -15,6 +15,7 @@ from pygroups.core.fingerprint import difference, digest
 from pygroups.core.layer import Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.merge_events import Accounted, SignOfLife, StaysApart
+from pygroups.core.suspicion_events import HeartbeatOf
 from pygroups.core.view import AgreedView, ViewId
 
 from . import _merge_rules as rules
@@ -298,6 +299,8 @@ class ViewSearch:
         if head.settings != digest(self.env.fingerprint):
             self._answer_other_settings(src, head)
             return
+        if src in self.current.members and head.view != self.current.id:
+            self.layer.above.append(HeartbeatOf(src, head.view))
         self.named(src, head.view)
         self._is_there(src)
         if self.env.now < self.deaf_until:

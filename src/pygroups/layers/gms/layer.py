@@ -125,6 +125,9 @@ class Gms(Membership):
             self.leading.admission.former_life_answered(event.member)
         elif isinstance(event, suspicion_events.HeartbeatOf):
             self.other_views.explain(event.member, event.view, asked=False)
+            if self.env.merges and self.other_views.is_elsewhere(event.member, event.view):
+                self.suspicions.elsewhere(event.member)
+                self._suspicions_changed()
         elif isinstance(event, Reserved):
             self.reserved, self.round_trip = event.merge, event.round_trip
         elif isinstance(event, RoundTrips):

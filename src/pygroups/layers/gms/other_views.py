@@ -115,6 +115,7 @@ class OtherViews:
         self.kept: Installation | None = None  # the installation of this view, until all are known to have it
         self.past: dict[ViewId, None] = {}  # views this member was in
         self.last_view_of: dict[Address, ViewId] = {}  # the last view that a former member shared with this one
+        self.elsewhere: dict[Address, int] = {}  # members that named a later view, and when they did first
         self.expelled: dict[Address, str] = {}  # former members that were excluded by policy, and why
 
     # -- changes
@@ -123,6 +124,7 @@ class OtherViews:
         self, old: AgreedView | None, view: AgreedView, expelled: Mapping[Address, str] = MappingProxyType({})
     ) -> None:
         """`view` follows `old` here; members in `expelled` were excluded by policy."""
+        self.elsewhere = {}
         if old is None:
             return
         self.past[old.id] = None
@@ -165,6 +167,20 @@ class OtherViews:
             holds = self._holds_for(member, theirs) or self._holds_for_left_out(member, theirs)
             answer = reply(seen, is_member=is_member, holds=holds, asked=asked)
             self._send(member, theirs, answer)
+
+    def is_elsewhere(self, member: Address, theirs: ViewId) -> bool:
+        """Whether `member` of this view, which names the view `theirs`, has gone on without this member.
+
+        Ids rise at each member, so `member` never comes back to this view.  The installation of `theirs` may be on its
+        way here, if this member accepted it; any other one has no place for this member.  The answers of this member
+        may not reach `member`, which then learns nothing and cannot be asked: frames of it arrive, and it counts as
+        gone after `flush_timeout`.
+        """
+        membership = self.membership
+        view, now = membership.view, membership.env.now
+        if view is None or not membership.knows(member) or theirs <= view.id or self.membership.may_come_to(theirs):
+            return False
+        return now >= self.elsewhere.setdefault(member, now) + membership.env.config.flush_timeout
 
     def gave_the_decided(self, member: Address, theirs: ViewId) -> bool:
         """Send the decided successor of this view, which is not installed here, to a member that still leads or asks in

@@ -101,12 +101,14 @@ class Progress(Check):
                 yield from self._apart(sides, situation.cut)
 
     def _left_behind(self, side: list[Stand], ahead: list[Stand], situation: Situation) -> Iterator[Problem]:
-        """Members that stay in an earlier view, although frames of members of a later view arrive and they reach all
-        of these."""
+        """Members that stay in an earlier view, although frames of members of a later view arrive.  A member that
+        reaches all of these belongs to them; another one cannot answer, and makes a view without them."""
         later = [one for one in situation.stands if one.view == ahead[0].view and one.runs]
         for stand in side:
             if _reaches(stand, later, situation.cut) and not self._stays_for_the_others(stand, later):
                 yield BEHIND, stand.member, ahead[0].member, 0
+            elif self.around.merges and (went := _heard_of(stand, ahead, situation.cut)):
+                yield STALE, stand.member, went, 0
 
     def _stays_for_the_others(self, stand: Stand, later: list[Stand]) -> bool:
         """Whether this member has to wait until enough members of the next view acknowledge its installation.
@@ -192,6 +194,7 @@ DEAD = "the view still has a process that has ended"
 UNREACHED = "the view still has a member that cannot be reached"
 NOT_IN = "the member is in a view that another member of this view has not installed"
 BEHIND = "the member is in an earlier view than the others, although it reaches them all"
+STALE = "the member stays in a view that another member has left, although frames of that member arrive"
 WAITS = "the process waits to join, although it reaches all members"
 UNTOLD = "the member reaches too few members of its view, and did not learn that it is blocked"
 BLOCKED = "the member is blocked for a view change that does not end"
@@ -238,6 +241,12 @@ def _hears(one: Stand, other: Stand, cut: frozenset[Link]) -> bool:
 
 def _reaches(one: Stand, others: Iterable[Stand], cut: frozenset[Link]) -> bool:
     return all(other is one or linked(one, other, cut) for other in others)
+
+
+def _heard_of(stand: Stand, ahead: Iterable[Stand], cut: frozenset[Link]) -> Address | None:
+    """The first of `ahead` that runs, and whose frames reach `stand`."""
+    names = [(one.member, (one.member.name, stand.member.name)) for one in ahead if one.runs]
+    return next((member for member, link in names if link not in cut), None)
 
 
 def _went_on(one: Stand, side: list[Stand], cut: frozenset[Link]) -> bool:
