@@ -64,8 +64,8 @@ class LifeOver(Event):
 
 
 class HeartbeatOf(Event):
-    """Up, failure and merge2 to gms: a heartbeat or a question of `member` names `view`.  Either `view` is not this member's view, or this
-    member's view does not contain `member`."""
+    """Up, failure and merge2 to gms: a heartbeat or a question of `member` names `view`.  Either `view` is not this
+    member's view, or this member's view does not contain `member`."""
 
     member: Address
     view: ViewId

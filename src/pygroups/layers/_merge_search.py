@@ -295,6 +295,7 @@ class ViewSearch:
         self.deaf_until = self.env.now + self.env.config.merge_interval
 
     def on_find_req(self, src: Address, head: FindReq) -> None:
+        self.ended.pop(src, None)  # its entry may have been removed, although it lives
         self.learn({src: head.contact})
         if head.settings != digest(self.env.fingerprint):
             self._answer_other_settings(src, head)

@@ -184,5 +184,6 @@ class Leading:
         self.change.installed()
         self.admission.installed(changed)
         self.verification.installed()
+        self.regaining.installed()
         queued = (*self.admission.joiners, *self.admission.silent)
         self.times.keep((*self.membership.current.members, *queued))

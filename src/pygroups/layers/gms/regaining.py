@@ -13,7 +13,8 @@ from .admission import Admission
 from .membership import Membership
 
 LOOKS: Final = 2  # reports in a row, after which the other members have found nobody either
-PAUSE: Final = 16  # intervals of MERGE2 until the next try, if a member does not agree
+PAUSE: Final = 16  # intervals of MERGE2 until the next try, if a member does not agree; twice as many each time
+DOUBLINGS: Final = 6
 
 
 class Regaining:
@@ -24,6 +25,12 @@ class Regaining:
         self.env = membership.env
         self.in_a_row = 0  # reports that no other process is found
         self.pause_until = 0
+        self.tries = 0  # in a row
+
+    def installed(self) -> None:
+        """A new view."""
+        self.in_a_row = 0
+        self.tries = 0 if self.membership.primary else self.tries
 
     def look(self) -> None:
         """MERGE2 reports: ask for a view if the members of this one are enough."""
@@ -36,5 +43,6 @@ class Regaining:
         enough = not decide.electors_of_next(ballot, membership.electors, here, (), accounted.ended, alone=alone)
         if enough and membership.binding.ballot is None and self.env.now >= self.pause_until:
             self.env.count("views to become primary")
-            self.pause_until = self.env.now + PAUSE * self.env.config.merge_interval
+            self.pause_until = self.env.now + (PAUSE << self.tries) * self.env.config.merge_interval
+            self.tries = min(self.tries + 1, DOUBLINGS)
             self.admission.on_view_wanted()
