@@ -110,7 +110,7 @@ def merged(group: str, forgets: str = "", apart: bool = True, profile: str = "to
         history.view("ABCD")
     history.view("AB")
     history.multicast("AB", count=2)
-    history.view("CD", primary=False)
+    history.view("CD", primary=profile == "uniform")
     history.multicast("CD", count=3)
     merge(history, "AB", "CD", change=lambda name, told: told.gaps.clear() if name == forgets else None)
     if more:
