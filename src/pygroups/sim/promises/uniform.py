@@ -89,12 +89,12 @@ class UniformAgreement(Check):
                 detail = f"another member delivered the message in {self.home[self.histories[view], key]}"
                 self.broken("same-view-delivery", detail, member=member, other=other, message=key, view=view)
         for one in rests:
-            view = self.last.get(one.member)
             late = self.late.pop(one.member, None)
             if late is not None:
                 self._lacks(late[0], one.member, *late[1:])
-            if view is not None and not one.blocked:
-                self.rest += self._compare(one.member, self.own.get(one.member, {}), view)
+            last = self.last.get(one.member)
+            if last is not None and not one.blocked:
+                self.rest += self._compare(one.member, self.own.get(one.member, {}), last)
 
     def _compare(self, member: Address, own: dict[Key, None], view: ViewId) -> int:
         known = self.by_view.get(view, {})
