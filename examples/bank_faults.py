@@ -2,6 +2,7 @@
 the same transfers in the same order, also each process that was killed, and no money may be lost.
 
     python examples/bank_faults.py --seconds 300
+    python examples/bank_faults.py --folder bank-faults && pygroups audit bank-faults/journal
 
 The network is cut only where this program runs as root and finds `ip`, `nsenter` and `unshare`: each process is then on
 a host of its own (bank_hosts.py).  Exit code 0: one history, and the right sum in every process that was running.
@@ -204,10 +205,14 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=0.05, help="of bank.py")
     parser.add_argument("--within", type=float, default=120.0, help="seconds for the group to recover from a fault")
     parser.add_argument("--no-cuts", action="store_true", help="leave the network alone")
+    parser.add_argument("--folder", type=Path, help="keep journals and output there; by default only after a failure")
     options = parser.parse_args()
     if options.members < 2:
         parser.error("--members: a bank of one process cannot lose one")
-    folder = Path(tempfile.mkdtemp(prefix="bank-"))
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="bank-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        parser.error(f"--folder: {folder} is not empty")
     with ExitStack() as stack:
         hosts = None
         if can_make_hosts() and not options.no_cuts:
@@ -217,7 +222,8 @@ def main() -> int:
         except Failed as failure:
             print(f"FAILED: {failure}", flush=True)
             return 1
-    shutil.rmtree(folder)
+    if options.folder is None:
+        shutil.rmtree(folder)
     return 0
 
 

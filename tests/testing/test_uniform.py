@@ -12,7 +12,7 @@ import pytest
 
 from pygroups import Blocked, Channel, Excluded, Left, Message, NotSent, Unblocked, Unknown, View
 from pygroups.journal.reader import find_segments, read_segments
-from pygroups.testing import Group, run
+from pygroups.testing import Group, Unsettled, run
 
 PROFILES = ("uniform", "uniform-fifo")
 
@@ -104,6 +104,25 @@ def test_other_profiles_have_no_such_statistics() -> None:
     async def story(group: Group) -> None:
         async with group.channel("g", name="A", events="none") as channel:
             assert channel.stats()["uniform"] is None
+
+    run(story)
+
+
+def test_blocked_members_are_settled_unless_one_view_is_wanted() -> None:
+    async def story(group: Group) -> None:
+        programs = await together(group, *"ABC", rejoin=True)
+        group.partition(["C"])
+        await group.settled()
+        assert group.views() == [("A", "B"), ("A", "B", "C")]
+        assert programs["C"].news[-1] == "Blocked"
+        with pytest.raises(Unsettled, match=r"the members are in 2 views: \[A B\], \[A B C\]"):
+            await group.settled(one=True)
+        group.crash("B")
+        await group.settled()
+        assert programs["A"].news[-2:] == ["AB", "A"], "half of the view, with its first member"
+        group.heal()
+        await group.settled(one=True)
+        assert programs["C"].news[-2:] == ["Left", "AC"]
 
     run(story)
 

@@ -185,7 +185,8 @@ class Group:
         """Wait until all groups have been settled for a second.
 
         A group has settled when all members of each view are in that view, have all its messages, and have no
-        unfinished work.  The two sides of a network split can settle, each in its own view.  With `one=True` each group
+        unfinished work.  The two sides of a network split can settle, each in its own view; members that are blocked
+        without a majority count as settled.  With `one=True` each group
         must be in one view.  Unread messages do not matter.  `within`: the longest wait, in seconds of virtual time;
         the default follows from the members' timeouts.  Raises Unsettled after this time.
         """

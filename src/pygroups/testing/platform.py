@@ -150,9 +150,10 @@ class MemoryPlatform:
         return _views(watches)
 
     def at_rest(self, *, one: bool = False) -> None:
-        """Check that all groups are at rest, with `one` in one view each.  Raises Broken with the first obstacle."""
+        """Check that all groups are at rest, with `one` in one view each.  Raises Broken with the first obstacle.
+        Without `one`, members that reach no majority are left out: they wait."""
         for _, judge in self.rooms.values():
-            watches = [watch for watch in self.living() if watch.judge is judge]
+            watches = [watch for watch in self.living() if watch.judge is judge and (one or not watch.told)]
             self._not_cut_apart(watches)
             if one and len(views := _views(watches)) > 1:
                 raise Broken("view-agreement", f"the members are in {len(views)} views: {_listed(views)}")

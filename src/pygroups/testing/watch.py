@@ -44,6 +44,7 @@ class SessionWatch:
         self.leaving = False  # the judge knows that the member wants to leave
         self.over = False  # the judge knows how the member ended
         self.blocked = False
+        self.told = False  # the program knows that this member reaches no majority
         self.records: list[PlainRecord] = []  # the records of this turn, for the judge
         if session.options.state is None:
             self._tell(judge.keeps_no_state, self.me)
@@ -121,6 +122,7 @@ class SessionWatch:
         elif isinstance(event, Block):
             self.blocked = True
         elif isinstance(event, Blocked | Unblocked):
+            self.told = isinstance(event, Blocked)
             judge.blocked(me, event.reason if isinstance(event, Blocked) else None)
         elif isinstance(event, Undelivered):
             judge.undelivered(me, event.to, event.numbers)
