@@ -71,7 +71,7 @@ class Faults:
         print(f"{time.monotonic() - self.began:6.1f} s  {what}", flush=True)
 
     def run(self) -> None:
-        self.tell(f"seed {self.options.seed}; cuts of the network: {'yes' if self.hosts else 'no, that needs root'}")
+        self.tell(f"seed {self.options.seed}; {'with' if self.hosts else 'without'} cuts of the network")
         try:
             for name in self.names:
                 self.start(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import random
 import re
 import subprocess
@@ -35,7 +36,8 @@ bank = bank_module()
 def played(*options: str, within: float) -> str:
     """What the driver of the faults printed."""
     command = [sys.executable, str(ROOT / "examples" / "bank_faults.py"), *options, "--within", str(within)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT / "src")})
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
