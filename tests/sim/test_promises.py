@@ -25,8 +25,9 @@ from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES as BUILT
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.checks import OF_GROUPS, checks_of
-from pygroups.sim.promises.facts import Rest
+from pygroups.sim.promises.facts import Delivery, Rest, Viewed
 from pygroups.sim.promises.judge import Judge
+from pygroups.sim.promises.uniform import UniformAgreement
 
 ALL = {name: Address(name, f"{number:016x}") for number, name in enumerate("ABCDE", 1)}
 
@@ -595,6 +596,25 @@ def test_a_planted_fault_is_found(promise: str, history: str) -> None:
     with pytest.raises(Broken) as caught:
         played.line(lines[-1])
     assert caught.value.witness.promise == promise
+
+
+@pytest.mark.parametrize("then", ["ends", "goes on", "begins another history"])
+def test_what_is_delivered_after_others_went_on_is_found(then: str) -> None:
+    """In `uniform`, unless the member begins another history."""
+    check, first, second, other = UniformAgreement(), *(ViewId(number, ALL["A"]) for number in (1, 2, 3))
+    for name in "AB":
+        check.viewed(Viewed(ALL[name], first, (ALL["A"], ALL["B"]), None, None, (), None, history="h"))
+    check.viewed(Viewed(ALL["B"], second, (ALL["B"],), first, first, (), None, history="h"))
+    check.delivered(Delivery(ALL["A"], first, 0, ALL["A"], 1, 1, b""))
+    if then == "begins another history":
+        check.viewed(Viewed(ALL["A"], other, (ALL["A"],), first, first, (), None, history="another"))
+        check.settled([])
+        return
+    with pytest.raises(Broken, match="another one of the same view goes on without it"):
+        if then == "ends":
+            check.ended(ALL["A"], "crashed", None)
+        else:
+            check.viewed(Viewed(ALL["A"], second, (ALL["A"],), first, first, (), None, history="h"))
 
 
 def test_every_promise_of_a_profile_has_a_planted_fault() -> None:
