@@ -167,7 +167,7 @@ class _Life:
         }  # fmt: skip
         of_deliveries = {
             "stream": _same(view.creator.key, rows), "seq": rows, "position": position, "order": rows,
-            "expected": expected,
+            "expected": expected, "counted": position,
         }  # fmt: skip
         for name, values in of_deliveries.items():
             columns[name] = pa.array(values, mask=~delivered)

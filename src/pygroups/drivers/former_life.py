@@ -116,7 +116,7 @@ def _lives(folder: Path, me: Address) -> list[Address]:
         try:
             life = parse_address(path.name)
             if life != me:
-                lives.append((begun_at(path), life))
+                lives.append((begun_at(path) if path.is_dir() else 0, life))
         except (OSError, UsageError) as error:
             LOGGER.warning("the journal of a former incarnation in %s cannot be read: %s", path, error)
     return [life for _, life in sorted(lives, reverse=True)[:LIVES_MAX]]

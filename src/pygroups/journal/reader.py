@@ -414,6 +414,8 @@ def columns_of(kind: str, rows: Sequence[Row], wanted: Collection[str]) -> dict[
     values = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns = {"kind": pa.repeat(pa.scalar(kind), len(rows))}
     views = values.pop("view")
+    if any(view is not None and (type(view) is not list or len(view) != 2) for view in views):
+        raise TypeError("a view that is no pair")
     values["view_number"] = tuple(view and view[0] for view in views)
     values["view_creator"] = tuple(view and view[1] for view in views)
     for name in values.keys() & set(wanted) - {"kind"}:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 NEXT_HISTORY: Final = {"next_history": "lead(history) over (partition by life order by index)"}
 """The column that a rule adds to `views` for the texts below."""
-FOLLOWS: Final = "coalesce(next_previous = view and next_history <=> history, false)"
+FOLLOWS: Final = "coalesce(next is not null and next_history <=> history, false)"
 """SQL text: whether the member went on from this view to another one of the same history."""
-BRANCHES: Final = "coalesce(next_previous = view and not (next_history <=> history), false)"
+BRANCHES: Final = "coalesce(next is not null and not (next_history <=> history), false)"
 """SQL text: whether the member began another history with its next view."""
 
 
