@@ -192,6 +192,7 @@ def test_a_vouched_member_does_not_count_as_accepting_a_new_history(acceptors: t
             chain.settled([])
 
 
+@pytest.mark.long  # test_many.py draws schedules of the profiles with this GMS
 @pytest.mark.parametrize("profile", ["total", "fifo"])
 @pytest.mark.parametrize("first", [0, 25])
 def test_drawn_schedules_keep_every_promise(first: int, profile: str) -> None:
