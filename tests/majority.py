@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from pygroups.core.events import Blocked, Event, Unblocked, VouchedFor
 from pygroups.core.layer import Env
-from pygroups.layers.gms.layer import Gms
 from pygroups.layers.gms.primary import PrimaryGms
-from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.promises.checks import checks_of
@@ -37,17 +36,19 @@ class Notified(Actor):
 
 
 def majority(name: str, expect: int = 0, *, folders: float = 0) -> Profile:
-    """The built-in profile of this name, with views that a majority decides, and without MERGE2.  `expect` processes
+    """The profile in which a majority decides each view, with the order of this built-in profile.  `expect` processes
     take part in the birth of the group; without it the directory's lock decides.  A process that starts again answers
     for its former life if the folder of its journal is kept; `folders` is the chance of that."""
     return with_gms(name, _configured(expect, folders))
 
 
+UNIFORM: Final = {"total": "uniform", "fifo": "uniform-fifo"}
+
+
 def with_gms(name: str, gms: type[PrimaryGms]) -> Profile:
-    """The built-in profile of this name with another GMS, and without MERGE2."""
-    profile = PROFILES[name]
-    layers = [layer for layer in profile.layers if layer is not Merge2]
-    return profile._replace(layers=tuple(gms if layer is Gms else layer for layer in layers))
+    """The profile in which a majority decides each view, with the order of this built-in profile and another GMS."""
+    profile = PROFILES[UNIFORM[name]]
+    return profile._replace(layers=tuple(gms if layer is PrimaryGms else layer for layer in profile.layers))
 
 
 def _configured(expect: int, folders: float) -> type[PrimaryGms]:

@@ -142,7 +142,7 @@ def test_nobody_has_a_majority() -> None:
         group.mend("C D", "E")
         goes_on(group, "C D E")
         assert told(group, "C") == ["Blocked", "Unblocked"]
-        assert group["C"].delivered_from("C") == [1], "what waited was sent in the next view"
+        group.until(lambda: group["C"].delivered_from("C") == [1], 1)  # what waited was sent in the next view
         group.mend("A B", "C D E")
         group.until(lambda: sorted(group.world.running) == ["C", "D", "E"], SOON)
         group.settles()
