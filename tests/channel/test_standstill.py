@@ -20,7 +20,7 @@ class Sender:
         self.is_full = True
         self.held: tuple[Address, ...] = ()
         self.left = 0  # bytes that have left the window
-        self.readers = True
+        self.is_undelivered = False
         self.asked: list[object] = []
 
     def room(self) -> int:
@@ -34,9 +34,6 @@ class Sender:
 
     def waited_for(self) -> dict[Address, int]:
         return {}
-
-    def waits_for_readers(self) -> bool:
-        return self.readers
 
     def ask(self, event: object) -> None:
         self.asked.append(event)
@@ -69,16 +66,17 @@ def test_a_full_window_of_unknown_holders_is_asked_about() -> None:
 
 
 def test_slow_readers_hold_a_window_of_delivered_messages() -> None:
-    still, sender, reading = standstill()
+    still, sender, _ = standstill()
     sender.held = (B,)
     assert still.slow_readers() == (B,)
+    assert not still.lacks_messages(B)
     sender.held = ()
     assert still.slow_readers() == (B,), "the names are not known for a moment"
-    sender.readers = False
+    sender.is_undelivered = True
     assert still.slow_readers() == (), "the messages are on their way"
-    sender.readers, sender.held = True, (A,)
-    assert still.slow_readers() == (), "this program has read all that came"
-    reading.consumption._own_unread.append((2, 60))
+    sender.held = (B,)
+    assert (still.lacks_messages(A), still.lacks_messages(B)) == (False, True)
+    sender.is_undelivered, sender.held = False, (A,)
     assert still.slow_readers() == (A,)
     sender.is_full = False
     assert still.slow_readers() == ()

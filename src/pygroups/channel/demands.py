@@ -46,10 +46,11 @@ def of_window(to: Address | None) -> str:
     return "" if to is None else f"of messages to {to} "
 
 
-def no_room(error: str, timeout: float | None, holders: Sequence[Address], me: Address) -> str:
-    """The text of a Timeout.  `holders`: the members that have not read the messages in the window."""
+def no_room(error: str, timeout: float | None, holders: Sequence[Address], me: Address, do: str = "read") -> str:
+    """The text of a Timeout.  `holders`: the members that have not read the messages in the window, or have not
+    received them (`do`)."""
     names = ", ".join(["this program" if member == me else str(member) for member in holders])
-    because = f", because messages in it wait for {names} to read" if names else ""
+    because = f", because messages in it wait for {names} to {do}" if names else ""
     return f"{error} within {timeout} s{because}"
 
 

@@ -399,6 +399,10 @@ class Inbox:
     def own_read_bytes(self) -> int:
         return self.consumption.own_read
 
+    @property
+    def own_unread_bytes(self) -> int:
+        return self.consumption.own_unread_bytes()
+
     @contextmanager
     def guard_read(self, waiting: asyncio.Future[None], number: int) -> Iterator[None]:
         """Guard a task that waits until own multicast `number` is read, if the reading task may wait for that task, or

@@ -60,6 +60,15 @@ def reads_slowly(holder: Address, me: Address, seconds: float, window: int) -> s
     )
 
 
+def not_received(holder: Address, seconds: float, window: int) -> str:
+    """The log line of a send that waits for `holder` to receive messages."""
+    return (
+        f"send waits, because {holder} has acknowledged none of this member's messages for {seconds:.0f} s, and the "
+        f"window ({window} bytes) is full of these messages: if nothing else is logged about {holder}, the network "
+        "between the two may drop large packets, and let the small ones pass that show that a process runs"
+    )
+
+
 def send_waits(holder: Address, me: Address, seconds: float, window: int) -> str:
     """The log line of a send that waits for `holder` to read."""
     if holder == me:

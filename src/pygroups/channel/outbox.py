@@ -47,6 +47,10 @@ class OwnReads(Protocol):
     def own_read_bytes(self) -> int:
         """The bytes of these multicasts.  An own multicast fills the window until the application has read it."""
 
+    @property
+    def own_unread_bytes(self) -> int:
+        """The bytes of the own multicasts that were delivered here and that the application has not read."""
+
     def guard(self, waiting: asyncio.Future[None]) -> AbstractContextManager[None]:
         """A context for the future of a sender that waits for room: the task that reads must not wait for itself."""
 
@@ -68,11 +72,14 @@ class Outbox:
         reading: OwnReads,
         members: Callable[[], Container[Address]],
         ask: Callable[[Event], None],
+        delivery_waits_for: Callable[[], tuple[Address, ...]] = tuple,
     ) -> None:
+        """`delivery_waits_for`: the members for which the delivery of own multicasts at this member waits."""
         self.top = top
         self.members = members
         self.grouped = top.env.grouped  # False: every message names its receiver
         self.ask = ask
+        self.delivery_waits_for = delivery_waits_for
         self.schedule = schedule
         self.reading = reading
         self.credit = SHUT
@@ -110,7 +117,7 @@ class Outbox:
             if number:
                 raise late(number, until, timeout) from None
             text = "the message was not sent: the window had no room for the message"
-            raise Timeout(no_room(text, timeout, self._holders(to), self.top.env.me)) from None
+            raise Timeout(self._no_room(text, timeout, to)) from None
         return number
 
     def send_nowait(self, payload: Payload, to: Address | None) -> int:
@@ -149,7 +156,7 @@ class Outbox:
             if accepted:
                 raise late(numbers[-1], until, timeout) from None
             sent = f"{len(numbers)} messages were sent, and the others were not"
-            text = no_room(f"{sent}: the window had no room for the others", timeout, self.holders(), self.top.env.me)
+            text = self._no_room(f"{sent}: the window had no room for the others", timeout, None)
             raise Timeout(text, len(numbers)) from None
         return numbers
 
@@ -308,13 +315,31 @@ class Outbox:
         return self.room() < self.quarter
 
     def holders(self) -> tuple[Address, ...]:
-        """The members that keep the window full, because they have read least; empty while the window is open."""
+        """The members that keep the window full, because they have read least, or because they have not received the
+        messages; empty while the window is open."""
         if not self.is_full:
             return ()
-        return (self.top.env.me,) if self._own_room() <= self.top.room() else self.top.waits_for()
+        if not self._waits_for_itself():
+            return self.top.waits_for()
+        return self.delivery_waits_for() if self.is_undelivered else (self.top.env.me,)
 
-    def _holders(self, to: Address | None) -> tuple[Address, ...]:
-        return self.holders() if to is None else (to,)
+    def _waits_for_itself(self) -> bool:
+        """Whether the own multicasts that this program has not read take more of the window than those of others."""
+        return self._own_room() <= self.top.room()
+
+    @property
+    def is_undelivered(self) -> bool:
+        """Whether most of the messages in a full window were not delivered, here or at another member: then no program
+        can have read them."""
+        if not self._waits_for_itself():
+            return not self.top.waits_for_readers()
+        return 2 * self.reading.own_unread_bytes <= self.window - self._own_room()
+
+    def _no_room(self, error: str, timeout: float | None, to: Address | None) -> str:
+        """The text of a Timeout."""
+        holders = self.holders() if to is None else (to,)
+        do = "receive them" if to is None and self.is_undelivered else "read"
+        return no_room(error, timeout, holders, self.top.env.me, do)
 
     # -- arriving
 

@@ -87,6 +87,7 @@ class Session:
             self.reading,
             self._members,
             self.member.ask,
+            self._delivery_waits_for,
         )
         self.waits = Waits(me, options, self.sending, self.reading, self.log, self._announced, self._alone)
         self.watchdog = Watchdog(self.waits, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
@@ -124,6 +125,11 @@ class Session:
         if self.receivers is not None:
             return None
         return alone(self.options.sources, parse_contact(self.options.bind), self.network.contact)
+
+    def _delivery_waits_for(self) -> tuple[Address, ...]:
+        """The members for which layers below the top hold own messages back."""
+        layers = self.member.stack.layers[1:]
+        return tuple(dict.fromkeys([member for layer in layers for member in layer.waits_for()]))
 
     def _found(self, event: core.Event) -> None:
         self.waits.on_event(event)

@@ -43,13 +43,12 @@ class Standstill:
     def slow_readers(self) -> Sequence[Address]:
         """The members that keep this member's window full, if most of the messages in it were delivered: these members
         read slowly, and not the network."""
-        sending, top = self.sending, self.sending.top
-        holders = sending.holders()
-        if not sending.is_full:
+        if not self.sending.is_full or self.sending.is_undelivered:
             self.slow = ()
-        elif holders == (self.me,):
-            used = top.sent_bytes() - self.reading.own_read_bytes
-            self.slow = holders if 2 * self.reading.consumption.own_unread_bytes() > used else ()
         else:  # for a moment after a vote it is not known which members have read least
-            self.slow = (holders or self.slow) if top.waits_for_readers() else ()
+            self.slow = self.sending.holders() or self.slow
         return self.slow
+
+    def lacks_messages(self, member: Address) -> bool:
+        """Whether `member` keeps the window of multicasts full because it has not received the messages in it."""
+        return self.sending.is_undelivered and member in self.sending.holders()

@@ -11,7 +11,7 @@ from pygroups.core.suspicion_events import Suspect, Unsuspect
 from .channel_events import Slow
 from .inbox import Inbox
 from .join_wait import JoinWait
-from .log import Log, reads_slowly, send_waits
+from .log import Log, not_received, reads_slowly, send_waits
 from .options import Options
 from .outbox import Outbox
 from .standstill import Standstill
@@ -83,7 +83,10 @@ class Waits:
         return () if self.ended else self.standstill.holders()
 
     def is_slow(self, member: Address, seconds: float) -> None:
-        self.log.warning("%s", send_waits(member, self.me, seconds, self.window))
+        if self.standstill.lacks_messages(member):
+            self.log.warning("%s", not_received(member, seconds, self.window))
+        else:
+            self.log.warning("%s", send_waits(member, self.me, seconds, self.window))
         if member != self.me:
             self.reading.put(Slow(member, seconds))
 

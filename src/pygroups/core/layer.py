@@ -170,6 +170,10 @@ class Layer:
         """The number of things that this layer holds, by name.  Each must be 0 when the group is quiet."""
         return {}
 
+    def waits_for(self) -> tuple[Address, ...]:
+        """The members for which the messages wait that this layer holds; () if none waits."""
+        return ()
+
     def tell(self, dest: Address | None, head: object) -> None:
         """Send `head` alone to the same layer at `dest`, or, with None, at every other member."""
         assert dest != self.env.me, f"{type(self).__name__} sends {head} to itself"

@@ -270,6 +270,11 @@ class Sequencer(Layer):
     def _no_early(self) -> Early:
         return Early(self.env.config.future_runs_max, self.env.config.future_bytes)
 
+    def waits_for(self) -> tuple[Address, ...]:
+        """The coordinator, while it has not ordered all own runs; () otherwise, and at the coordinator itself."""
+        view = self.view
+        return () if view is None or not self.forward_table or view.coordinator == self.env.me else (view.coordinator,)
+
     def gauges(self) -> dict[str, int]:
         return {
             "forward_table": len(self.forward_table),
