@@ -13,7 +13,7 @@ from functools import partial
 from random import Random
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Announce, Answer, Ask, Asked, Find, Found, Looked, Nobody, Replied
+from pygroups.core.driver_events import Announce, Answer, Ask, Asked, Find, Found, Looked, Nobody, Presence, Replied
 from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
@@ -103,6 +103,20 @@ class Process:
         self.tell(lambda: self.layer.up_event(event))
 
 
+class Liar:
+    """A process that answers each question: it looks for a group, or is a member, and listens at `contact`."""
+
+    def __init__(self, world: World, contact: str, *, seeks: bool) -> None:
+        self.world = world
+        self.me = Address("a", "01")
+        self.presence = Presence(self.me, contact, not seeks, seeks, self.me if seeks else None, contact)
+        self.ended = True  # it is no process of the group
+
+    def happened(self, event: Event) -> None:
+        if isinstance(event, Asked):
+            self.world.answers(self, Answer(event.token, self.presence))
+
+
 @dataclass
 class World:
     """The hosts, the time, and the rule: no process founds a group while a member of another one lives."""
@@ -111,7 +125,7 @@ class World:
     delay_max: int = 60 * MILLISECOND
     now: int = 0
     agenda: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
-    here: dict[str, Process] = field(default_factory=dict)  # by place
+    here: dict[str, Process | Liar] = field(default_factory=dict)  # by place
     silent: set[str] = field(default_factory=set)  # hosts that drop everything
     refusal_delays: dict[str, int] = field(default_factory=dict)  # of places; others answer after delay()
     question_delays: dict[tuple[str, str], int] = field(default_factory=dict)  # from a process to a place
@@ -144,13 +158,13 @@ class World:
         process.find()
         return process
 
-    def end(self, process: Process) -> None:
+    def end(self, process: Process | Liar) -> None:
         process.ended = True
         if self.here.get(process.me.name) is process:
             del self.here[process.me.name]
 
     def living(self) -> list[Process]:
-        return [process for process in self.here.values() if not process.ended]
+        return [one for one in self.here.values() if isinstance(one, Process) and not one.ended]
 
     def founded(self, process: Process) -> None:
         """A process founds a group."""
@@ -160,7 +174,7 @@ class World:
 
     def join(self, process: Process, member: Address) -> None:
         one = self.here.get(member.name)
-        if one is not None and one.member and one.me == member and not process.member and not process.ended:
+        if isinstance(one, Process) and one.member and one.me == member and not process.member and not process.ended:
             process.tell(process.enter)
 
     # -- questions
@@ -177,7 +191,7 @@ class World:
         self.asked[token := self.count] = (process, ask.place, at)
         there.happened(Asked(token, ask.presence))
 
-    def answers(self, process: Process, answer: Answer) -> None:
+    def answers(self, process: Process | Liar, answer: Answer) -> None:
         asker, place, at = self.asked.pop(answer.token)
         self.after(self.delay(), lambda: asker.happened(Replied(place, answer.presence, at)))
 
@@ -219,5 +233,6 @@ def _again(world: World, name: str, places: tuple[str, ...]) -> None:
 
 
 def _sleeps(world: World, name: str, pause: int) -> None:
-    if name in world.here:
-        world.here[name].asleep_until = world.now + pause
+    process = world.here.get(name)
+    if isinstance(process, Process):
+        process.asleep_until = world.now + pause

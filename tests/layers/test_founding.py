@@ -10,7 +10,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Presence
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.layers._search import Search
-from tests.layers.founding import World, drawn
+from tests.layers.founding import Liar, World, drawn
 
 
 @pytest.mark.parametrize("first", [*range(0, 600, 100), 1_600])
@@ -110,3 +110,61 @@ def test_a_process_that_was_late_itself_waits_longer_for_silent_places() -> None
     late.asleep_until = 500 * MILLISECOND
     world.run(5 * SECOND)
     assert 700 * MILLISECOND < late.joined_at < 2 * SECOND
+
+
+CLAIMS = [(seeks, contact) for seeks in (True, False) for contact in ("nowhere", "silent")]
+
+
+@pytest.mark.parametrize(("seeks", "contact"), CLAIMS)
+def test_a_process_that_nobody_finds_at_its_contact_keeps_no_group_from_others(seeks: bool, contact: str) -> None:
+    """It has the lowest address, and answers each question at the place of the list."""
+    for seed in range(30):
+        world = World(Random(seed), delay_max=20 * MILLISECOND, silent={"silent"})
+        world.here["list"] = Liar(world, contact, seeks=seeks)
+        world.run(world.rng.randrange(SECOND))
+        began = world.now
+        for name in ("m", "n", "o"):
+            world.start(name, ("list", "m"))
+            world.run(world.now + world.rng.randrange(200 * MILLISECOND))
+        world.run(began + 12 * SECOND)
+        only_one_founds(world)
+        last = max(process.joined_at for process in world.living()) - began
+        assert last < 2 * SECOND if contact == "nowhere" else 5 * SECOND < last < 9 * SECOND
+
+
+def test_a_process_counts_when_it_answers_at_its_contact_and_not_after_a_refusal() -> None:
+    me, other = Address("m", "01"), Address("a", "01")
+    search = Search(me, 400 * MILLISECOND, 10)
+    member = Presence(other, "a", True, False)
+    search.heard(member, 1)
+    assert search.contacts_of_members() == {other: "a"}
+    search.nobody("a", 2)
+    search.replied("list", member, 3, 4)
+    assert search.contacts_of_members() == {}
+    search.replied("a", member, 5, 6)
+    assert search.contacts_of_members() == {other: "a"}
+    search.heard(member, 60 * SECOND)
+    assert search.contacts_of_members() == {other: "a"}
+    search.nobody("a", 61 * SECOND)
+    search.heard(member, 62 * SECOND)
+    assert search.contacts_of_members() == {}
+
+
+def test_a_process_that_was_late_itself_gives_others_that_time_to_answer() -> None:
+    search = Search(Address("m", "01"), 400 * MILLISECOND, 10)
+    member = Presence(Address("a", "01"), "a", True, False)
+    search.heard(member, 0)
+    search.was_late(60 * SECOND)
+    search.heard(member, 61 * SECOND)
+    assert search.contacts_of_members()
+    search.heard(member, 70 * SECOND)
+    assert not search.contacts_of_members()
+
+
+def test_few_processes_are_remembered_that_did_not_answer() -> None:
+    search = Search(Address("m", "01"), 400 * MILLISECOND, 10)
+    for number in range(100):
+        search.heard(Presence(Address(f"a{number:03}", "01"), "nowhere", False, True), number)
+    search.nobody("nowhere", 200)
+    assert not search.seekers
+    assert len(search.unproven) <= 10

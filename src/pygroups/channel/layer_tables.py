@@ -203,6 +203,7 @@ MEMBERSHIP: Final = {
     "discovery.search.members": "found",
     "discovery.search.places": "found",
     "discovery.search.seekers": "found",
+    "discovery.search.unproven": "found",
     "discovery.search.members[]": "fixed",
     "failure.asked": "unicast_peers_max",
     "failure.doubted": "members",

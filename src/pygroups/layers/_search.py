@@ -3,7 +3,8 @@
 Each process asks all places that it knows, and describes itself to each process that it asks.  A process that looks for
 a group lets one such process found it: the first by address of those that it knows, until that process has ended or
 lets another one found.  Each answer names that process.  A process founds the group if it lets itself found it, and
-each place has answered, refused, or been silent for `discovery_timeout`.  Note: docs/layers/discovery.md.
+each place has answered, refused, or been silent for `discovery_timeout`.  A process that is only heard of, and does not
+answer at its own contact, does not count for long.  Note: docs/layers/discovery.md.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pygroups.core.driver_events import Presence
 from pygroups.core.layer import NEVER
 
 LEASE: Final = 2  # discovery_timeouts for which an answer counts
+UNPROVEN: Final = 15  # discovery_timeouts for which a process counts that does not answer at its own contact
 MOURNING: Final = 4  # discovery_timeouts after which a process that is not heard counts as ended; longer than a lease
 
 
@@ -79,6 +81,9 @@ class Search:
         self.places: dict[str, Inquiry] = {}
         self.seekers: dict[Address, Seeker] = {}
         self.members: dict[Address, tuple[str, int]] = {}  # those with a view: the contact, and when they were heard
+        # Since when each process was heard that has not answered at its own contact; NEVER: it has; -NEVER: the contact
+        # refused.
+        self.unproven: dict[Address, int] = {}
         self.chosen = me  # the process that this one lets found the group
         self.yielded_at = -NEVER  # when it last let another process found
 
@@ -105,19 +110,25 @@ class Search:
         for place in self.places.values():
             if place.asked_since != NEVER:
                 place.asked_since += late
+        for process, since in self.unproven.items():
+            if abs(since) != NEVER:
+                self.unproven[process] = since + late
 
     # -- news of other processes
 
     def nobody(self, name: str, at: int) -> None:
         """No process of the group listened at this place at the time `at`."""
         self._settled(name, at)
-        self._forget(lambda contact, heard_at: contact == name and heard_at <= at)
+        for process in self._forget(lambda contact, heard_at: contact == name and heard_at <= at):
+            self._note(process, -NEVER)
 
     def replied(self, name: str, presence: Presence, at: int, now: int) -> None:
         """The process at this place answered the question of the time `at`."""
         if presence.process == self.me:
             self._settled(name, at)
             return
+        if name == presence.contact:
+            self._note(presence.process, NEVER)
         self.heard(presence, now)
         seeker = self.seekers.get(presence.process)
         if seeker is not None:
@@ -129,7 +140,10 @@ class Search:
     def heard(self, presence: Presence, now: int) -> None:
         """A process reported these facts about itself, in a question or an answer."""
         process, contact = presence.process, presence.contact
-        if presence.member:
+        if not self._counts(process, now):
+            self.seekers.pop(process, None)
+            self.members.pop(process, None)
+        elif presence.member:
             self.seekers.pop(process, None)
             if process in self.members or len(self.members) < self.limit:
                 self.members[process] = (contact, now)
@@ -143,6 +157,19 @@ class Search:
                 seeker.first = presence.first
             self._add(contact)
 
+    def _counts(self, process: Address, now: int) -> bool:
+        """Whether a process that was heard now may exist: it has answered at its own contact, or has time left to do
+        so, and the contact has not refused since it was heard."""
+        if process not in self.unproven:
+            self._note(process, now)
+        return self.unproven[process] > now - UNPROVEN * self.timeout
+
+    def _note(self, process: Address, since: int) -> None:
+        self.unproven.pop(process, None)
+        if len(self.unproven) >= self.limit:
+            del self.unproven[next(iter(self.unproven))]
+        self.unproven[process] = since
+
     def _settled(self, name: str, at: int) -> None:
         place = self.places.get(name)
         if place is not None and not place.to_all:
@@ -155,12 +182,13 @@ class Search:
         oldest = now - MOURNING * self.timeout
         self._forget(lambda _, heard_at: heard_at <= oldest)
 
-    def _forget(self, is_over: Callable[[str, int], bool]) -> None:
-        """Forget the processes with such a contact that were last heard at such a time."""
-        self.seekers = {
-            one: seeker for one, seeker in self.seekers.items() if not is_over(seeker.contact, seeker.heard_at)
-        }
-        self.members = {one: heard for one, heard in self.members.items() if not is_over(*heard)}
+    def _forget(self, is_over: Callable[[str, int], bool]) -> list[Address]:
+        """Forget the processes with such a contact that were last heard at such a time, and return them."""
+        over = [one for one, seeker in self.seekers.items() if is_over(seeker.contact, seeker.heard_at)]
+        over += [one for one, heard in self.members.items() if is_over(*heard)]
+        self.seekers = {one: seeker for one, seeker in self.seekers.items() if one not in over}
+        self.members = {one: heard for one, heard in self.members.items() if one not in over}
+        return over
 
     def may_found_at(self, now: int) -> int:
         """The time when this process may found the group; NEVER while a member is known."""

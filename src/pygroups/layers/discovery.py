@@ -144,9 +144,10 @@ class Discovery(Layer):
 
     def _heard(self, presence: Presence) -> None:
         if presence.member and presence.process != self.env.me and not self.gone and not self.answered:
-            self.answered = self.seeks  # a joiner asks some members at each of its searches
             found = self.search.contacts_of_members() if self.seeks else {presence.process: presence.contact}
-            self.above.append(Found(found, False))
+            self.answered = self.seeks and bool(found)  # a joiner asks some members at each of its searches
+            if found:
+                self.above.append(Found(found, False))
         self._go_on()
 
     # -- looking for a group
