@@ -59,6 +59,8 @@ def _tests() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"progress: {name}", partial(test_promises_progress.test_what_hinders_is_found, name)
     for name in test_promises_progress.JOINS:
         yield f"join-in-time: {name}", partial(test_promises_progress.test_a_lone_join_is_timed, name)
+    for name, story in test_promises_progress.MERGES.items():
+        yield f"merge-in-time: {name}", partial(test_promises_progress.test_a_merge_is_timed, *story)
     for name in test_promises_membership.GOOD:
         yield f"checks-membership: {name}", partial(test_promises_membership.test_what_is_good_holds, name)
     for name in test_promises_membership.PLANTED:

@@ -621,7 +621,7 @@ def test_every_promise_of_a_profile_has_a_planted_fault() -> None:
     planted = {promise for promise, _ in PLANTED}
     assert set(Judge(checks_of("total")).promises) - planted == {
         "same-view-delivery",  # others fire before it, and test_promises_planted.py has it
-        *("progress", "join-in-time", "few-views"),  # test_promises_progress.py has them
+        *("progress", "join-in-time", "merge-in-time", "few-views"),  # test_promises_progress.py has them
         "checks-membership",  # test_promises_membership.py has it
         "views-in-order",  # test_promises_layers.py has it
         "causal",  # follows from others, and test_promises_causal.py has it

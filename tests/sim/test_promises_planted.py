@@ -64,7 +64,7 @@ NOT_BUILT = {
     "marks-elsewhere": "two groups used one folder, a judge hears one group",
     "a-fault-elsewhere": "two groups used one folder, a judge hears one group",
 }
-DUTIES = ("join-in-time", "leave-in-time", "repair-in-time", "stable-in-time", "window-in-time")
+DUTIES = ("join-in-time", "leave-in-time", "merge-in-time", "repair-in-time", "stable-in-time", "window-in-time")
 TOLD = (
     "left-and-joined",
     "primary-hint",

@@ -17,6 +17,7 @@ from pygroups.core.view import ViewId
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.facts import Link, Situation, Stand, Viewed, WorldFacts
 from pygroups.sim.promises.few_views import FewViews
+from pygroups.sim.promises.merge_time import MergesInTime
 from pygroups.sim.promises.progress import bound_of
 from tests.sim.test_promises import ALL, History
 
@@ -192,6 +193,61 @@ def test_a_lone_join_is_timed(name: str) -> None:
     else:
         played.line(lines[-1])
     assert played.judge.facts["join-in-time"] == judged
+
+
+APART = "A B in 1A AB; C in 1C C"
+ONE = "A B C in 2 ABC"
+QUICK = Config(merge_interval=SECOND, heartbeat_timeout=SECOND, verify_timeout=SECOND)  # silence is noticed in 2 s
+MERGES = {  # the looks, the number of judged merges, and whether the last look finds a merge late
+    "sides merge": ({3: APART, 20: APART, 22: ONE}, 1, False),
+    "sides do not merge": ({3: APART, 20: APART, 24: APART}, 0, True),
+    "sides do not merge, after others did": ({3: APART, 22: ONE, 23: APART, 44: APART}, 1, True),
+    "a third side stays": ({3: "A in 1A A; B in 1B B; C in 1C C", 24: "A B in 2A AB; C in 1C C"}, 0, True),
+    "it begins when silence would be noticed": ({0: APART, 1: APART, 22: APART, 23: ONE}, 1, False),
+    "a pair is cut": ({3: APART + "; cut B-C", 24: APART + "; cut B-C"}, 0, False),
+    "one direction is cut": ({3: APART + "; cut B>C", 24: APART + "; cut B>C"}, 0, False),
+    "somebody is far": ({3: APART + "; far", 24: APART + "; far"}, 0, False),
+    "somebody is stopped": ({3: APART + "; paused C", 24: APART + "; paused C"}, 0, False),
+    "somebody leaves": ({3: APART + "; leaving C", 24: APART + "; leaving C"}, 0, False),
+    "somebody waits for its state": ({3: APART + "; stateless B", 24: APART + "; stateless B"}, 0, False),
+    "somebody joins": ({3: APART + "; D outside", 24: APART + "; D outside"}, 0, False),
+    "somebody joined meanwhile": ({3: APART, 10: APART + "; D outside", 11: APART, 24: APART, 31: ONE}, 1, False),
+    "somebody joined long ago": ({3: APART + "; D outside", 4: APART, 25: APART}, 0, True),
+}
+
+
+@pytest.mark.parametrize(("looks", "judged", "late"), MERGES.values(), ids=MERGES)
+def test_a_merge_is_timed(looks: dict[int, str], judged: int, late: bool) -> None:
+    """`looks`: how everybody stands, by second."""
+    check = merge_times(WorldFacts(merges=True, config=QUICK))
+    played = Looks("fifo")
+    played.judge.looked = check.looked  # type: ignore[method-assign]
+    for number, (second, look) in enumerate(looks.items(), 1):
+        if late and number == len(looks):
+            with pytest.raises(Broken, match="merge-in-time"):
+                played.look(second, look.split("; "))
+        else:
+            played.look(second, look.split("; "))
+    assert check.judged == judged
+
+
+def merge_times(around: WorldFacts) -> MergesInTime:
+    check = MergesInTime()
+    check.around = around
+    return check
+
+
+def test_a_merge_is_timed_only_in_calm_where_views_merge() -> None:
+    for around in (
+        WorldFacts(merges=False, config=QUICK),
+        WorldFacts(merges=True, config=QUICK, restless=lambda: True),
+    ):
+        played = Looks("fifo")
+        check = merge_times(around)
+        played.judge.looked = check.looked  # type: ignore[method-assign]
+        for second in (3, 10, 24):
+            played.look(second, APART.split("; "))
+        assert check.apart_since is None
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -19,6 +19,7 @@ from .joins import Joins
 from .journals import JournalFirst
 from .layers import ViewsInOrder
 from .membership import ChecksMembership
+from .merge_time import MergesInTime
 from .merging import MergedViews
 from .messages import Messages
 from .one_primary import OnePrimary
@@ -66,7 +67,7 @@ def checks_of(profile: str, *, merges: bool | None = None, majority: bool | None
         agreement = UniformAgreement()
         order += [agreement, GlobalOrder(agreement)] if named.ordered else [agreement]
     merges = not majority if merges is None else merges
-    merging: list[Check] = [MergedViews(messages)] if merges else []
+    merging: list[Check] = [MergedViews(messages), MergesInTime()] if merges else []
     chain: list[Check] = [Chain()] if majority else []
     return [
         OwnViews(),
