@@ -10,7 +10,7 @@ from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.promises.checks import checks_of
 from pygroups.sim.promises.judge import Judge
 from pygroups.sim.schedules.schedule import Habits, Schedule
-from pygroups.sim.schedules.steps import Action, Beside, CloseConnection, Crash, Mislead, Send, StartProcess
+from pygroups.sim.schedules.steps import Action, Beside, CloseConnection, Crash, Cut, Mislead, Send, StartProcess
 
 BOTH = pytest.mark.parametrize("profile", ["fifo", "total"])
 
@@ -65,6 +65,17 @@ def test_whoever_joins_is_misled_for_a_while(profile: str, how: Any) -> None:
     rejoins = (Crash(at=1_400_000, who="C"), StartProcess(at=1_510_000, who="C"))
     outcome = played(profile, rejoins[0], Mislead(at=1_500_000, how=how, lasts=1_000_000), rejoins[1])
     assert outcome.faults[f"directory: {how}"] == 1 and outcome.counts["views"] >= 9
+
+
+@BOTH
+def test_a_directory_that_shows_nobody_shows_a_joiner_the_members(profile: str) -> None:
+    """And the members of two sides find each other by what they remember: the directory stays so to the end."""
+    blind = Mislead(at=3_300_000, how="nobody", lasts=90_000_000)
+    rejoins = (Crash(at=3_400_000, who="C"), StartProcess(at=3_510_000, who="C"))
+    parts = Cut(at=4_500_000, side=("A",), lasts=8_000_000)
+    outcome = played(profile, blind, *rejoins, parts, stays=60_000_000, for_good=True)
+    assert outcome.faults["directory: nobody"] == 1 and outcome.counts["merged views"] >= 3
+    assert outcome.facts["progress"] > 0
 
 
 @BOTH

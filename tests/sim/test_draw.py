@@ -10,7 +10,7 @@ from msgspec import structs
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
 from pygroups.sim.promises import progress
-from pygroups.sim.schedules import settings
+from pygroups.sim.schedules import settings, unshown
 from pygroups.sim.schedules.catalog import (
     DISTURBING,
     FAULTS,
@@ -24,7 +24,7 @@ from pygroups.sim.schedules.fault_plan import STAGES
 from pygroups.sim.schedules.lasting import STAYING
 from pygroups.sim.schedules.schedule import Schedule, from_json, to_json
 from pygroups.sim.schedules.stages import KINDS
-from pygroups.sim.schedules.steps import Crash, Cut, Far, Pause, Send, StartProcess, Vouch
+from pygroups.sim.schedules.steps import Crash, Cut, Far, Mislead, Pause, Send, StartProcess, Vouch
 
 MEANWHILE = {"Crash", "Leave", "Gather"}  # what a group has to agree on while something lasts
 WEATHERS = {"loss", "bursts", "repeat", "reorder", "tail", "late", "corrupt"}
@@ -73,6 +73,7 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
         "twin": {"Beside"},
         "stranger": {"Beside"},
         "directory": {"Mislead"},
+        "unshown": {"Cut", "Mislead"},
         "disk-full": {"DiskFull"},
         "burst": {"bursts"},
         **{name: {"Cut", *MEANWHILE} for name in ("stay-oneway", "stay-pair", "stay-apart", "unreached", "refused")},
@@ -147,6 +148,31 @@ def test_two_groups_are_drawn_only_where_views_merge() -> None:
     wishes = (Wish("unicast", faults=("settings",)), Wish("total", faults=("settings",), majority=True))
     assert not any(draw(seed, wish).others for wish in wishes for seed in range(20))
     assert sum(bool(schedule.others) for schedule in some(("settings",), 20)) >= 15
+
+
+def test_a_directory_that_shows_nobody_is_drawn_apart_from_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few schedules have it, at their end and without another fault beside it; all others are as without it."""
+    drawn = some(FAULTS, 300)
+    monkeypatch.setattr(unshown, "SHARE", 0.0)
+    plain = some(FAULTS, 300)
+    blind = [schedule for schedule, before in zip(drawn, plain, strict=True) if schedule != before]
+    assert 4 <= len(blind) <= 20
+    for schedule in blind:
+        before = plain[schedule.seed]
+        assert not before.stays
+        assert from_json(to_json(schedule)) == schedule
+        added = [step for step in schedule.actions if step not in before.actions]
+        (wrong,) = [step for step in added if isinstance(step, Mislead)]
+        (cut,) = [step for step in added if isinstance(step, Cut)]
+        assert (wrong.how, wrong.at) == ("nobody", cut.at)
+        assert schedule.heal_at < cut.at
+        assert cut.at + cut.lasts + progress.bound_with_merges(Config(**schedule.config)) < wrong.at + wrong.lasts
+        assert wrong.at + wrong.lasts == schedule.heal_at + schedule.stays
+
+
+def test_a_directory_shows_nobody_only_where_views_merge() -> None:
+    wishes = (Wish("unicast", faults=("unshown",)), Wish("total", faults=("unshown",), majority=True))
+    assert not any(draw(seed, wish).stays for wish in wishes for seed in range(20))
 
 
 def test_limits_that_are_small_go_together() -> None:

@@ -50,6 +50,7 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "stranger": ("another profile",),
     "settings": ("other settings",),
     "directory": ("directory: late", "directory: former", "directory: some"),
+    "unshown": ("directory: nobody",),
     "drift": ("drifting clocks",),
     "loss": ("lost",),
     "burst": ("burst", "lost"),

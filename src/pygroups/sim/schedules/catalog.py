@@ -39,6 +39,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "stranger": "a process of another profile wants to join",
     "settings": "some processes have other settings: their group must never merge with the other one",
     "directory": "the directory answers late, with ended processes, or incompletely",
+    "unshown": "sides part and merge while the directory shows no member to any other",
     "clock": "wall clocks are set ahead and back",
     "drift": "the clocks of the members run at different speeds",
     "loss": "single frames are lost",

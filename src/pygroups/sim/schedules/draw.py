@@ -14,7 +14,7 @@ from pygroups.layers.merge2 import Merge2
 from pygroups.layers.profiles import profile_named
 from pygroups.sim.promises.facts import MEMBERS
 
-from . import expelling, kinds, lasting, operators, settings
+from . import expelling, kinds, lasting, operators, settings, unshown
 from .catalog import DISTURBING, FAULTS, GRAVE, STEPS, is_swarm, possible
 from .fault_plan import FORMATION, FaultPlan
 from .schedule import Habits, OnMerge, Schedule, Weather, stream
@@ -54,6 +54,9 @@ def draw(seed: int, wish: Wish) -> Schedule:
     schedule = _of_one_group(seed, wish)
     if profile_named(wish.profile).majority:
         schedule = _with_births(stream(seed, "births"), schedule)
+    if unshown.FAULT in wish.faults and not wish.majority and Merge2 in profile_named(wish.profile).layers:
+        share = unshown.SHARE if is_swarm(wish.faults) else 0.9
+        schedule = unshown.add(stream(seed, unshown.FAULT), schedule, share=share)
     others = _others(stream(seed, settings.FAULT), schedule, wish)
     return structs.replace(schedule, others=others.names, others_meet_at=others.meet_at)
 
@@ -183,7 +186,7 @@ def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
     fault that makes a living process look dead; in these no member may be suspected wrongly.
     """
     wished = possible(wish.faults, grouped=profile_named(wish.profile).grouped)
-    wished = tuple(fault for fault in wished if fault not in (expelling.FAULT, settings.FAULT))
+    wished = tuple(fault for fault in wished if fault not in (expelling.FAULT, settings.FAULT, unshown.FAULT))
     if rng.random() < 0.15:
         wished = tuple(fault for fault in wished if fault not in DISTURBING)
     share = rng.choice((0.25, 0.5, 0.75)) if is_swarm(wish.faults) else 0.8

@@ -30,7 +30,7 @@ MOMENTS: Final = ("now", "sends", "delivers", "stops", "installs", *LABELS.value
 
 Way = Literal["both", "out", "in"]
 Leaving = Literal["all", "some", "first", "nothing", "unwritten"]
-How = Literal["late", "former", "some"]
+How = Literal["late", "former", "some", "nobody"]
 # When a fault hits: at its instant, or in a later turn of its victim: the turn in which the victim sends any frame,
 # delivers, stops for a view change, installs a view, or sends a head with this name (stages.py).
 Moment = Annotated[str, Meta(pattern="^(now|sends|delivers|stops|installs|[A-Z][A-Za-z0-9]*([.][A-Z][A-Za-z0-9]*)?)$")]
@@ -209,7 +209,8 @@ class Beside(Step, frozen=True, tag="beside"):
 
 
 class Mislead(Step, frozen=True, tag="mislead"):
-    """For a time the directory answers `late`, names `former` members too, or names only `some` members."""
+    """For a time the directory answers `late`, names `former` members too, names only `some` members, or shows `nobody`
+    to members; processes without a view still see the members then."""
 
     how: How
     lasts: Time

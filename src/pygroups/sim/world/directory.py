@@ -39,12 +39,12 @@ class Directory:
         return other != who and (other.name in self.apart) == (who.name in self.apart)
 
     def mislead(self, how: How, until: int) -> None:
-        """Make answers late, outdated (`former`) or incomplete (`some`) until `until`."""
+        """Make answers wrong in this way until `until`; steps.Mislead says what each way means."""
         self._wrong[how] = max(until, self._wrong.get(how, 0))
 
     def misleads(self, now: int) -> bool:
-        """Whether answers are wrong in any way now."""
-        return any(now < until for until in self._wrong.values())
+        """Whether answers that a process without a view can get are wrong in any way now."""
+        return any(now < until for how, until in self._wrong.items() if how != "nobody")
 
     def tells_the_truth(self) -> None:
         """Make all answers right again."""
@@ -60,6 +60,8 @@ class Directory:
         found = self.find(who, founding)
         if found.may_found:
             return found
+        if who in self.members and self.is_wrong("nobody", now):
+            return Found({}, False)
         former = {one: contact for one, contact in self.former.items() if self._finds(who, one) or one == who}
         members = {**former, **found.members} if self.is_wrong("former", now) else found.members
         some = self.is_wrong("some", now)
