@@ -12,6 +12,9 @@ from pygroups.layers.sequencer import Sequencer
 from pygroups.testing import Group
 
 
+LARGE = bytes(300_000)  # many pieces
+
+
 class OrdersNothingAlone(Sequencer):
     """A sequencer that orders nothing while its member is alone, as if each message were on its way to another one."""
 
@@ -35,7 +38,8 @@ def orders_nothing_alone(group: Group, name: str) -> None:
 
 def test_MRG_31_a_sender_whose_message_only_the_other_side_delivered() -> None:
     """A orders a message of D, and D is cut off before the order reaches D.  D orders nothing until the views merge.
-    `send` raises DeliveredElsewhere, D's application gets a Gap, and nobody delivers the message twice."""
+    `send` raises DeliveredElsewhere, D's application gets a Gap, and nobody delivers the message twice.  A large payload
+    right behind it was delivered nowhere, and comes after the merge."""
 
     async def story(group: Group) -> None:
         read: dict[str, list[Event]] = {name: [] for name in "ABCD"}
@@ -58,6 +62,7 @@ def test_MRG_31_a_sender_whose_message_only_the_other_side_delivered() -> None:
         await until(lambda: b"elsewhere" in payloads("A"))
         group.partition(["D"])
         orders_nothing_alone(group, "D")
+        large = asyncio.create_task(d.send(LARGE, until="stable"))
         await until(lambda: sorted(group.views()) == [("A", "B", "C"), ("D",)])
         assert not sending.done()
         group.heal()
@@ -67,11 +72,12 @@ def test_MRG_31_a_sender_whose_message_only_the_other_side_delivered() -> None:
         assert raised.value.number == 2
         gaps = [event for event in read["D"] if isinstance(event, Gap)]
         assert [(gap.sender, gap.first, gap.count) for gap in gaps] == [(d.address, 2, 1)]
+        assert await large == 3
         await d.send(b"last", until="stable")
         await group.settled(one=True)
         await asyncio.sleep(1)
-        assert [payloads(name) for name in "ABC"] == [[b"first", b"elsewhere", b"last"]] * 3
-        assert payloads("D") == [b"first", b"last"]
+        assert [payloads(name) for name in "ABC"] == [[b"first", b"elsewhere", LARGE, b"last"]] * 3
+        assert payloads("D") == [b"first", LARGE, b"last"]
         for name in "DCBA":
             await channels[name].leave()
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from pygroups.core.address import Address
+from pygroups.core.driver_events import Answered
 from pygroups.core.events import Event, NewView
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.view import ViewId
@@ -17,6 +18,7 @@ from pygroups.sim.promises.facts import Check
 from pygroups.sim.scenarios.apps import Acting, messages_of
 from pygroups.sim.scenarios.group import scenario
 from pygroups.sim.schedules.schedule import Habits
+from tests.scenarios.common import BOTH
 
 
 def test_JOIN_02() -> None:
@@ -187,3 +189,20 @@ def test_a_name_comes_back_at_once() -> None:
         assert group["A"].view == ("A", "B", "C")
         assert group.world.running["A"].view is not None
         assert group["C"].address in group.world.running["A"].view.members
+
+
+@BOTH
+def test_an_answer_from_before_the_end_refuses_no_restart(profile: str) -> None:
+    """B ends and starts again.  The answer of the first B to an earlier question comes when the coordinator has just
+    asked whether that B lives: the name is free all the same."""
+    with scenario("A B C", profile=profile) as group:
+        former = group["B"].address
+        group.cut("A", "B")  # A learns of the end late
+        group.crash("B")
+        group.start("B")
+        group.mend("A", "B")
+        (gms,) = [layer for layer in group["A"].member.stack.layers if isinstance(layer, Gms)]
+        group.until(lambda: former in gms.leading.admission.contested, within=2, step=0.00002)
+        group["A"].hears(Answered(former))
+        group.until(lambda: group["B"].view == ("A", "C", "B"), within=10)
+        assert group["B"].ended == ""

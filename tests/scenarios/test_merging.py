@@ -288,6 +288,21 @@ def test_mrg_29_a_pair_that_is_cut_for_ever(count: int, profile: str) -> None:
             merged(group)
 
 
+def test_mrg_29_a_pair_that_hears_each_other_again_waits_for_no_pause() -> None:
+    """The leader has cancelled many merges, and would pause for up to 12 intervals."""
+    took: list[float] = []
+    for seed in range(8):
+        for pair in ("AB", "AC"):
+            with scenario("A B C", profile="fifo", seed=seed, **QUICK) as group:
+                group.cut(pair[0], pair[1])
+                group.after(100 * INTERVAL)
+                group.mend(pair[0], pair[1])
+                before = group.now
+                merged(group)
+                took.append((group.now - before) / INTERVAL)
+    assert sum(took) / len(took) < 2.4
+
+
 @BOTH
 @pytest.mark.parametrize("cut", ["A-B", "B-C", "A-D C-D", "A-B B-C C-D A-D"])
 def test_mrg_29_the_check_of_few_views_judges_cuts_that_stay(cut: str, profile: str) -> None:

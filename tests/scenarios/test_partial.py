@@ -388,3 +388,14 @@ def test_a_wrong_proof_puts_nobody_out_who_is_heard(profile: str, at: str) -> No
         assert all(member.view == ("A", "B", "C") for member in group.members)
         group[wrong].tells(at, 1)
         group.settles()
+
+
+@BOTH
+def test_an_idle_large_view_doubts_nobody(profile: str) -> None:
+    """Each heartbeat goes to some of the members only, and each member is heard in time: no other is asked for it."""
+    names = "A B C D E F G H I J K"
+    with scenario(names, profile=profile, heartbeat_all=3, heartbeat_neighbors=1) as group:
+        group.after(1)
+        asked = group.watch("AreYouAlive")
+        group.after(60)
+        assert asked.hits == []
