@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pygroups.core.address import Address
 from pygroups.core.events import Event, NewView
-from pygroups.core.limits import MILLISECOND
+from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.gms import electors
 from pygroups.layers.gms.layer import Gms
@@ -64,6 +64,7 @@ def mapped(views: Map, profile: str = "total", seed: int = 0, **config: int) -> 
         names, profile=found, formed=False, seed=seed, habits=Habits(state="keeps none"), **{**QUICK, **config}
     )
     group.judge.disturbed()
+    group.judge.unsettled(60 * SECOND)  # the views are what a fault left behind: a member may end a stale one
     world = group.world
     addresses: dict[str, Address] = {}
     for name in names:

@@ -11,7 +11,6 @@ from pygroups import Channel, DeliveredElsewhere, Event, Gap, Message
 from pygroups.layers.sequencer import Sequencer
 from pygroups.testing import Group
 
-
 LARGE = bytes(300_000)  # many pieces
 
 
@@ -38,8 +37,8 @@ def orders_nothing_alone(group: Group, name: str) -> None:
 
 def test_MRG_31_a_sender_whose_message_only_the_other_side_delivered() -> None:
     """A orders a message of D, and D is cut off before the order reaches D.  D orders nothing until the views merge.
-    `send` raises DeliveredElsewhere, D's application gets a Gap, and nobody delivers the message twice.  A large payload
-    right behind it was delivered nowhere, and comes after the merge."""
+    `send` raises DeliveredElsewhere, D's application gets a Gap, and nobody delivers the message twice.  A large
+    payload right behind it was delivered nowhere, and comes after the merge."""
 
     async def story(group: Group) -> None:
         read: dict[str, list[Event]] = {name: [] for name in "ABCD"}
