@@ -7,13 +7,13 @@ import random
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.events import Excluded, Freed, Stability, Stop
+from pygroups.core.events import Consumed, Excluded, Freed, NewView, Stability, Stop
 from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers._votes import StabilityMsg, Vote
-from pygroups.layers.flow_control import FlowControl
+from pygroups.layers.flow_control import FlowControl, Read, ReadReq
 from tests.layers.streams_world import Network, World
 
 A, B = (Address(name, f"{number:016x}") for number, name in enumerate("AB", 1))
@@ -53,6 +53,20 @@ def test_runs_leave_the_window_whole_and_in_order() -> None:
     assert flow_control.above == [stability(15, 14)], "nothing new, nothing said"
     flow_control.up_event(stability(15, 15))
     assert flow_control.gauges() == EMPTY
+
+
+def test_a_joiner_answers_all_members_whose_messages_it_read_before_its_first_view() -> None:
+    """They are all outside its view then, however few outsiders it otherwise has connections with."""
+    joiner = FlowControl(Env(A, 0, random.Random(1), Config(unicast_peers_max=1)))
+    senders = [Address(name, "0" * 16) for name in "BCDE"]
+    joiner.down_event(Consumed({}, dict.fromkeys(senders, 2)))
+    members = (A, *senders)
+    view = AgreedView(ViewId(2, senders[0]), members, ("",) * len(members))
+    joiner.up_event(NewView(view, None, (A,), members, (), True, None))
+    for sender in senders:
+        joiner.on_read_req(ReadReq(2), sender)
+    sent = [item for item in joiner.below if isinstance(item, Run)]
+    assert [(run.dest, run.head) for run in sent] == [(sender, Read(2)) for sender in senders]
 
 
 def test_a_message_in_pieces_is_in_the_window_once_however_often_it_is_sent() -> None:

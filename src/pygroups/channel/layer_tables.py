@@ -247,7 +247,7 @@ ABOVE: Final = {
     "flowcontrol.members": "members",
     "flowcontrol.multicasts.runs": "window_runs",
     "flowcontrol.multicasts.runs[]": "fixed",
-    "flowcontrol.read": "peers",
+    "flowcontrol.read": "outsiders_too",
     "flowcontrol.to_one": "members",
     "flowcontrol.to_one[].runs": "window_runs",
     "flowcontrol.to_one[].runs[]": "fixed",

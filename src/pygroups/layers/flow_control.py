@@ -32,7 +32,7 @@ from pygroups.core.events import (
     Undelivered,
 )
 from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.limits import READ_REQUESTS_MAX
+from pygroups.core.limits import MEMBERS_MAX, READ_REQUESTS_MAX
 from pygroups.core.run import Run
 
 from ._slow import FullWindow
@@ -259,9 +259,10 @@ class FlowControl(Layer):
             self._answer(sender)
 
     def _outsiders_max(self) -> int:
-        """The number of processes outside the view whose read positions are remembered.  Without a group all processes
-        are outside, and a forgotten position would leave a window full."""
-        return self.env.config.unicast_peers_max if self.env.grouped else self.env.config.marks_max
+        """The number of processes outside the view whose read positions are remembered.  Before its first view all
+        members are outside for a joiner, and without a group all processes are: a forgotten position would leave a
+        window full."""
+        return MEMBERS_MAX if self.env.grouped else self.env.config.marks_max
 
     def _outsiders_read(self) -> int:
         return len([sender for sender in self.read if sender not in self.members])
