@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final
 
-from pygroups.core.address import Address
 from pygroups.core.limits import SECOND
 from pygroups.core.stack import Stack
 
@@ -13,13 +12,6 @@ from .session import Session
 
 SENT_AGAIN: Final = ("runs sent again", "unicast runs sent again")  # counters of the layers
 STAGES: Final = ("preparing", "committing", "prepared", "committed")  # tables of design note 003, in runs
-
-
-class HoldsBack(Protocol):
-    """The layer that holds messages back until all members have them."""
-
-    def gauges(self) -> dict[str, int]: ...
-    def waits_for(self) -> tuple[Address, ...]: ...
 
 
 def statistics(session: Session) -> dict[str, Any]:
@@ -69,6 +61,5 @@ def _uniform(stack: Stack) -> dict[str, Any] | None:
     found = [layer for layer in stack.layers if "UNIFORM" in layer.gives]
     if not found:
         return None
-    layer = cast(HoldsBack, found[0])
-    gauges = layer.gauges()
-    return {name: gauges[name] for name in STAGES} | {"waits_for": [str(one) for one in layer.waits_for()]}
+    gauges = found[0].gauges()
+    return {name: gauges[name] for name in STAGES} | {"waits_for": [str(one) for one in found[0].waits_for()]}

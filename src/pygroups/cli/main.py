@@ -26,8 +26,6 @@ class Command(NamedTuple):
     """Further examples, one on each line, for the command's own help."""
     details: str = ""
     """The text below the summary in the command's own help."""
-    listed: bool = True
-    """Whether `pygroups --help` shows the command.  False: it is built, and no built profile has a use for it."""
 
 
 COMMANDS = {
@@ -219,7 +217,7 @@ def build_app() -> App:
         name="pygroups",
         version=__version__,
         help=ABOUT,
-        help_epilogue=_epilogue(*(one.example for name, one in COMMANDS.items() if one.listed and is_built(name))),
+        help_epilogue=_epilogue(*(one.example for name, one in COMMANDS.items() if is_built(name))),
         help_format="plaintext",
         verbose=False,
         suppress_keyboard_interrupt=False,
@@ -229,7 +227,7 @@ def build_app() -> App:
         if is_built(name):
             epilogue = _epilogue(command.example, *command.more.splitlines())
             about = f"{command.summary}\n\n{command.details}" if command.details else command.summary
-            app.command(command.target, name=name, help=about, help_epilogue=epilogue, show=command.listed)
+            app.command(command.target, name=name, help=about, help_epilogue=epilogue)
     return app
 
 
