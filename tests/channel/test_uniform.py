@@ -128,7 +128,7 @@ class Apart(threading.Thread):
         self.loop.call_soon_threadsafe(blocks)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # real seconds of a blocked loop beside three others
 @pytest.mark.parametrize("profile", PROFILES)
 def test_an_excluded_member_joins_again_with_the_state_and_the_list_of_unknown_messages(
     profile: str, tmp_path: Path
