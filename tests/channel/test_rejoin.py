@@ -79,7 +79,7 @@ class Replica:
 
 @pytest.fixture
 def majority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In profile `total` a majority decides each view, as it does in no built profile."""
+    """The stack of `uniform` in place of that of `total`: a majority decides each view."""
     monkeypatch.setitem(PROFILES, "total", with_gms("total", PrimaryGms))
 
 

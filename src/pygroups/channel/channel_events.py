@@ -22,7 +22,7 @@ class Message(Event, frozen=True, gc=False):
 
     `number` counts the messages of `sender` to all members, from 1.  Messages to this member alone have increasing
     numbers of their own.  `position` is the place of the message in the view, from 0, and is the same at every member
-    in profile `total`.  `position` is None for a message to this member alone.
+    in the profiles `total` and `uniform`.  `position` is None for a message to this member alone.
     """
 
     sender: Address

@@ -77,7 +77,9 @@ class Env:
         self.former: FormerLife | None = None  # as the folder of the journal shows it; the driver sets it
         self.grouped = True  # False: no view ever comes, and every peer with a connection may send and be sent to
         self.holds_back = False  # a layer above STABLE holds runs back, and reports what it released; UNIFORM sets it
-        self.keeps_folder = False  # a simulated process has the folder of its former incarnations; tests set it
+        self.keeps_folder = (
+            False  # a simulated process has the folder of its former incarnations; the simulator sets it
+        )
         self.keeps_state = True  # the application has a state: it can give the state, and needs it when it joins
         self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive
         self.majority = False  # a majority of each view decides the next one, and views are one chain; GMS sets it
