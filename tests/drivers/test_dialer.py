@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import socket
 from contextlib import closing
@@ -166,10 +167,11 @@ def test_a_wrong_proof_is_taken_back_when_a_frame_gets_through() -> None:
             port = await shut(b)
             a.net.probe(B)
             await until(lambda: a.events == [Dead(B)])
+            a.net.outgoing[B].not_before = math.inf
             a.net.send([((B,), [b"lost"])])
             assert a.counts["frames dropped for a dead peer"] == 1
             listening_again(b, port)
-            await asyncio.sleep(0.05)
+            a.net.outgoing[B].not_before = 0.0
             a.net.send([((B,), [b"y"])])
             await until(lambda: b.frames == [b"y"])
             assert a.events == [Dead(B), Answered(B)]

@@ -15,6 +15,7 @@ import msgspec
 
 from pygroups import Channel, Left, Message, View
 from pygroups.channel.options import ProfileName
+from pygroups.cli.logs import show_warnings
 from pygroups.cli.streams import lines_of
 
 from .feeds import Feed, payload_of, record_in
@@ -186,6 +187,7 @@ def now_us() -> int:
 
 async def main() -> None:
     """Read the task, and run it."""
+    show_warnings()  # but not those of views: the director narrates who was lost
     orders = Orders(sys.stdin.fileno())
     await Worker(await orders.task()).run(orders)
 
