@@ -35,10 +35,10 @@ DRAWN: Final = 40  # schedules in a round
 COUNTED: Final = {  # what a profile counts: the module and the function that is called for each
     "turns": ("sim/world/member", "turn"),
     "frames that arrive": ("core/stack", "receive"),
-    "votes": ("layers/stable", "on_vote"),
-    "messages of the coordinator that arrive": ("layers/stable", "on_stability_msg"),
+    "votes": ("layers/stable/layer", "on_vote"),
+    "messages of the coordinator that arrive": ("layers/stable/layer", "on_stability_msg"),
     "announcements that arrive": ("layers/nakack", "on_highest_seq"),
-    "acknowledgements of unicasts": ("layers/unicast2", "on_ack"),
+    "acknowledgements of unicasts": ("layers/unicast2/layer", "on_ack"),
 }
 
 

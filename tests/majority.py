@@ -7,7 +7,7 @@ from typing import Final
 
 from pygroups.core.events import Blocked, Event, Unblocked, VouchedFor
 from pygroups.core.layer import Env
-from pygroups.layers.gms.primary import PrimaryGms
+from pygroups.layers.gms.majority.primary import PrimaryGms
 from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.promises.checks import checks_of

@@ -8,9 +8,9 @@ from pygroups.core.address import Address
 from pygroups.core.events import Event, NewView
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers.gms import electors
+from pygroups.layers.gms.decisions import electors
 from pygroups.layers.gms.layer import Gms
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from pygroups.sim.schedules.schedule import Habits

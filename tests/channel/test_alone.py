@@ -14,7 +14,7 @@ from pygroups import Channel
 from pygroups.channel.alone import alone
 from pygroups.core.limits import SECOND
 from pygroups.drivers.contacts import parse_contact
-from pygroups.drivers.discovery_options import parse_discovery
+from pygroups.drivers.discovery.options import parse_discovery
 from pygroups.testing import Group, run
 from tests.channel.socket_group import until
 from tests.channel.test_watchdog import Story, lines

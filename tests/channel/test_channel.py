@@ -30,7 +30,7 @@ from pygroups import (
     View,
 )
 from pygroups.core import events as core
-from pygroups.drivers.entries import founders_lock
+from pygroups.drivers.discovery.entries import founders_lock
 from tests.channel.socket_group import Group, Reader, group_in, in_a_group, until
 
 

@@ -376,7 +376,7 @@ ANOTHER_VERSION = """
 import sys
 from pygroups.cli.main import main
 
-import pygroups.drivers.udp
+import pygroups.drivers.udp.udp
 
 for name, module in list(sys.modules.items()):
     if name.startswith(("pygroups.wire.", "pygroups.drivers.")) and hasattr(module, "VERSION"):

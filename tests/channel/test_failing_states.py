@@ -12,7 +12,7 @@ import pytest
 
 from pygroups import Channel, ChannelClosed, Event, Left, Message, Refused, StateLost, Suspected, UsageError, View
 from pygroups.channel.log import Log
-from pygroups.channel.states import StateRequest, States
+from pygroups.channel.state.states import StateRequest, States
 from pygroups.core import events as core
 from pygroups.core.address import Address
 from pygroups.core.limits import Config

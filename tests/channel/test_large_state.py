@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pygroups import Channel, Message, UsageError
-from pygroups.channel import spill
-from pygroups.channel.spill import Received, Spill
+from pygroups.channel.state import spill
+from pygroups.channel.state.spill import Received, Spill
 from pygroups.core.address import Address
 from pygroups.core.limits import Config
 from pygroups.core.run import Run, pack, payloads_of

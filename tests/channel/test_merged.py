@@ -9,8 +9,8 @@ import pytest
 
 from pygroups import Address, DeliveredElsewhere, Gap, MergeView, View, ViewId
 from pygroups.channel.channel_events import translated
-from pygroups.channel.consumption import Consumption
-from pygroups.channel.outbox import Outbox
+from pygroups.channel.reading.consumption import Consumption
+from pygroups.channel.sending.outbox import Outbox
 from pygroups.cli.printed import Chat, line_of
 from pygroups.core import events as core
 from pygroups.core.top import Reached

@@ -14,7 +14,7 @@ import pygroups
 from pygroups import Channel, Config, Message, NotBuilt, UsageError
 from pygroups.channel import options
 from pygroups.channel.options import Options, default_name
-from pygroups.drivers import discovery_options
+from pygroups.drivers.discovery import options as discovery_options
 from tests.channel.socket_group import Group, in_a_group, until
 from tests.channel.test_state import records
 

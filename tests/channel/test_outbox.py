@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from pygroups.channel.line import WaitingLine
-from pygroups.channel.outbox import Outbox
+from pygroups.channel.sending.line import WaitingLine
+from pygroups.channel.sending.outbox import Outbox
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, NotSent, Unknown, WouldBlock
 from pygroups.core.limits import ENTRY_BYTES, Config

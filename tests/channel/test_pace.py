@@ -13,9 +13,9 @@ import pytest
 
 from pygroups import Channel, Event, Message, View
 from pygroups.channel.channel import Batches
-from pygroups.channel.inbox import Inbox
+from pygroups.channel.reading.inbox import Inbox
 from pygroups.channel.rejoin import Incarnations
-from pygroups.channel.states import States
+from pygroups.channel.state.states import States
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed
 from pygroups.core.limits import MILLISECOND, Config

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 import pygroups
-import pygroups.channel.demands
+import pygroups.channel.sending.demands
 import pygroups.testing.errors
 from pygroups import Address, DeliveredElsewhere, Error, Event, Unknown, ViewId
-from pygroups.channel.receipts import LaterNumber, NumberToOne
+from pygroups.channel.sending.receipts import LaterNumber, NumberToOne
 
 A = Address("A", "3f2c91d0")
 VALUES = {"text": "the reason", "number": 7, "accepted": 3}

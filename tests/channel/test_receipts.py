@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from pygroups import Message, Undelivered, Unknown, UsageError
-from pygroups.channel.receipts import LOST_MAX, NumberToOne, Receipts
+from pygroups.channel.sending.receipts import LOST_MAX, NumberToOne, Receipts
 from pygroups.core.address import Address
 from pygroups.testing import Group, run
 from tests.channel.socket_group import Reader, until

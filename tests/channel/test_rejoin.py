@@ -34,7 +34,7 @@ from pygroups.core.limits import SECOND
 from pygroups.core.limits import Config as Limits
 from pygroups.core.merge_events import Replaced
 from pygroups.core.rejoin import Exclusions
-from pygroups.layers.gms.primary import PrimaryGms
+from pygroups.layers.gms.majority.primary import PrimaryGms
 from pygroups.layers.profiles import PROFILES
 from pygroups.testing import Group, run
 from tests.channel import socket_group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from pygroups.channel.consumption import Consumption
+from pygroups.channel.reading.consumption import Consumption
 from pygroups.channel.standstill import Standstill
 from pygroups.core.address import Address
 from pygroups.core.events import SlowestWanted

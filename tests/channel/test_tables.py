@@ -23,7 +23,7 @@ from pygroups.core.events import Join
 from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers import unicast2
+from pygroups.layers.unicast2 import layer as unicast2
 from pygroups.wire.codec import Codec
 from tests.channel.socket_group import Group, in_a_group, until
 from tests.containers import Container, containers

@@ -6,7 +6,7 @@ import pytest
 
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import BODY_MAX, ENTRY_BYTES, FRAME_FILL, FRAME_MAX, LIMIT_MAX, MARKS_MAX, MEMBERS_MAX, Config
-from pygroups.drivers.door import READ_BYTES
+from pygroups.drivers.tcp.door import READ_BYTES
 
 FIELDS = Config.__struct_fields__
 

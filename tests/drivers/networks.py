@@ -14,15 +14,15 @@ from pygroups.core.events import Event
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
 from pygroups.drivers.hello import LENGTH, Hello, Welcome, decoded, encoded
-from pygroups.drivers.tcp import TcpNetwork
+from pygroups.drivers.tcp.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION
 
 A_LISTENER = """
 import asyncio, sys
 from pygroups.core.address import Address
 from pygroups.core.limits import Config
-from pygroups.drivers.tcp import TcpNetwork
-from pygroups.drivers.udp import UdpNetwork
+from pygroups.drivers.tcp.tcp import TcpNetwork
+from pygroups.drivers.udp.udp import UdpNetwork
 
 async def main():
     kind = UdpNetwork if sys.argv[3:] == ["udp"] else TcpNetwork

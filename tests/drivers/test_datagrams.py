@@ -14,7 +14,8 @@ from pygroups.core.address import Address
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import ViewId
-from pygroups.drivers.datagrams import (
+from pygroups.drivers.transports import Transport
+from pygroups.drivers.udp.datagrams import (
     DATAGRAM_LEAST,
     PART,
     PARTS_MAX,
@@ -27,11 +28,10 @@ from pygroups.drivers.datagrams import (
     sender_of,
     split,
 )
-from pygroups.drivers.transports import Transport
-from pygroups.layers._unicast_heads import Data as Unicast
 from pygroups.layers.nakack import Data as Nakack
 from pygroups.layers.sequencer import Data as Ordered
 from pygroups.layers.sequencer import Forward
+from pygroups.layers.unicast2.heads import Data as Unicast
 from pygroups.wire.codec import Codec
 from pygroups.wire.frame import HEADER, VERSION, Checksum
 from tests.drivers.tiny_stack import A, B

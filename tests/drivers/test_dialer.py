@@ -87,7 +87,7 @@ def test_a_refusal_at_one_address_of_a_name_proves_nothing(monkeypatch: pytest.M
             async def answers(*_: Any) -> list[Any]:
                 return [(socket.AF_INET, (host, port)) for host in ("127.0.0.3", "127.0.0.1")]
 
-            monkeypatch.setattr("pygroups.drivers.dialer.resolved", answers)
+            monkeypatch.setattr("pygroups.drivers.tcp.dialer.resolved", answers)
             a.net.learn({B: f"localhost:{port}"}, Source.VIEW)
             a.net.probe(B)
             await until(lambda: a.events == [Answered(B)])

@@ -23,11 +23,11 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Found
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
-from pygroups.drivers import directory
 from pygroups.drivers.contacts import Contact
-from pygroups.drivers.directory import Directory
-from pygroups.drivers.discovery_options import DiscoverySources, GroupsFolder, default_folder, parse_discovery
-from pygroups.drivers.entries import Entry, founders_lock
+from pygroups.drivers.discovery import directory
+from pygroups.drivers.discovery.directory import Directory
+from pygroups.drivers.discovery.entries import Entry, founders_lock
+from pygroups.drivers.discovery.options import DiscoverySources, GroupsFolder, default_folder, parse_discovery
 from tests.drivers.tiny_stack import A, B, C
 
 ONE_PROCESS = """
@@ -36,8 +36,8 @@ from pathlib import Path
 from pygroups.core.address import Address
 from pygroups.core.limits import Config
 from pygroups.drivers.contacts import Contact
-from pygroups.drivers.directory import Directory
-from pygroups.drivers.discovery_options import GroupsFolder
+from pygroups.drivers.discovery.directory import Directory
+from pygroups.drivers.discovery.options import GroupsFolder
 
 async def main():
     directory = Directory(GroupsFolder(Path(sys.argv[1]), False), "g", Address(sys.argv[2], sys.argv[3]), Config())
@@ -323,8 +323,8 @@ import os, sys
 from pathlib import Path
 from pygroups.core.address import Address
 from pygroups.core.limits import Config
-from pygroups.drivers.directory import Directory
-from pygroups.drivers.discovery_options import GroupsFolder
+from pygroups.drivers.discovery.directory import Directory
+from pygroups.drivers.discovery.options import GroupsFolder
 
 root, name = Path(sys.argv[1]), sys.argv[2]
 founded = 0

@@ -16,8 +16,8 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Ended
-from pygroups.drivers.door import READ_BYTES
 from pygroups.drivers.hello import LENGTH, Hello, encoded, other_version
+from pygroups.drivers.tcp.door import READ_BYTES
 from pygroups.wire.frame import VERSION
 from tests.drivers.networks import dialed, greeted, nodes, run, until
 from tests.drivers.tiny_stack import A, B, C
@@ -29,7 +29,7 @@ import asyncio, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from pygroups.core.address import Address
 from pygroups.core.limits import Config
-from pygroups.drivers.tcp import TcpNetwork
+from pygroups.drivers.tcp.tcp import TcpNetwork
 
 async def main():
     files = [open("/dev/null") for _ in range(40)]  # the program has a use for most of them

@@ -14,7 +14,8 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Vouched, VouchedFor
-from pygroups.drivers import discovery_options, local_commands, local_socket
+from pygroups.drivers import local_commands, local_socket
+from pygroups.drivers.discovery import options as discovery_options
 from pygroups.drivers.local_commands import COMMAND_MAX, CommandAnswer, LocalCommand, ask, sockets_in
 from pygroups.drivers.local_socket import COMMANDS_MAX, LocalSocket
 

@@ -20,7 +20,7 @@ from pygroups.core.errors import UsageError
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX, Config
 from pygroups.core.turn import Source
 from pygroups.drivers.hello import CLOSING, LENGTH, Hello, Welcome, encoded, other_version
-from pygroups.drivers.tcp import TcpNetwork
+from pygroups.drivers.tcp.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION
 from tests.drivers.networks import A_LISTENER, dialed, nodes, run, until
 from tests.drivers.tiny_stack import A, B, C

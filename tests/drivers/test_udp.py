@@ -17,9 +17,9 @@ from pygroups.core.driver_events import Answered, Dead, Ended
 from pygroups.core.errors import NotSent, UsageError
 from pygroups.core.limits import Config
 from pygroups.core.turn import Source
-from pygroups.drivers import udp_sockets
 from pygroups.drivers.contacts import Contact, parse_contact
-from pygroups.drivers.udp import UdpNetwork
+from pygroups.drivers.udp import sockets as udp_sockets
+from pygroups.drivers.udp.udp import UdpNetwork
 from pygroups.wire.frame import Checksum
 from tests.drivers import networks
 from tests.drivers.networks import A_LISTENER, Node, until
@@ -165,7 +165,7 @@ def test_a_refusal_at_one_address_of_a_name_proves_nothing(monkeypatch: pytest.M
             async def answers(*_: Any) -> list[Any]:
                 return [(socket.AF_INET, (host, port)) for host in ("127.0.0.3", "127.0.0.2")]
 
-            monkeypatch.setattr("pygroups.drivers.udp.resolved", answers)
+            monkeypatch.setattr("pygroups.drivers.udp.udp.resolved", answers)
             a.net.learn({B: f"localhost:{port}"}, Source.VIEW)
             a.net.probe(B)
             await until(lambda: a.events)

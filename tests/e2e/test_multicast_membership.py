@@ -23,8 +23,8 @@ from pygroups.core.limits import Config
 from pygroups.drivers import multicast_membership
 from pygroups.drivers.contacts import Contact
 from pygroups.drivers.hello import DiscoveryQuestion, padded
-from pygroups.drivers.multicast import Multicast
-from pygroups.drivers.udp import UdpNetwork
+from pygroups.drivers.discovery.multicast import Multicast
+from pygroups.drivers.udp.udp import UdpNetwork
 from pygroups.wire.frame import VERSION
 
 multicast_membership.LOOK_SECONDS = 0.05

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pygroups.core.limits import SECOND
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import PROFILES
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.checks import checks_of

@@ -17,9 +17,9 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Announce, Find, Probe
 from pygroups.core.events import Event
 from pygroups.core.layer import NEVER
-from pygroups.layers.failure import Failure
-from pygroups.layers.gms.quorum import EVERYBODY, MAJORITY, Quorum
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.failure.layer import Failure
+from pygroups.layers.gms.decisions.quorum import EVERYBODY, MAJORITY, Quorum
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.sim.promises.broken import Broken
 
 from .process import CODECS, CONFIG, STEADY, Process, Turn, Unnumbered

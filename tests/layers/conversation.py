@@ -57,7 +57,6 @@ from pygroups.core.stack import Output, Stack
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.wire.codec import Codec
 
-MODULES = {"Gms": "gms.layer"}  # where the module is not the layer's name
 # Fields that are printed only when something is in them.
 SELDOM = (
     "slowest",
@@ -159,7 +158,9 @@ def layer_class(name: str) -> type[Layer]:
     """The layer `Unicast2` or, by its module, `unicast2`."""
     name = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
-    module = import_module(f"pygroups.layers.{MODULES.get(name, snake)}")
+    module = import_module(f"pygroups.layers.{snake}")
+    if hasattr(module, "__path__"):  # a protocol in a folder
+        module = import_module(f"{module.__name__}.layer")
     found: type[Layer] = getattr(module, name)
     return found
 

@@ -18,7 +18,7 @@ from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers.discovery import Discovery
+from pygroups.layers.discovery.layer import Discovery
 
 RETRY = 300 * MILLISECOND
 CONFIG = Config()

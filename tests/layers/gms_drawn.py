@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from pygroups.layers.gms.attempt import ENDS, STEPS, Deed, Stage
-from pygroups.layers.gms.other_views import Row
+from pygroups.layers.gms.decisions.attempt import ENDS, STEPS, Deed, Stage
+from pygroups.layers.gms.member.other_views import Row
 
 NOTE = Path(__file__).parents[2] / "docs" / "layers" / "gms.md"
 

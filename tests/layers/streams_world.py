@@ -21,9 +21,9 @@ from pygroups.core.run import Run, unpack
 from pygroups.core.stack import Stack
 from pygroups.core.top import Delivered, Top
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers.flow_control import FlowControl
+from pygroups.layers.flow_control.layer import FlowControl
 from pygroups.layers.nakack import Nakack
-from pygroups.layers.stable import Stable
+from pygroups.layers.stable.layer import Stable
 from pygroups.wire.codec import Codec
 
 

@@ -13,7 +13,7 @@ from pygroups.core.events import Gone, NewView
 from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers.discovery import Discovery
+from pygroups.layers.discovery.layer import Discovery
 
 A = Address("A", "01")
 VIEW = NewView(AgreedView(ViewId(1, A), (A,), ("a",)), None, (A,), (), (), True, None)

@@ -16,7 +16,7 @@ from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run
 from pygroups.core.suspicion_events import Heard, Silent, VerifyLife
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers.failure import Failure, Heartbeat
+from pygroups.layers.failure.layer import Failure, Heartbeat
 
 A, B, C = (Address(name, "01") for name in "ABC")
 TIMEOUT, HEARTBEAT = Config().heartbeat_timeout, Config().heartbeat

@@ -12,8 +12,8 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, Ballot, ViewId
-from pygroups.layers._votes import StabilityMsg, Vote
-from pygroups.layers.flow_control import FlowControl, Read, ReadReq
+from pygroups.layers.flow_control.layer import FlowControl, Read, ReadReq
+from pygroups.layers.stable.votes import StabilityMsg, Vote
 from tests.layers.streams_world import Network, World
 
 A, B = (Address(name, f"{number:016x}") for number, name in enumerate("AB", 1))

@@ -9,7 +9,7 @@ import pytest
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Presence
 from pygroups.core.limits import MILLISECOND, SECOND
-from pygroups.layers._search import Search
+from pygroups.layers.discovery.search import Search
 from tests.layers.founding import Liar, World, drawn
 
 

@@ -23,9 +23,9 @@ from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import ENTRY_BYTES, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers._pieces import GivenUp, PiecesAsk, PiecesHere, PiecesMissed
-from pygroups.layers._pieces_in import OUTSIDERS_MAX
-from pygroups.layers.fragmentation import Fragmentation
+from pygroups.layers.fragmentation.layer import Fragmentation
+from pygroups.layers.fragmentation.pieces import GivenUp, PiecesAsk, PiecesHere, PiecesMissed
+from pygroups.layers.fragmentation.pieces_in import OUTSIDERS_MAX
 
 A, B, C = (Address(name, f"{number:016x}") for number, name in enumerate("ABC", 1))
 SIZE = 100 + 2 * ENTRY_BYTES  # of a piece

@@ -17,8 +17,9 @@ from pygroups.core.run import Run
 from pygroups.core.state_events import ViewWanted
 from pygroups.core.suspicion_events import HeartbeatOf, LifeVerified, Suspect, Unsuspect, VerifyLife
 from pygroups.core.view import AgreedView, Ballot, ViewId
-from pygroups.layers.gms import decide
-from pygroups.layers.gms.accusing import hearers
+from pygroups.layers.gms.decisions import decide
+from pygroups.layers.gms.decisions.proposal import Proposal, Side, difference, proposal_of
+from pygroups.layers.gms.decisions.suspicion import Suspicion
 from pygroups.layers.gms.heads import (
     Accuse,
     Collect,
@@ -37,9 +38,8 @@ from pygroups.layers.gms.heads import (
     ViewReq,
 )
 from pygroups.layers.gms.layer import Gms
-from pygroups.layers.gms.other_views import cannot_follow
-from pygroups.layers.gms.proposal import Proposal, Side, difference, proposal_of
-from pygroups.layers.gms.suspicion import Suspicion
+from pygroups.layers.gms.member.accusing import hearers
+from pygroups.layers.gms.member.other_views import cannot_follow
 
 ENDED, SILENT, UNHEARD = Suspicion.ENDED, Suspicion.SILENT, Suspicion.UNHEARD
 

@@ -9,10 +9,10 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot, ViewId
-from pygroups.layers.gms.attempt import ENDS, STEPS, Attempt, Deed, Input, Stage
+from pygroups.layers.gms.decisions.attempt import ENDS, STEPS, Attempt, Deed, Input, Stage
+from pygroups.layers.gms.decisions.proposal import Proposal, Side, difference
+from pygroups.layers.gms.decisions.quorum import EVERYBODY, MAJORITY, Quorum
 from pygroups.layers.gms.heads import Accept, CollectAck, Fetches, Low
-from pygroups.layers.gms.proposal import Proposal, Side, difference
-from pygroups.layers.gms.quorum import EVERYBODY, MAJORITY, Quorum
 from tests.layers.gms_drawn import in_the_note, picture
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")

@@ -12,10 +12,10 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.run import Run
 from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.layers.gms.decisions.proposal import Proposal, Side
 from pygroups.layers.gms.heads import Ready, ReadyRsp
 from pygroups.layers.gms.layer import Gms
-from pygroups.layers.gms.primary import PrimaryGms
-from pygroups.layers.gms.proposal import Proposal, Side
+from pygroups.layers.gms.majority.primary import PrimaryGms
 
 A, B, C = MEMBERS = tuple(Address(name, "0" * 16) for name in "ABC")
 VIEW = AgreedView(ViewId(3, B), MEMBERS, ("here", "there", "yonder"))

@@ -8,9 +8,9 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.view import AgreedView, Ballot, ViewId
-from pygroups.layers.gms import electors
-from pygroups.layers.gms.decide import electors_of_next
-from pygroups.layers.gms.electors import ELECTORS_MAX, Electorate, Kind
+from pygroups.layers.gms.decisions import electors
+from pygroups.layers.gms.decisions.decide import electors_of_next
+from pygroups.layers.gms.decisions.electors import ELECTORS_MAX, Electorate, Kind
 
 A, B, C, D, E = tuple(Address(name, "0" * 16) for name in "ABCDE")
 BALLOT = Ballot(99, A)

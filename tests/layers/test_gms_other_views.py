@@ -14,11 +14,11 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.layers.gms.decisions.proposal import Installation, Proposal, Side, difference
+from pygroups.layers.gms.decisions.quorum import MAJORITY
 from pygroups.layers.gms.heads import Elsewhere, Excluded, Install, Stuck
+from pygroups.layers.gms.member.other_views import IN_ONE_CHAIN, REPLIES, OtherViews, Reply, Row, Theirs, reply
 from pygroups.layers.gms.membership import Membership
-from pygroups.layers.gms.other_views import IN_ONE_CHAIN, REPLIES, OtherViews, Reply, Row, Theirs, reply
-from pygroups.layers.gms.proposal import Installation, Proposal, Side, difference
-from pygroups.layers.gms.quorum import MAJORITY
 from tests.layers.gms_drawn import in_the_note, replies
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")

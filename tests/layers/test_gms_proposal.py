@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pygroups.core.address import Address
 from pygroups.core.standing import WaitsForState
 from pygroups.core.view import AgreedView, Ballot, ViewId
-from pygroups.layers.gms.electors import Electorate
+from pygroups.layers.gms.decisions.electors import Electorate
+from pygroups.layers.gms.decisions.proposal import Proposal, Side, difference, differences, proposal_of
 from pygroups.layers.gms.heads import Difference, SideEnd
-from pygroups.layers.gms.proposal import Proposal, Side, difference, differences, proposal_of
 
 MEMBERS = [Address(f"{name}", "0" * 16) for name in "DBACFEHG"]
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.layers.gms.suspicion import UNANSWERED_MAX, Suspicion, Suspicions
+from pygroups.layers.gms.decisions.suspicion import UNANSWERED_MAX, Suspicion, Suspicions
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
 SILENT, ENDED, ELSEWHERE, UNHEARD = Suspicion.SILENT, Suspicion.ENDED, Suspicion.ELSEWHERE, Suspicion.UNHEARD

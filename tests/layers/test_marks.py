@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pygroups.core.address import Address
-from pygroups.layers._marks import forget_outside
+from pygroups.layers.streams.marks import forget_outside
 
 A, B, C, D = (Address(name, "0" * 16) for name in "ABCD")
 

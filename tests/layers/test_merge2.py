@@ -17,11 +17,11 @@ from pygroups.core.run import Run
 from pygroups.core.standing import WaitsForState
 from pygroups.core.top import Top
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
-from pygroups.layers import _merge_rules as rules
-from pygroups.layers._merge_rules import MergeAnswer
-from pygroups.layers.gms.attempt import Deed, Stage
+from pygroups.layers.gms.decisions.attempt import Deed, Stage
+from pygroups.layers.gms.decisions.merge_attempt import TRIES_MAX, MergeAttempt, merged
 from pygroups.layers.gms.heads import Accept, CollectAck
-from pygroups.layers.gms.merge_attempt import TRIES_MAX, MergeAttempt, merged
+from pygroups.layers.merge2 import rules
+from pygroups.layers.merge2.rules import MergeAnswer
 from pygroups.layers.sequencer import Data as SequencerData
 from pygroups.layers.sequencer import Sequencer
 from tests.merging import INTERVAL, Map, mapped, whole

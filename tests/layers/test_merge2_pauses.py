@@ -14,9 +14,9 @@ from pygroups.core.limits import SECOND, Config
 from pygroups.core.merge_events import MergeWanted, Occupied
 from pygroups.core.run import Run
 from pygroups.core.view import AgreedView, MergeId, Subgroup, ViewId
-from pygroups.layers._merge_heads import FindReq, FindRsp, MergeReq, MergeRsp, Sighted
-from pygroups.layers._merge_rules import MergeAnswer, hears_more
-from pygroups.layers.merge2 import Merge2, Round
+from pygroups.layers.merge2.heads import FindReq, FindRsp, MergeReq, MergeRsp, Sighted
+from pygroups.layers.merge2.layer import Merge2, Round
+from pygroups.layers.merge2.rules import MergeAnswer, hears_more
 
 A, B, C, D = MEMBERS = tuple(Address(name, "0" * 16) for name in "ABCD")
 

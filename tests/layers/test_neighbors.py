@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pygroups.core.address import Address
 from pygroups.core.detection import detection, far_beats
 from pygroups.core.limits import SECOND, Config
-from pygroups.layers._neighbors import neighbors, silences
+from pygroups.layers.failure.neighbors import neighbors, silences
 
 
 def view(count: int) -> list[Address]:

@@ -18,11 +18,11 @@ from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Reached
 from pygroups.core.view import AgreedView, Ballot, ViewId
-from pygroups.layers._votes import Origin, StabilityMsg, Vote, Votes
 from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq
 from pygroups.layers.profiles import PROFILES, Profile
-from pygroups.layers.stable import Stable
+from pygroups.layers.stable.layer import Stable
+from pygroups.layers.stable.votes import Origin, StabilityMsg, Vote, Votes
 from tests.layers.streams_world import Network, World
 
 A, B, C, D, E = (Address(name, f"{number:016x}") for number, name in enumerate("ABCDE", 1))

@@ -8,7 +8,7 @@ import pytest
 
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import MILLISECOND, Config
-from pygroups.layers._vote_clock import (
+from pygroups.layers.stable.vote_clock import (
     BYTES,
     NEWS,
     REASONS,
@@ -21,7 +21,7 @@ from pygroups.layers._vote_clock import (
     Reason,
     VoteClock,
 )
-from pygroups.layers._votes import Origin
+from pygroups.layers.stable.votes import Origin
 
 NOTE = Path(__file__).parents[2] / "docs" / "layers" / "stable.md"
 MS = MILLISECOND

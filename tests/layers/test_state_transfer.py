@@ -15,9 +15,9 @@ from pygroups.core.stack import Outlet
 from pygroups.core.standing import Standing, WaitsForState
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateTaken, StateWanted, ViewWanted
 from pygroups.core.view import AgreedView, Subgroup, ViewId
-from pygroups.layers._providers import Providers, after_merge, providers
-from pygroups.layers._state_heads import StateBegin, StateDone, StateRefused
-from pygroups.layers.state_transfer import StateTransfer
+from pygroups.layers.state_transfer.heads import StateBegin, StateDone, StateRefused
+from pygroups.layers.state_transfer.layer import StateTransfer
+from pygroups.layers.state_transfer.providers import Providers, after_merge, providers
 
 from .conversation import Conversation, Member
 

@@ -17,9 +17,9 @@ from pygroups.core.layer import Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
-from pygroups.layers._votes import StabilityMsg, Vote
 from pygroups.layers.nakack import Data, HighestSeq, XmitReq
-from pygroups.layers.stable import Stable
+from pygroups.layers.stable.layer import Stable
+from pygroups.layers.stable.votes import StabilityMsg, Vote
 from tests.layers.streams_world import Network, World
 
 A, B, C = (Address(name, f"{number:016x}") for number, name in enumerate("ABC", 1))

@@ -15,12 +15,12 @@ from pygroups.core.layer import NEVER
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
-from pygroups.layers._unicast_heads import Ack, Data
-from pygroups.layers._unicast_lanes import InLane, OutgoingConnection
-from pygroups.layers._unicast_peers import Memory
-from pygroups.layers._votes import Vote
 from pygroups.layers.nakack import Data as Place
-from pygroups.layers.unicast2 import Unicast2
+from pygroups.layers.stable.votes import Vote
+from pygroups.layers.unicast2.heads import Ack, Data
+from pygroups.layers.unicast2.lanes import InLane, OutgoingConnection
+from pygroups.layers.unicast2.layer import Unicast2
+from pygroups.layers.unicast2.peers import Memory
 from tests.layers.conversation import Conversation, Member, Word
 
 

@@ -118,12 +118,12 @@ def test_a_comment_or_a_docstring_is_no_change() -> None:
 
 
 def test_a_file_leads_to_the_tests_of_its_layer() -> None:
-    assert "tests/layers/test_merge2.py" in made.tests_of(Path("pygroups/layers/_merge_rules.py"))
-    assert "tests/layers/test_gms.py" in made.tests_of(Path("pygroups/layers/gms/decide.py"))
+    assert "tests/layers/test_merge2.py" in made.tests_of(Path("pygroups/layers/merge2/rules.py"))
+    assert "tests/layers/test_gms.py" in made.tests_of(Path("pygroups/layers/gms/decisions/decide.py"))
 
 
 def test_a_file_of_a_room_leads_to_the_tests_that_speak_most_of_it() -> None:
-    outbox, *others = made.tests_of(Path("pygroups/channel/outbox.py"))
+    outbox, *others = made.tests_of(Path("pygroups/channel/sending/outbox.py"))
     assert outbox == "tests/channel/test_outbox.py" and len(others) < made.FILES
     assert 0 < len(made.tests_of(Path("pygroups/channel/waits.py"))) <= made.FILES, "those of a module that imports it"
     assert made.tests_of(Path("pygroups/wire/codec.py"))[0] == "tests/wire/test_codec.py"
@@ -156,7 +156,7 @@ def test_a_scenario_notices_what_the_simulator_seldom_draws(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_made_bug_is_noticed_by_the_tests_of_its_layer(source: Path) -> None:
-    file = Path("pygroups/layers/gms/decide.py")
+    file = Path("pygroups/layers/gms/decisions/decide.py")
     text = (source / file).read_text()
     function = made.functions(text)["electors_of_next"]
     bugs = [bug for bug in made.made_of(file, text, function) if "is False" in bug.what or "without" in bug.what]

@@ -6,7 +6,7 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Dead, Found
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.sim import ScenarioGroup, scenario
 from tests.merging import INTERVAL, QUICK, whole
 from tests.scenarios.common import BOTH

@@ -11,9 +11,9 @@ from pygroups.core.driver_events import Answered
 from pygroups.core.events import Event, NewView
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.view import ViewId
-from pygroups.layers._votes import Vote, Votes
 from pygroups.layers.gms.layer import Gms
 from pygroups.layers.profiles import PROFILES
+from pygroups.layers.stable.votes import Vote, Votes
 from pygroups.sim.promises.facts import Check
 from pygroups.sim.scenarios.apps import Acting, messages_of
 from pygroups.sim.scenarios.group import scenario

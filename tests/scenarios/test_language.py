@@ -17,7 +17,7 @@ from pygroups.core.run import Run
 from pygroups.core.suspicion_events import Silent
 from pygroups.layers import sequencer
 from pygroups.layers.profiles import PROFILES, Profile
-from pygroups.layers.unicast2 import Unicast2
+from pygroups.layers.unicast2.layer import Unicast2
 from pygroups.sim import (
     Acting,
     Broken,

@@ -15,10 +15,10 @@ from pygroups.core.driver_events import Found
 from pygroups.core.events import NewView
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.view import AgreedView, MergeId, ViewId
-from pygroups.layers import _merge_rules as rules
-from pygroups.layers._merge_heads import FindRsp
 from pygroups.layers.gms.heads import Collect
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.merge2 import rules
+from pygroups.layers.merge2.heads import FindRsp
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.sim import scenario
 from pygroups.sim.promises.progress import bound_with_merges
 from pygroups.sim.scenarios.frames import Hit

@@ -8,7 +8,7 @@ import pytest
 
 from pygroups.core.events import Consumed, StableWanted
 from pygroups.core.limits import SECOND
-from pygroups.layers.flow_control import FlowControl
+from pygroups.layers.flow_control.layer import FlowControl
 from pygroups.sim.scenarios.group import scenario
 from pygroups.sim.scenarios.player import Player
 from tests.scenarios.common import BOTH

@@ -10,7 +10,7 @@ import pytest
 from pygroups.core.driver_events import Dead
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.run import Run
-from pygroups.layers._unicast_heads import DATA, Ack
+from pygroups.layers.unicast2.heads import DATA, Ack
 from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from pygroups.sim.schedules.schedule import Weather
 

@@ -8,10 +8,10 @@ from pygroups.core.address import Address
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.suspicion_events import Silent
 from pygroups.core.view import ViewId
-from pygroups.layers import _unicast_heads as unicast2
+from pygroups.layers.gms.decisions.suspicion import Suspicion
 from pygroups.layers.gms.heads import Accuse, Collect, Ready
 from pygroups.layers.gms.layer import Gms
-from pygroups.layers.gms.suspicion import Suspicion
+from pygroups.layers.unicast2 import heads as unicast2
 from pygroups.sim import ScenarioGroup, scenario
 from pygroups.sim.scenarios.player import Player
 from tests.scenarios.common import BOTH, QUICK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pygroups.core.limits import SECOND, WINDOW_RUNS
-from pygroups.layers.flow_control import FlowControl
+from pygroups.layers.flow_control.layer import FlowControl
 from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from tests.scenarios.common import BOTH, QUICK
 

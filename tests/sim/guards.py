@@ -34,7 +34,7 @@ HOLDS: Final = "holds"
 def stacks_of(profile: str) -> list[str | Profile]:
     """The stacks in which a kept schedule is played: most were found before the profiles had MERGE2, and their bugs lie
     in layers that stacks without it have, too."""
-    from pygroups.layers.merge2 import Merge2
+    from pygroups.layers.merge2.layer import Merge2
     from pygroups.layers.profiles import profile_named
     from tests.merging import without_merging
 

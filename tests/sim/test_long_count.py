@@ -202,8 +202,13 @@ def test_a_piece_is_as_long_as_its_time() -> None:
     [
         ("layers/sequencer.py", "class Sequencer(", "class Sequencer(  # as ever\n    ", False),
         ("layers/sequencer.py", '"""SEQUENCER', '"""The SEQUENCER', False),
-        ("layers/gms/decide.py", "max(view.id.number, highest) + 1", "max(view.id.number, highest) + 2", True),
-        ("layers/_votes.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
+        (
+            "layers/gms/decisions/decide.py",
+            "max(view.id.number, highest) + 1",
+            "max(view.id.number, highest) + 2",
+            True,
+        ),
+        ("layers/stable/votes.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
         ("core/run.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
         ("wire/codec.py", "from __future__", "LIMIT = 3\nfrom __future__", True),
         ("sim/world/network.py", "from __future__", "LIMIT = 3\nfrom __future__", True),

@@ -21,7 +21,7 @@ from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
 from pygroups.core.view import AgreedView, Subgroup, ViewId
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import PROFILES as BUILT
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.checks import OF_GROUPS, checks_of

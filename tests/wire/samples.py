@@ -13,7 +13,7 @@ from pygroups.core.address import Address
 from pygroups.core.limits import RUN_MESSAGES_MAX
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import PROFILES
 from pygroups.wire.codec import Codec
 from pygroups.wire.frame import HEADER, Checksum

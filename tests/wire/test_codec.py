@@ -15,8 +15,8 @@ from pygroups.core.errors import PeerError
 from pygroups.core.limits import BODY_MAX, FRAME_FILL, FRAME_MAX, RUNS_PER_FRAME_MAX
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
+from pygroups.layers.gms.decisions.proposal import Proposal, Side, difference
 from pygroups.layers.gms.heads import Done, Install, Stuck
-from pygroups.layers.gms.proposal import Proposal, Side, difference
 from pygroups.layers.nakack import Data
 from pygroups.layers.verify_suspect import AreYouAlive, IAmAlive
 from pygroups.wire.codec import Codec

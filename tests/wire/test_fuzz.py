@@ -14,11 +14,11 @@ from pygroups.core.layer import Layer
 from pygroups.core.limits import SECOND
 from pygroups.core.run import Run, payloads_of
 from pygroups.core.view import Ballot, ViewId
-from pygroups.layers._votes import Vote
 from pygroups.layers.gms.heads import Collect, Difference, Propose, SideEnd
 from pygroups.layers.gms.layer import Gms
 from pygroups.layers.sequencer import Data
-from pygroups.layers.stable import Stable
+from pygroups.layers.stable.layer import Stable
+from pygroups.layers.stable.votes import Vote
 from tests.wire import fuzz
 from tests.wire.group import Group, Process, warm
 from tests.wire.samples import A, B, C, a_codec, packet_of, sealed

@@ -17,8 +17,8 @@ from .channel_events import (
     View,
 )
 from .config import Config
-from .demands import Payload, Until
-from .states import State
+from .sending.demands import Payload, Until
+from .state.states import State
 
 __all__ = [
     "Blocked",

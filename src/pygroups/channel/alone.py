@@ -4,7 +4,7 @@ places, and another group of the same name exists."""
 from __future__ import annotations
 
 from pygroups.drivers.contacts import Contact
-from pygroups.drivers.discovery_options import DiscoverySources
+from pygroups.drivers.discovery.options import DiscoverySources
 
 
 def alone(sources: DiscoverySources, bind: Contact, contact: str) -> str | None:

@@ -22,21 +22,21 @@ from pygroups.core.limits import (
     WINDOW_RUNS,
     Config,
 )
-from pygroups.drivers.datagrams import PARTS_MAX, UNFINISHED_COST
-from pygroups.drivers.discovery_options import LISTED_MAX
-from pygroups.drivers.door import READ_BYTES
-from pygroups.drivers.network_discovery import OPEN_MAX
+from pygroups.drivers.discovery.network import OPEN_MAX
+from pygroups.drivers.discovery.options import LISTED_MAX
 from pygroups.drivers.rate_limited import KINDS_MAX
-from pygroups.drivers.tcp import QUESTIONS_MAX
-from pygroups.drivers.udp_questions import OPEN_MAX as SEARCHES_MAX
-from pygroups.drivers.udp_sockets import DATAGRAM_READ
-from pygroups.layers._pieces_in import OUTSIDERS_MAX
-from pygroups.layers.gms.answer_times import ASKED_MAX
-from pygroups.layers.gms.electors import ELECTORS_MAX
-from pygroups.layers.gms.other_views import FORMER_MAX, PAST_MAX
+from pygroups.drivers.tcp.door import READ_BYTES
+from pygroups.drivers.tcp.tcp import QUESTIONS_MAX
+from pygroups.drivers.udp.datagrams import PARTS_MAX, UNFINISHED_COST
+from pygroups.drivers.udp.questions import OPEN_MAX as SEARCHES_MAX
+from pygroups.drivers.udp.sockets import DATAGRAM_READ
+from pygroups.layers.fragmentation.pieces_in import OUTSIDERS_MAX
+from pygroups.layers.gms.decisions.answer_times import ASKED_MAX
+from pygroups.layers.gms.decisions.electors import ELECTORS_MAX
+from pygroups.layers.gms.member.other_views import FORMER_MAX, PAST_MAX
 
 from .layer_tables import LAYER
-from .receipts import LOST_MAX
+from .sending.receipts import LOST_MAX
 from .tables import TABLES
 
 FIXED: Final = 256  # the most entries of a table that the program's structure fills: layers, types of heads

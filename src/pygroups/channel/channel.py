@@ -13,11 +13,11 @@ from pygroups.drivers.member import Member
 from pygroups.journal.schema import MARKS
 
 from .channel_events import Event, Left, View
-from .demands import Payload, Until
 from .loop_check import EXIT, LEAVE, READ, READY, SEND, SEND_MANY, SEND_NOWAIT, WAIT, check_loop
 from .options import Options, with_parameters_of
-from .outbox import Outbox, Top
 from .rejoin import Incarnations
+from .sending.demands import Payload, Until
+from .sending.outbox import Outbox, Top
 from .session import Session
 from .statistics import statistics
 

@@ -24,14 +24,14 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.limits import Config as Limits
 from pygroups.core.merge_side import KEEP, PRIMARY, OnMerge
 from pygroups.drivers.contacts import checked_advertise, checked_bind
-from pygroups.drivers.discovery_options import DiscoverySources, absolute, parse_discovery
+from pygroups.drivers.discovery.options import DiscoverySources, absolute, parse_discovery
 from pygroups.drivers.hello import NO_GROUP
 from pygroups.drivers.transports import Transport, parse_transport
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import Profile, profile_named
 
 from .config import Config
-from .states import LargeState, State
+from .state.states import LargeState, State
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")

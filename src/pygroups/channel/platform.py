@@ -19,14 +19,14 @@ from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.layer import Random
 from pygroups.drivers.contacts import Contact
-from pygroups.drivers.directory import Directory
+from pygroups.drivers.discovery.directory import Directory
+from pygroups.drivers.discovery.network import NetworkDiscovery
+from pygroups.drivers.discovery.no_discovery import NoDiscovery
 from pygroups.drivers.former_life import Former, former_life
 from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import CLOCK, Clock, DriverDiscovery, DriverNetwork, Journal, Loop
-from pygroups.drivers.network_discovery import NetworkDiscovery
-from pygroups.drivers.no_discovery import NoDiscovery
-from pygroups.drivers.tcp import TcpNetwork
-from pygroups.drivers.udp import UdpNetwork
+from pygroups.drivers.tcp.tcp import TcpNetwork
+from pygroups.drivers.udp.udp import UdpNetwork
 from pygroups.journal.writer import JournalError, JournalWriter
 
 from .options import Options, boot_id, default_name
@@ -38,7 +38,7 @@ PLATFORM: Final = "pygroups_platform"  # the attribute of an event loop that has
 
 
 class Connections(DriverNetwork, Protocol):
-    """A member's network, with the functions that open and drain it; see drivers/tcp.py."""
+    """A member's network, with the functions that open and drain it; see drivers/tcp/tcp.py."""
 
     bind: Contact
     contact: str
@@ -60,7 +60,7 @@ class Connections(DriverNetwork, Protocol):
 
 
 class SessionDiscovery(DriverDiscovery, Protocol):
-    """The place where members find each other, with the function that opens it; see drivers/directory.py."""
+    """The place where members find each other, with the function that opens it; see drivers/discovery/directory.py."""
 
     happened: Callable[[Event], None]
     count: Callable[[str], None]

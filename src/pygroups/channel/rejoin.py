@@ -18,8 +18,8 @@ from pygroups.core.rejoin import Exclusions
 
 from .advice import advice
 from .channel_events import Event, Left
-from .demands import Payload, Until, Withdrawn, check_how
 from .options import Options
+from .sending.demands import Payload, Until, Withdrawn, check_how
 from .session import Session
 
 

@@ -28,14 +28,14 @@ from pygroups.wire.codec import Codec
 from .alone import alone
 from .channel_events import JournalLost, Left, MergeView, View, gap_of, translated
 from .endings import excluded, refusal, replaced
-from .inbox import Inbox, NoInbox
-from .items import Raised
 from .log import Log, apart
 from .options import Options
-from .outbox import Outbox
 from .platform import platform_of_the_loop
-from .receivers import KnownReceivers, Reachable
-from .states import States
+from .reading.inbox import Inbox, NoInbox
+from .reading.items import Raised
+from .sending.outbox import Outbox
+from .sending.receivers import KnownReceivers, Reachable
+from .state.states import States
 from .tracing import trace_of
 from .view_line import view_line
 from .waits import Waits

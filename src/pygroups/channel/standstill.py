@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pygroups.core.address import Address
 from pygroups.core.events import SlowestWanted
 
-from .inbox import Inbox
-from .outbox import Outbox
+from .reading.inbox import Inbox
+from .sending.outbox import Outbox
 
 
 class Standstill:

@@ -9,11 +9,11 @@ from pygroups.core.address import Address
 from pygroups.core.suspicion_events import Suspect, Unsuspect
 
 from .channel_events import Slow
-from .inbox import Inbox
 from .join_wait import JoinWait
 from .log import Log, not_received, reads_slowly, send_waits
 from .options import Options
-from .outbox import Outbox
+from .reading.inbox import Inbox
+from .sending.outbox import Outbox
 from .standstill import Standstill
 from .view_line import why_suspected
 

@@ -59,7 +59,7 @@ UNBORN: Final = ViewId(0, Address("-", "0"))  # stands for the view before the f
 
 
 class MergeId(NamedTuple):
-    """The id of one try to merge views: a counter of its leader, and the leader.  See layers/merge2.py."""
+    """The id of one try to merge views: a counter of its leader, and the leader.  See layers/merge2/layer.py."""
 
     number: Number
     leader: Address

@@ -19,8 +19,8 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.limits import TEXT_MAX
 
-from .discovery_options import default_folder
-from .entries import address_of, living, own_folder
+from .discovery.entries import address_of, living, own_folder
+from .discovery.options import default_folder
 
 COMMAND_MAX: Final = 1_024  # bytes of a command
 ANSWER_MAX: Final = 1 << 20  # bytes of an answer: it may list the members of a view

@@ -20,7 +20,7 @@ import msgspec
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Vouched, VouchedFor
 
-from .entries import own_folder
+from .discovery.entries import own_folder
 from .forks import closed_in_children, watched
 from .local_commands import COMMAND_MAX, PATIENCE, CommandAnswer, LocalCommand, folder_of
 

@@ -10,8 +10,8 @@ from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
 
 from .contacts import Contact, parse_contact
-from .datagrams import DATAGRAM_LARGEST, DATAGRAM_LEAST
-from .discovery_options import is_multicast
+from .discovery.options import is_multicast
+from .udp.datagrams import DATAGRAM_LARGEST, DATAGRAM_LEAST
 
 HEADROOM: Final = 280  # bytes of a datagram for the headers and heads of a run, if names have ten letters or so
 EXAMPLES: Final = "'tcp', 'udp', or 'udp:239.1.2.3:7000' for IP multicast"

@@ -37,7 +37,7 @@ from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot
 
-from ._marks import before_cut, forget_outside
+from .streams.marks import before_cut, forget_outside
 
 
 class Flush(Layer):

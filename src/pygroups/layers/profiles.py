@@ -12,19 +12,19 @@ from pygroups.core.stack import Codec, Stack
 from pygroups.core.top import Top
 from pygroups.core.trace import Trace, TracedStack
 
-from .discovery import Discovery
-from .failure import Failure
-from .flow_control import FlowControl
+from .discovery.layer import Discovery
+from .failure.layer import Failure
+from .flow_control.layer import FlowControl
 from .flush import Flush
-from .fragmentation import Fragmentation
+from .fragmentation.layer import Fragmentation
 from .gms.layer import Gms
-from .gms.primary import PrimaryGms
-from .merge2 import Merge2
+from .gms.majority.primary import PrimaryGms
+from .merge2.layer import Merge2
 from .nakack import Nakack
 from .sequencer import Sequencer
-from .stable import Stable
-from .state_transfer import StateTransfer
-from .unicast2 import Unicast2
+from .stable.layer import Stable
+from .state_transfer.layer import StateTransfer
+from .unicast2.layer import Unicast2
 from .uniform import Uniform
 from .verify_suspect import VerifySuspect
 

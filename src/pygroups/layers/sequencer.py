@@ -18,7 +18,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.view import AgreedView, ViewId
 
-from ._marks import forget_outside
+from .streams.marks import forget_outside
 
 
 class Forward(msgspec.Struct, array_like=True, tag=80):

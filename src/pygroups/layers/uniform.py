@@ -36,7 +36,7 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Loose, Run
 from pygroups.core.view import ViewId
 
-from ._marks import before_cut
+from .streams.marks import before_cut
 
 Seq = Annotated[int, Meta(ge=0, le=1 << 62)]
 

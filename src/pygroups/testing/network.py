@@ -19,7 +19,7 @@ from pygroups.sim.world.virtual import VirtualWorld, Waiting
 
 
 class MemberNetwork(Wires["MemberNetwork"]):
-    """The connections and the process of one member, with the interface of drivers/tcp.py."""
+    """The connections and the process of one member, with the interface of drivers/tcp/tcp.py."""
 
     lossless = False
 
@@ -88,7 +88,7 @@ class Room(VirtualWorld[MemberNetwork]):
 
 
 class MemoryDiscovery(Finder[MemberNetwork]):
-    """The discovery of one member, with the interface of drivers/directory.py."""
+    """The discovery of one member, with the interface of drivers/discovery/directory.py."""
 
     def __init__(self, room: Room, end: MemberNetwork) -> None:
         super().__init__(room, end, self._tell)

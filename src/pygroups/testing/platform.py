@@ -15,7 +15,7 @@ from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.errors import NotBuilt
 from pygroups.core.layer import Random
 from pygroups.core.records import PlainRecord
-from pygroups.drivers.discovery_options import DiscoverySources
+from pygroups.drivers.discovery.options import DiscoverySources
 from pygroups.drivers.former_life import Former, FormerJournal
 from pygroups.drivers.member import Journal, Loop
 from pygroups.journal.writer import JournalWriter, MemoryJournal

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from pygroups.channel.outbox import Top
+from pygroups.channel.sending.outbox import Top
 from pygroups.channel.session import Session
-from pygroups.channel.states import Recorder
+from pygroups.channel.state.states import Recorder
 from pygroups.core.address import Address, parse_address
 from pygroups.core.events import Block, Blocked, Consumed, Event, Excluded, NewView, Unblocked, Undelivered
 from pygroups.core.layer import Env, Record

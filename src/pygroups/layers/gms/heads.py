@@ -12,8 +12,8 @@ from pygroups.core.limits import DETAIL_MAX, FINGERPRINT_MAX, MEMBERS_MAX, TEXT_
 from pygroups.core.standing import Standing
 from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, MergeId, ViewId
 
-from .electors import Electors
-from .suspicion import Suspicion
+from .decisions.electors import Electors
+from .decisions.suspicion import Suspicion
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Fingerprint = Annotated[str, Meta(max_length=FINGERPRINT_MAX)]

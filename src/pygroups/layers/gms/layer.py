@@ -3,41 +3,41 @@
 This file is the layer: it passes each message to the part that answers it, and installs the decided view.  Each part
 uses only the parts before it:
 
-suspicion.py      the suspicions of each member
-electors.py       the members of which a view needs most to be primary
-heads.py          the messages on the wire
-proposal.py       the next view, and its difference to the view before, which goes on the wire
-decide.py         the decisions, as pure functions
-quorum.py         the answers that a view change needs: of all members, or of a majority
-membership.py     the view, its leader, and the ballot to which this member is bound
-joining.py        how a process comes into a group, or founds one
-rebirth.py        a group begins anew after its end
-birth.py          several processes decide the first view of a group
-accusing.py       the other members learn which members this one suspects
-expelling.py      a slow member is excluded by policy
-other_views.py    a process in another view learns where it belongs
-answering.py      a member's answers to an attempt
-answer_times.py   how long each member takes to answer
-confirming.py     a member that was paused for long asks whether its view still exists
-admission.py      joiners, leavers and contested names that wait
-requests.py       a member's requests to the leader: to join, to leave, to make another view
-roll_call.py      Ready: the members that are there
-verification.py   suspicions of other members are checked
-attempt.py        an attempt at a view change, from Ready to the decision: a table
-winner.py         the side of a merge whose state all members take
-merge_attempt.py  an attempt that merges several views
-view_change.py    attempts begin, are carried out, and end
-regaining.py      a view becomes primary again
-handover.py       a decided view on its way to all of its members
-leading.py        the next action of the leader
-merging.py        MERGE2 learns whether this member is busy, and begins a merge
-layer.py          the layer in which each decision needs all members that go on
+decisions/suspicion.py      the suspicions of each member
+decisions/electors.py       the members of which a view needs most to be primary
+heads.py                    the messages on the wire
+decisions/proposal.py       the next view, and its difference to the view before, which goes on the wire
+decisions/decide.py         the decisions, as pure functions
+decisions/quorum.py         the answers that a view change needs: of all members, or of a majority
+membership.py               the view, its leader, and the ballot to which this member is bound
+member/joining.py           how a process comes into a group, or founds one
+majority/rebirth.py         a group begins anew after its end
+majority/birth.py           several processes decide the first view of a group
+member/accusing.py          the other members learn which members this one suspects
+member/expelling.py         a slow member is excluded by policy
+member/other_views.py       a process in another view learns where it belongs
+member/answering.py         a member's answers to an attempt
+decisions/answer_times.py   how long each member takes to answer
+member/confirming.py        a member that was paused for long asks whether its view still exists
+leader/admission.py         joiners, leavers and contested names that wait
+leader/requests.py          a member's requests to the leader: to join, to leave, to make another view
+leader/roll_call.py         Ready: the members that are there
+leader/verification.py      suspicions of other members are checked
+decisions/attempt.py        an attempt at a view change, from Ready to the decision: a table
+decisions/winner.py         the side of a merge whose state all members take
+decisions/merge_attempt.py  an attempt that merges several views
+leader/view_change.py       attempts begin, are carried out, and end
+leader/regaining.py         a view becomes primary again
+leader/handover.py          a decided view on its way to all of its members
+leader/leading.py           the next action of the leader
+leader/merging.py           MERGE2 learns whether this member is busy, and begins a merge
+layer.py                    the layer in which each decision needs all members that go on
 
-primary.py is the layer in which a majority decides.  The layer also uses these parts:
+majority/primary.py is the layer in which a majority decides.  The layer also uses these parts:
 
-blocking.py       a member that cannot reach enough of its view stops
-vouching.py       an operator says that a process has ended for good
-former_lives.py   a process answers for its former incarnation, and members ask it
+majority/blocking.py        a member that cannot reach enough of its view stops
+majority/vouching.py        an operator says that a process has ended for good
+majority/former_lives.py    a process answers for its former incarnation, and members ask it
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from pygroups.core.run import Run
 from pygroups.core.state_events import StateStanding, ViewWanted
 from pygroups.core.suspicion_events import LifeVerified, Suspect, Unsuspect
 
-from . import electors, heads
-from .accusing import Accusing
-from .answering import Answering
-from .expelling import Expelling
+from . import heads
+from .decisions import electors
+from .decisions.proposal import Installation, Proposal, new_view, proposal_of
+from .decisions.suspicion import Suspicion
 from .heads import (
     HEADS,
     Accept,
@@ -71,14 +71,15 @@ from .heads import (
     Ready,
     Stuck,
 )
-from .joining import Joining
-from .leading import Leading
+from .leader.leading import Leading
+from .leader.merging import Merging
+from .leader.requests import Requests
+from .member.accusing import Accusing
+from .member.answering import Answering
+from .member.expelling import Expelling
+from .member.joining import Joining
+from .member.other_views import OtherViews
 from .membership import Membership, Phase
-from .merging import Merging
-from .other_views import OtherViews
-from .proposal import Installation, Proposal, new_view, proposal_of
-from .requests import Requests
-from .suspicion import Suspicion
 
 
 class Gms(Membership):

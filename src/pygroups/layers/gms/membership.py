@@ -16,12 +16,12 @@ from pygroups.core.merge_events import Accounted
 from pygroups.core.standing import Standing
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
-from . import decide
-from .electors import Electorate
+from .decisions import decide
+from .decisions.electors import Electorate
+from .decisions.proposal import Proposal, Side, differences, text_of
+from .decisions.quorum import EVERYBODY, Quorum
+from .decisions.suspicion import Suspicions
 from .heads import Install
-from .proposal import Proposal, Side, differences, text_of
-from .quorum import EVERYBODY, Quorum
-from .suspicion import Suspicions
 
 
 class Phase(Enum):

@@ -36,7 +36,8 @@ from ..world.world import World
 MESSAGES_MIN: Final = 200
 SENDERS_MIN: Final = 2
 HEARD_MIN: Final = 0.5
-STACK: Final = ("core", "layers", "gms", "wire")  # folders with the code of members
+OURS: Final = Path(__file__).parents[2]
+STACK: Final = ("core", "layers", "wire")  # folders in OURS with the code of members
 TURN: Final = "turn.py"  # this file hands a member's output to the simulated world
 NETWORK: Final = "network: "  # prefix of the network's counters, among the drops
 NO_ROUTE: Final = "no route"
@@ -160,7 +161,7 @@ def _play(world: World) -> None:
 def _raised(error: Exception) -> Witness:
     frames = traceback.extract_tb(error.__traceback__)
     files = [Path(frame.filename) for frame in frames]
-    inside = any(file.parent.name in STACK and file.name != TURN for file in files)
+    inside = any(file.is_relative_to(OURS / room) and file.name != TURN for file in files for room in STACK)
     who = "a member raised an exception" if inside else "the simulator raised an exception, and no member did"
     detail = f"{who}: {type(error).__name__}: {error} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
     return Witness(promise="no-exception", detail=detail)

@@ -11,7 +11,7 @@ from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.layer import Layer
 from pygroups.core.limits import SECOND, Config
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import Profile, profile_named
 
 from ..promises.broken import Broken, Witness

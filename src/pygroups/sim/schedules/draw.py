@@ -10,7 +10,7 @@ from msgspec import structs
 
 from pygroups.core.detection import detection
 from pygroups.core.limits import MILLISECOND, SECOND, Config
-from pygroups.layers.merge2 import Merge2
+from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import profile_named
 from pygroups.sim.promises.facts import MEMBERS
 

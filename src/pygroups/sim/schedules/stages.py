@@ -11,8 +11,8 @@ from pygroups.core.address import Address
 from pygroups.core.layer import Layer
 from pygroups.core.run import Run
 from pygroups.core.stack import Codec
-from pygroups.layers._merge_heads import MergeReq
 from pygroups.layers.gms.heads import Collect, Install, Propose
+from pygroups.layers.merge2.heads import MergeReq
 from pygroups.layers.profiles import PROFILES
 
 

@@ -1,0 +1,365 @@
+"""Frames over UDP: a datagram to each receiver, or one to a multicast address that all members listen to.
+
+This module repairs no losses: the layers retransmit data that the network or a full buffer drops.  Refusals prove the
+end of a process (udp_peer.py).  A datagram is a frame, a part of a frame (datagrams.py), a question or an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from pygroups.core.address import Address
+from pygroups.core.driver_events import Answered, Incompatible
+from pygroups.core.errors import NotSent, PeerError, UsageError
+from pygroups.core.events import Event
+from pygroups.core.limits import SECOND, TEXT_MAX, Config
+from pygroups.core.turn import Source
+from pygroups.wire.frame import VERSION
+
+from ..book import Book, Reach
+from ..contacts import Contact, announced, checked_bind, checked_place, parse_contact
+from ..hello import LENGTH, NO_GROUP, DiscoveryQuestion, DiscoveryReply, Hello, Welcome, encoded, welcome
+from ..rate_limited import RateLimitedLog
+from ..sockets import SocketAddress, resolved
+from .contact_search import ContactSearch
+from .datagrams import SPLIT, Joiner, is_frame, sender_of, split
+from .peer import NONCE_BYTES, UdpPeer, opened
+from .questions import RESULT, SEARCH, UdpQuestions
+from .sockets import Datagrams
+
+LOGGER: Final = logging.getLogger("pygroups.drivers.udp")
+QUESTION: Final = b"Q"
+ANSWER: Final = b"A"
+PLACES_MAX: Final = 8  # addresses of one name that are tried
+CANNOT_ANSWER: Final = "this member cannot send to the joiner:"  # begins the refusal of a contact
+OTHER_VERSION_OF_IP: Final = "peers whose address has another version of IP"
+
+
+class UdpNetwork:
+    """The datagrams of one member.  `receive` is called with each frame, `happened` with Ended, Answered and Dead.
+
+    `to_all`: an IP multicast address and port, or None.  A frame for more than one member goes to this address, once.
+    """
+
+    lossless = False  # a lost datagram is not reported
+
+    def __init__(
+        self,
+        me: Address,
+        group: str,
+        config: Config,
+        *,
+        bind: str = "127.0.0.1:0",
+        advertise: str | None = None,
+        insecure: bool = False,
+        to_all: Contact | None = None,
+    ) -> None:
+        self.me = me
+        self.group = group
+        self.config = config
+        self.bind = checked_bind(bind, insecure=insecure)
+        self.advertise = advertise
+        self.to_all = to_all
+        self.contact = ""  # the address to which other members send; known once the socket is bound
+        self.receive: Callable[[memoryview], None]
+        self.happened: Callable[[Event], None]
+        self.count: Callable[..., None]
+        self.crashed: Callable[[BaseException], None]
+        self.loop: asyncio.AbstractEventLoop
+        self.warn = RateLimitedLog(LOGGER)
+        self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
+        self.joiner = Joiner(config.receive_bytes, self._count)
+        self.datagrams = Datagrams(self)
+        self.asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None = (
+            None  # the questions of discovery
+        )
+        self.discovery = UdpQuestions(self)
+        self.peers: dict[Address, UdpPeer] = {}
+        self.by_incarnation: dict[bytes, UdpPeer] = {}  # by incarnation, as frames name it
+        self.members: dict[Address, None] = {}  # of the view
+        self.places: dict[Contact, list[SocketAddress]] = {}  # of hosts that are names; empty while one is looked up
+        self.searches: dict[bytes, ContactSearch] = {}  # by the number of the question
+        self.lookups: dict[Contact, asyncio.Task[None]] = {}
+        self.own_incarnation = bytes.fromhex(me.incarnation)
+
+    # -- beginning and end
+
+    async def open(self) -> None:
+        """Bind the sockets.  Raises UsageError if that fails."""
+        self.loop = asyncio.get_running_loop()
+        try:
+            family, place = (await resolved(self.bind, self.loop))[0]
+            bound = self.datagrams.open(family, place)
+            if self.to_all is not None:
+                self.datagrams.listen_to_all(self.to_all, place[0])
+        except (OSError, UnicodeError) as error:  # UnicodeError: the name of the host is invalid
+            self.datagrams.close()
+            why = getattr(error, "strerror", None) or str(error)
+            raise UsageError(
+                f"cannot listen on {self.bind} (UDP): {why}; choose another address for bind, or any free "
+                "port with port 0"
+            ) from error
+        try:
+            self.contact = await announced(self.me, self.bind, Contact(*bound), self.advertise, self.loop)
+        except BaseException:  # a cancelled open too
+            self.datagrams.close()
+            raise
+
+    def close(self) -> None:
+        """Close the sockets.  Peers see the same as at the end of the process."""
+        for state in self.peers.values():
+            state.stop()
+        for lookup in self.lookups.values():
+            lookup.cancel()
+        self.datagrams.close()
+        self.peers, self.by_incarnation = {}, {}
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until the kernel has accepted all datagrams, at most `seconds`."""
+        end = self.loop.time() + seconds
+        while self.waiting_bytes() and self.loop.time() < end:
+            await asyncio.sleep(0.001)
+
+    def waiting_bytes(self) -> int:
+        """The bytes that the kernel has not accepted yet, for all peers."""
+        return self.datagrams.waiting_bytes
+
+    # -- sending
+
+    def send(self, frames: Iterable[tuple[Sequence[Address], Sequence[bytes]]]) -> None:
+        """Send each frame to each of its receivers."""
+        for dests, bodies in frames:
+            datagrams = [datagram for body in bodies for datagram in self._split(body)]
+            if len(dests) > 1 and self.to_all is not None:
+                self.datagrams.give(datagrams, (self.to_all.host, self.to_all.port))
+                continue
+            for dest in dests:
+                place = self._peer(dest).place()
+                if place is not None:
+                    self.datagrams.give(datagrams, place)
+                else:
+                    self.count("frames dropped: the receiver's place is not known")
+
+    def _split(self, frame: bytes) -> list[bytes]:
+        datagrams = split(frame, self.config.datagram)
+        if not datagrams:
+            self.count("frames dropped: too large for datagrams")
+        return datagrams
+
+    # -- peers
+
+    def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
+        """Store contacts from `source`.  The contacts of the view name its members."""
+        self.book.learn(contacts, source, self.peers)
+        for peer in contacts:
+            if peer in self.peers:
+                self.peers[peer].moved()
+        if source is Source.VIEW:
+            self.members = dict.fromkeys(contacts)
+
+    def probe(self, peer: Address) -> None:
+        """Ask `peer` for a sign of life.  Answered, Dead or nothing follows."""
+        if peer == self.me:
+            self.happened(Answered(peer))  # a newcomer wants this member's own name
+        else:
+            self._peer(peer).probe()
+
+    def disconnect(self, peer: Address) -> None:
+        """Forget `peer`, which is not needed any more."""
+        state = self.peers.pop(peer, None)
+        if state is not None:
+            state.stop()
+            self.by_incarnation.pop(bytes.fromhex(peer.incarnation), None)
+
+    async def meet(self, place: str) -> Address:
+        """The process without a group that listens at `place`, "host:port".  Raises NotSent if none answers."""
+        if place == self.contact:
+            return self.me
+        contact = checked_place(place, insecure=self.book.insecure)
+        if reason := self.unreachable(contact):
+            raise NotSent(f"the message was not sent: {reason}")
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        search = self.searches[nonce] = ContactSearch(self, contact)
+        try:
+            peer = await search.peer(lambda where: self.send_hello(None, where, nonce))
+        finally:
+            del self.searches[nonce]
+        self.learn({peer: str(contact)}, Source.DIRECTORY)
+        self.happened(Answered(peer))
+        return peer
+
+    def knows(self, peer: Address) -> bool:
+        """Whether some contact of `peer` is known."""
+        return peer == self.me or self.book.knows(peer)
+
+    def _peer(self, peer: Address) -> UdpPeer:
+        state = self.peers.get(peer)
+        if state is None:
+            if len(self.peers) >= len(self.members) + self.config.guests:
+                self._forget_a_guest()
+            state = self.peers[peer] = UdpPeer(self, peer)
+            self.by_incarnation[bytes.fromhex(peer.incarnation)] = state
+        return state
+
+    def _forget_a_guest(self) -> None:
+        """Forget a peer outside the view.  No event says when a refused or ended joiner is not needed."""
+        guest = next(
+            (peer for peer, state in self.peers.items() if peer not in self.members and not state.asking), None
+        )
+        if guest is not None:
+            self.disconnect(guest)
+
+    # -- for the states of the peers
+
+    def reaches(self, peer: Address) -> list[Reach]:
+        """The contacts at which `peer` may listen."""
+        return self.book.reaches(peer)
+
+    def places_of(self, contact: Contact) -> list[SocketAddress]:
+        """The numeric addresses of a contact that the socket can send to.  A name is looked up in a task, and has no
+        address until the lookup is done."""
+        if not contact.is_number:
+            if contact not in self.places and len(self.places) < self.config.contacts_max:
+                self.places[contact] = []
+                self.lookups[contact] = self.loop.create_task(self._look_up(contact))
+            return self.places.get(contact, [])
+        if reason := self.unreachable(contact):
+            self.count(OTHER_VERSION_OF_IP)
+            self.warn.warning("version", "no datagram can go to a peer: %s", reason)
+            return []
+        return [(contact.host, contact.port)]
+
+    async def _look_up(self, contact: Contact) -> None:
+        """Find the addresses of the host that the socket can send to."""
+        try:
+            found = [place for _, place in await resolved(contact, self.loop)]
+            self.places[contact] = [place for place in found if self.datagrams.reaches(place[0])][:PLACES_MAX]
+            if not self.places[contact]:
+                self.count(OTHER_VERSION_OF_IP)
+        except (OSError, UnicodeError):
+            self.count("peers whose host is not known")
+            self.places[contact] = []
+        finally:
+            del self.lookups[contact]
+            if not self.places[contact]:
+                del self.places[contact]  # the name is looked up again
+        for state in self.peers.values():
+            state.moved()
+
+    def unreachable(self, contact: Contact) -> str:
+        """The reason why no datagram of this member can arrive at `contact`; "" if the version of IP is no obstacle."""
+        if not contact.is_number or self.datagrams.reaches(contact.host):
+            return ""
+        reached = "IPv4" if self.datagrams.sends_four else "IPv6"
+        return (
+            f"{contact} is not an {reached} address, and a UDP socket that is bound to {self.bind} sends only to "
+            f"{reached} addresses: give bind='[::]:0', which reaches both"
+        )
+
+    def send_hello(self, peer: Address | None, place: SocketAddress, nonce: bytes) -> None:
+        """Ask `peer` for an answer, and send it the contact of this member."""
+        hello = Hello(VERSION, self.group, self.me, self.contact, peer)
+        self.datagrams.give([QUESTION + nonce + encoded(hello)[LENGTH.size :]], place)
+
+    def answered_at(self, peer: Address, place: SocketAddress) -> None:
+        """`peer` has answered there.  Without a group no view names contacts, so this contact becomes a trusted one."""
+        if self.group.startswith(NO_GROUP):
+            self.learn({peer: str(Contact(*place))}, Source.DIRECTORY)
+
+    def refused(self, peer: Address, answer: Welcome) -> None:
+        """`peer` refuses the messages of this member."""
+        self.count("connections refused by the peer")
+        self.warn.warning("by peer", "%s refuses the messages of this member: %r", peer, answer.refusal)
+        if answer.version != VERSION or answer.refusal.startswith(CANNOT_ANSWER):
+            self.happened(Incompatible(peer, answer.refusal))
+
+    def _count(self, what: str) -> None:
+        self.count(what)
+
+    # -- questions of discovery
+
+    def ask(self, contact: Contact, question: DiscoveryQuestion, done: Callable[[DiscoveryReply | None], None]) -> None:
+        """Ask the process at `contact`.  `done` is called with the answer, with None if the host reports that no
+        process listens there, or not at all."""
+        self.discovery.ask(contact, question, done)
+
+    # -- received datagrams
+
+    def arrived(self, datagram: memoryview, place: SocketAddress) -> None:
+        """A datagram came from `place`."""
+        kind = datagram[0] if datagram else 0
+        if kind == SPLIT:
+            frame = self.joiner.add(datagram, int(self.loop.time() * SECOND))
+            if frame is not None:
+                self._frame(memoryview(frame))
+        elif kind == QUESTION[0]:
+            self._asked(datagram, place)
+        elif kind == ANSWER[0]:
+            self._answered(datagram, place)
+        elif kind == SEARCH[0]:
+            self.discovery.asked(datagram, place)
+        elif kind == RESULT[0]:
+            self.discovery.answered(datagram)
+        elif is_frame(datagram):
+            self._frame(datagram)
+        else:
+            self.count("datagrams without a frame")
+
+    def _frame(self, frame: memoryview) -> None:
+        sender = sender_of(frame)
+        if sender == self.own_incarnation:
+            return  # an own multicast came back
+        state = self.by_incarnation.get(sender)
+        if state is not None:
+            state.heard()
+        self.receive(frame)
+
+    def _asked(self, datagram: memoryview, place: SocketAddress) -> None:
+        try:
+            nonce, hello = opened(datagram, Hello)
+        except PeerError as error:
+            self.count(f"questions dropped: {error.reason}")
+            return
+        answer = welcome(hello, self.me, self.group)
+        if not answer.refusal and (reason := self._unanswerable(hello)):
+            answer = Welcome(VERSION, None, reason)
+        if answer.refusal:
+            self.count("questions refused")
+        else:
+            self.learn({hello.sender: hello.contact}, Source.PEER)
+        self.datagrams.give([ANSWER + nonce + encoded(answer)[LENGTH.size :]], place)
+
+    def _unanswerable(self, hello: Hello) -> str:
+        """The refusal of a sender whose contact this member cannot send to; "" if this member can send to the
+        contact."""
+        try:
+            reason = self.unreachable(parse_contact(hello.contact))
+        except UsageError:
+            return ""
+        return f"{CANNOT_ANSWER} {reason}"[:TEXT_MAX] if reason else ""
+
+    def _answered(self, datagram: memoryview, place: SocketAddress) -> None:
+        try:
+            nonce, answer = opened(datagram, Welcome)
+        except PeerError as error:
+            self.count(f"answers dropped: {error.reason}")
+            return
+        state = next((state for state in self.peers.values() if state.nonce == nonce), None)
+        if nonce in self.searches:
+            self.searches[nonce].answered(answer)
+        elif state is None:
+            self.count("answers without a question")
+        else:
+            state.answered(answer, place)
+
+    def refused_at(self, place: SocketAddress) -> None:
+        """The host says that no process listens at `place`."""
+        self.discovery.refused(place)
+        for state in [state for state in self.peers.values() if place in state.places]:
+            state.refused(place)
+        for search in self.searches.values():
+            search.refused(place)

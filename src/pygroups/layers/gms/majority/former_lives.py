@@ -1,0 +1,224 @@
+"""Former incarnations: where a majority decides, a process answers for the incarnation that its journal folder shows.
+
+The former incarnation has ended, so it is in no further view.  The answers for it still count in its last view: without
+them a group that loses its majority would stay blocked although the processes are back.  So the former incarnation is a
+member that leaves, and another process answers for it: messages to the former incarnation go to that process
+(ToFormer), and answers come back (FromFormer). A proposal that is accepted for the former incarnation is written into
+its folder before the answer leaves.
+
+A former incarnation that has installed a view may be the only one that knows of the decision.  Such a former
+incarnation keeps the proposal that it accepted, and its process hands the installation on to members of the view
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.former import FormerLife
+from pygroups.core.view import Ballot
+
+from ..decisions.proposal import Proposal, Side, difference, difference_in, in_full, proposal_of, text_of
+from ..decisions.suspicion import Suspicion
+from ..heads import (
+    Accept,
+    Collect,
+    CollectAck,
+    Difference,
+    Excluded,
+    Install,
+    InstallAck,
+    LeaveReq,
+    Low,
+    Propose,
+    Stuck,
+)
+from ..layer import Gms
+from ..membership import Membership
+from .blocking import Blocking
+
+To = Collect | Propose | Install | Stuck
+From = LeaveReq | CollectAck | Low | Accept | Install | InstallAck | Excluded
+
+
+class ToFormer(msgspec.Struct, array_like=True, tag=65):
+    """A message to a former incarnation, to the process that answers for it."""
+
+    former: Address
+    head: To
+
+
+class FromFormer(msgspec.Struct, array_like=True, tag=66):
+    """The answer of a former incarnation, from the process that answers for it."""
+
+    former: Address
+    head: From
+
+
+HEADS: Final = (ToFormer, FromFormer)
+FORWARDED: Final = (Collect, Propose, Install)
+
+
+def may_take(decided: Difference, membership: Membership) -> bool:
+    """Whether this member holds all runs that the view needs which a former incarnation installed.  The processes that
+    held other runs may have ended, and a member that takes the decision waits for no run."""
+    binding, view = membership.binding, membership.current
+    proposal = proposal_of(decided, view)
+    side = None if proposal is None else proposal.side_of(view.id)
+    if proposal is None or side is None:
+        return False
+    if binding.last is not None and binding.last.view.id == proposal.view.id:
+        return True
+    return binding.ballot is not None and all(binding.held.get(one, 0) >= end for one, end in side.cut.items())
+
+
+class Speaker:
+    """The answers of this process for its former incarnation."""
+
+    def __init__(self, membership: Membership) -> None:
+        self.membership = membership
+        self.env = membership.env
+
+    @property
+    def life(self) -> FormerLife | None:
+        """The former incarnation, until this process is a member itself."""
+        return self.env.former if self.membership.view is None else None
+
+    def tell_members(self, members: Iterable[Address]) -> None:
+        """Offer the answers of the former incarnation to members that lack a majority of its last view."""
+        life = self.life
+        if life is not None and life.view is not None:
+            for member in members:
+                self._say(member, LeaveReq(life.view.id, life.address))
+
+    def on_asked(self, src: Address, head: To) -> None:
+        """A member asks the former incarnation."""
+        life = self.life
+        if life is None or life.view is None:
+            self.env.drop("question to a former incarnation that is in no view any more")
+        elif isinstance(head, Stuck):
+            made = difference_in(life.made)
+            if src not in life.view.members:
+                self._say(src, Excluded(head.view))
+            elif made is not None and made.follows(head.view):
+                self._say(src, Install(made, None))
+        elif isinstance(head, Install):
+            proposal = proposal_of(head.difference, life.view)
+            if proposal is not None:
+                self._installs(src, life, proposal)
+        else:
+            self._votes(src, life, head)
+
+    def _votes(self, src: Address, life: FormerLife, head: Collect | Propose) -> None:
+        """Bind the former incarnation to a ballot, or accept a proposal in its place, unless the former incarnation is
+        bound to a higher ballot.  The record is written before the answer leaves."""
+        assert life.view is not None
+        proposal = proposal_of(head.difference, life.view) if isinstance(head, Propose) else None
+        ballot = head.ballot if isinstance(head, Collect) else head.difference.ballot
+        view = head.view if isinstance(head, Collect) else head.difference.sides[0].old
+        if view != life.view.id or ballot.leader != src or (isinstance(head, Propose) and proposal is None):
+            self.env.drop("question about another view of a former incarnation")
+        elif life.bound is not None and ballot < life.bound:
+            self._say(src, Low(ballot, life.bound))
+        elif proposal is None:
+            self._record("collect", ballot)
+            accepted = difference_in(life.accepted)
+            self._say(src, CollectAck(ballot, [], leaving=True, standing=False, accepted=accepted))
+        else:
+            self._record("accepted", ballot, proposal)
+            self._say(src, Accept(ballot))
+
+    def _installs(self, src: Address, life: FormerLife, proposal: Proposal) -> None:
+        """The next view is decided.  A former incarnation that it names has its last view there."""
+        assert life.view is not None
+        if proposal.side_of(life.view.id) is not None:
+            self._say(src, InstallAck(proposal.view.id))
+            if life.address in proposal.view.members:
+                self._record("installed", proposal.ballot, proposal)
+        elif proposal.view.id == life.view.id:
+            self._say(src, InstallAck(proposal.view.id))
+
+    def _record(self, stage: str, ballot: Ballot, proposal: Proposal | None = None) -> None:
+        """Write a step of the former incarnation into its own journal, and take it."""
+        life = self.env.former
+        assert life is not None
+        view = None if life.view is None else life.view.id
+        fields = {"stage": stage, "ballot_number": ballot.number, "ballot_leader": ballot.leader}
+        if proposal is not None:
+            side, id = proposal.sides[0], proposal.view.id
+            detail = text_of(proposal) if stage == "accepted" else proposal.view.history
+            fields |= {"next_number": id.number, "next_creator": id.leader, "members": proposal.view.members}
+            fields |= {"transitional": side.members, "digest": dict(side.cut), "detail": detail}
+        self.env.records.append(("flush", view, {**fields, "life": life.address}))
+        life.take("flush", view, fields)
+
+    def _say(self, dest: Address, head: From) -> None:
+        life = self.env.former
+        assert life is not None
+        self.membership.tell(dest, FromFormer(life.address, head))
+
+
+class AskingFormer:
+    """The questions of a member to the former incarnations of its view, through the processes that answer for them."""
+
+    def __init__(self, gms: Gms, blocking: Blocking) -> None:
+        self.gms = gms
+        self.env = gms.env
+        self.blocking = blocking
+
+    def forwarded(self, former: Address, head: object) -> ToFormer | None:
+        """The message for the process that answers for `former`; None: that process does not need the message."""
+        if not isinstance(head, FORWARDED):
+            return None
+        if isinstance(head, Propose | Install):
+            head = msgspec.structs.replace(head, difference=in_full(head.difference, self.gms.current))
+        return ToFormer(former, head)
+
+    def on_answer(self, src: Address, head: FromFormer) -> None:
+        """`src` answers for a member of this view.  The answer proves that this member has ended."""
+        gms, former, answer = self.gms, head.former, head.head
+        if not gms.knows(former) or former in (self.env.me, src) or former.name != src.name:
+            return
+        if isinstance(answer, LeaveReq):
+            self._offers(src, former, answer)
+        elif isinstance(answer, Install):
+            if may_take(answer.difference, gms):
+                gms.handle(former, answer)
+        elif gms.spoken_for.get(former) == src or isinstance(answer, Excluded):
+            gms.handle(former, answer)
+
+    def _offers(self, src: Address, former: Address, offer: LeaveReq) -> None:
+        """`src` can answer for a former incarnation.  Ask `src` only if the living members are not enough: the former
+        incarnation is out of the next view anyway.  A blocked member asks all former incarnations: runs that no former
+        incarnation holds are lost.
+
+        A former incarnation in a later view is asked whether this member is left out.  A former incarnation in an
+        earlier view gets this view.
+        """
+        gms, view = self.gms, self.gms.current
+        if gms.binding.decided is not None:
+            return  # this member is on its way, or hands the next view over
+        if offer.view > view.id:
+            gms.tell(src, ToFormer(former, Stuck(gms.next_ballot(), view.id)))
+        elif offer.view < view.id:
+            side = Side(msgspec.structs.replace(view, id=offer.view), view.members, {}, {})
+            proposal = Proposal(Ballot(*view.id), view, (side,), electors=())
+            gms.tell(src, ToFormer(former, Install(difference(proposal, None), None)))
+        elif gms.spoken_for.get(former) != src and self._needs_former_lives():
+            self.env.count("former incarnations that are answered for")
+            gms.suspicions.suspect(former, Suspicion.ENDED)
+            gms.spoken_for[former] = src
+            gms.answering.heard_again(at_once=True)
+            gms.leading.change.heard_again()
+
+    def _needs_former_lives(self) -> bool:
+        return self.blocking.blocked or bool(self.gms.spoken_for) or not self.gms.reaches_enough()
+
+    def enters(self, members: tuple[Address, ...]) -> None:
+        """This member is about to enter a view of `members`."""
+        gms = self.gms
+        gms.spoken_for = {one: by for one, by in gms.spoken_for.items() if one in members}
