@@ -102,7 +102,8 @@ class End:
             assert isinstance(top, Top)
         else:
             self.env.fingerprint = "clocked"
-            top = spent.clocked(Top)(self.env, profile.flight_ends)  # type: ignore[call-arg]
+            self.env.services = profile.services
+            top = spent.clocked(Top)(self.env)
             assert isinstance(top, Top)
             layers = [top, *(spent.clocked(layer)(self.env) for layer in profile.layers)]
             self.stack = Stack(self.env, layers, codec(profile.heads()))

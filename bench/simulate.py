@@ -65,7 +65,7 @@ def digest_of(profile: Profile, home: Path = HOME) -> str:
     source = home / "src" / "pygroups"
     files = {*source.glob("core/**/*.py"), *source.glob("wire/**/*.py")}
     files |= _with_imports(source, {*PLAYED, *(layer.__module__ for layer in profile.layers)})
-    digest = hashlib.sha256(f"{profile.stack_name()} {profile.flight_ends}".encode())
+    digest = hashlib.sha256(profile.stack_name().encode())
     for file in sorted(files):
         digest.update(f"\n{file.relative_to(source)}\n{_code(file.read_text())}".encode())
     return digest.hexdigest()[:16]

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import common
 
-from pygroups.layers.profiles import profile_named
 from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 
 BATCH: Final = 200  # processes that start together
@@ -44,8 +43,7 @@ class Meter:
 
 def play(count: int, profile: str) -> dict[str, Any]:
     names = [f"member-{number:04}" for number in range(count + 1)]
-    plain = profile_named(profile)._replace(name="without promises")  # they take long, and are judged elsewhere
-    group = scenario(names[:1], profile=plain, formed=False)
+    group = scenario(names[:1], profile=profile, formed=False, promised=False)  # promises take long: judged elsewhere
     meter, began = Meter(group), time.process_time()
 
     def all_have(number: int) -> bool:

@@ -64,9 +64,9 @@ def _configured(expect: int, folders: float) -> type[PrimaryGms]:
 def played(schedule: Schedule, expect: int = 0, folders: float = 0, journals: Path | None = None) -> Outcome:
     """The outcome of a schedule in this stack, with the promises of its profile and those of the chain.  The members
     write their journals below `journals`."""
-    judge = Judge(checks_of(schedule.profile, merges=False, majority=True))
-    build = builder_of(majority(schedule.profile, expect, folders=folders))
-    return play(schedule, build=build, judge=judge, journals=journals)
+    profile = majority(schedule.profile, expect, folders=folders)
+    judge = Judge(checks_of(profile.services))
+    return play(schedule, build=builder_of(profile), judge=judge, journals=journals)
 
 
 def drawn(

@@ -458,7 +458,7 @@ def test_whoever_is_excluded_is_told_and_ends(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
         channel = group.channel("A", config=Config(window=64 << 10))
         await channel.__aenter__()
-        channel._top.flight_ends = "everywhere"
+        channel._top.waits_for_all = True
         reader = Reader(channel)
         await until(lambda: reader.views)
         blocked = [asyncio.create_task(channel.send(bytes(60_000))) for _ in range(2)]

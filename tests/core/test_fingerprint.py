@@ -96,5 +96,5 @@ def test_the_longest_fingerprint_and_a_reason_with_all_differences_fit_their_hea
     assert refuse.detail.count(";") == 4
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(refuse), type=Refuse) == refuse
     assert len(difference("x" * FINGERPRINT_MAX, one)) < DETAIL_MAX
-    if not profile.grouped:
+    if "MEMBERSHIP" not in profile.services:
         assert len(NO_GROUP + one) <= TEXT_MAX, "it takes the place of the group's name in a hello"

@@ -357,6 +357,19 @@ def test_a_stack_that_does_not_fit_is_refused_with_the_names_of_what_is_missing(
     check_fit([Ground, Outlet])
 
 
+def test_a_layer_may_need_one_above_it() -> None:
+    class Answered(Layer):
+        needs_above = frozenset({"SUNSHINE"})
+        gives = frozenset({"SUNSHINE"})  # its own does not count
+
+    class Sun(Layer):
+        gives = frozenset({"SUNSHINE"})
+
+    with pytest.raises(UsageError, match=r"^Answered needs SUNSHINE, which no layer above it gives$"):
+        check_fit([Answered, Sun])
+    check_fit([Sun, Answered])
+
+
 def test_what_a_layer_above_gives_is_not_there_below() -> None:
     class Sun(Layer):
         gives = frozenset({"SUNSHINE", "AIR"})

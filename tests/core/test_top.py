@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Set
 
 import pytest
 from hypothesis import given, settings
@@ -38,9 +39,12 @@ A, B, C = (Address(name, "0" * 16) for name in "ABC")
 class Bench:
     """A top alone; the test plays the layers below and the application."""
 
-    def __init__(self, flight_ends: str = "here", *, view: bool = True, journaling: bool = True, **config: int) -> None:
+    def __init__(
+        self, *, services: Set[str] = frozenset(), view: bool = True, journaling: bool = True, **config: int
+    ) -> None:
         self.env = Env(A, 0, random.Random(1), Config(**config), journaling=journaling)
-        self.top = Top(self.env, flight_ends)
+        self.env.services |= services
+        self.top = Top(self.env)
         self.stream_next: dict[Address, int] = {}
         if view:
             self.view(1, A, B)
@@ -134,7 +138,7 @@ def test_while_enough_are_in_flight_the_run_stays_open_and_grows() -> None:
 
 
 def test_where_everybody_counts_a_delivery_here_does_not_end_a_flight() -> None:
-    bench = Bench("everywhere", runs_in_flight=1)
+    bench = Bench(services={"MARKS"}, runs_in_flight=1)
     bench.top.accept(b"1")
     (run,) = bench.cut()
     bench.deliver(run)

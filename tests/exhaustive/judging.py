@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pygroups.core.limits import SECOND
-from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import PROFILES
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.checks import checks_of
@@ -26,10 +25,10 @@ class Hearing:
     def __init__(self, world: World) -> None:
         self.world = world
         self.now = 0
-        self.judge = Judge(checks_of(world.profile))
+        self.judge = Judge(checks_of(PROFILES[world.profile].services))
         self.judge.around.clock = lambda: self.now
         self.judge.around.config = CONFIG
-        self.judge.around.merges = any(layer is Merge2 for layer in PROFILES[world.profile].layers)
+        self.judge.around.services = PROFILES[world.profile].services
         for address in ADDRESSES:
             self.judge.keeps_no_state(address)
 

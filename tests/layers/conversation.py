@@ -50,7 +50,7 @@ from msgspec import Meta
 from pygroups.core import driver_events, events, merge_events, suspicion_events
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Marks, NewView, Positions
-from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.layer import NEVER, Env, Layer, services_of
 from pygroups.core.limits import Config
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.stack import Output, Stack
@@ -133,12 +133,15 @@ class Member:
         self.address = Address(name, f"{number:016x}")
         self.env = Env(self.address, 0, random.Random(number), config, journaling=True)
         self.env.contact = name
-        self.env.grouped, self.env.lossless = "alone" not in world, "lossless" in world
+        self.env.lossless = "lossless" in world
+        given = services_of(layers) - {"TOTAL"}  # no top paces its runs by the order
+        self.env.services = given | (frozenset() if "alone" in world else self.env.services)
         heads = [Word, *(head for layer in layers for head in layer.heads)]
         self.codec = OneByOne(Codec("test", heads))
         floor = type("Floor", (Layer,), {"gives": frozenset().union(*(layer.needs for layer in layers))})
+        ear = type("HigherLayers", (Ear,), {"gives": frozenset().union(*(layer.needs_above for layer in layers))})
         self.under_test = [layer(self.env) for layer in layers]
-        self.ear = Ear(self.env)
+        self.ear = ear(self.env)
         self.stack = Stack(self.env, [self.ear, *self.under_test, floor(self.env)], self.codec)
         self.view: AgreedView | None = None
         self.next_number: dict[Address | None, int] = {}

@@ -15,7 +15,7 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed, Event, NewView
-from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.layer import NEVER, Env, Layer, services_of
 from pygroups.core.limits import ENTRY_BYTES, Config
 from pygroups.core.run import Run, unpack
 from pygroups.core.stack import Stack
@@ -50,7 +50,8 @@ class Process:
         self.world = world
         self.address = Address(name, f"{number:016x}")
         self.env = Env(self.address, world.now, random.Random(f"{world.seed} {name}"), world.config, journaling=True)
-        self.top = Top(self.env, "everywhere")
+        self.env.services = services_of((FlowControl, Stable, Nakack, Ground))
+        self.top = Top(self.env)
         self.nakack, self.stable, self.flow_control = Nakack(self.env), Stable(self.env), FlowControl(self.env)
         layers: list[Layer] = [self.top, self.flow_control, self.stable, self.nakack, Ground(self.env)]
         codec = Codec("streams", [head for layer in layers for head in layer.heads])

@@ -322,7 +322,7 @@ def test_of_outsiders_few_messages_are_collected() -> None:
 
 def alone(me: Address, **config: int) -> Fragmentation:
     one = layer(me, **config)
-    one.env.grouped = False
+    one.env.services = frozenset()
     return one
 
 

@@ -107,7 +107,9 @@ def test_own_messages_need_only_be_delivered_here() -> None:
 
 
 def layer(me: Address = A, view: AgreedView | None = VIEW, config: Config | None = None) -> Stable:
-    stable = Stable(Env(me, 0, random.Random(1), config or Config(), journaling=True))
+    env = Env(me, 0, random.Random(1), config or Config(), journaling=True)
+    env.services = Stable.gives
+    stable = Stable(env)
     if view is not None:
         install(stable, view)
     return stable
@@ -674,10 +676,10 @@ def test_what_somebody_may_wait_for_is_told_at_once() -> None:
     assert [head.purge for _, head in sent if isinstance(head, StabilityMsg)] == [[5, 0, 0]]
 
 
-@pytest.mark.parametrize(("waits_for_all", "runs"), [(True, 2), (False, 8)])
-def test_with_an_ordering_layer_more_runs_make_a_vote_urgent(waits_for_all: bool, runs: int) -> None:
+@pytest.mark.parametrize(("order", "runs"), [(set(), 2), ({"TOTAL"}, 8)])
+def test_with_an_ordering_layer_more_runs_make_a_vote_urgent(order: set[str], runs: int) -> None:
     env = Env(B, 0, random.Random(1), Config())
-    env.waits_for_all = waits_for_all
+    env.services = Stable.gives | order
     stable = Stable(env)
     install(stable, VIEW)
     end_turn(stable)

@@ -348,8 +348,8 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 
 def test_a_stack_of_ones_own_with_nothing_of_ours_below_the_top() -> None:
     """It is judged by what the test says, here by no order at all."""
-    toy = Profile("toy", (ToyGroup,), "here", "views from the directory, and no repair")
-    with scenario("A B C", profile=toy, formed=False) as group:
+    toy = Profile("toy", (ToyGroup,), "views from the directory, and no repair")
+    with scenario("A B C", profile=toy, formed=False, promised=False) as group:
         group.start("A B C")
         group.until(lambda: all(len(member.view) == 3 for member in group.members), within=1)
         group["A"].sends(3)

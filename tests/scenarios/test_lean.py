@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pygroups.core.limits import SECOND
-from pygroups.layers.profiles import Profile, profile_named
 from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from tests.merging import Map, mapped, whole
 
@@ -36,8 +35,7 @@ def cost(
 ) -> tuple[int, int]:
     """Frames and bytes of what happens in a calm group of so many members, without the promises, which take long."""
     names = [f"member-{number:03}" for number in range(count + 1)]
-    plain: Profile = profile_named("total")._replace(name="without promises")
-    with scenario(names[:count], profile=plain, formed=False) as group:
+    with scenario(names[:count], formed=False, promised=False) as group:
         group.start(names[:count])
         group.until(lambda: all(len(member.view) == count for member in group.members), within=30)
         group.after(20)

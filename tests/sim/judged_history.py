@@ -13,6 +13,7 @@ from pygroups.core.events import Gap, Marks, NewView
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
 from pygroups.core.view import AgreedView, Subgroup, ViewId
+from pygroups.layers.profiles import PROFILES
 from pygroups.sim.promises.broken import Witness
 from pygroups.sim.promises.changes import Changes
 from pygroups.sim.promises.checks import checks_of
@@ -35,7 +36,7 @@ def checks_for(profile: str) -> list[Check]:
     """The running checks for a profile of journals."""
     if profile == "unicast":
         return unicast_checks()
-    return checks_of(profile)
+    return checks_of(PROFILES[profile].services)
 
 
 def unicast_checks() -> list[Check]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pygroups.layers.profiles import PROFILES
 from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.promises.checks import checks_of
 from pygroups.sim.promises.judge import Judge
@@ -28,7 +29,7 @@ def played(profile: str, *actions: Action, habits: dict[str, Habits] | None = No
         bound=90_000_000,
         **fields,
     )
-    outcome = play(schedule, judge=Judge(checks_of(profile)))
+    outcome = play(schedule, judge=Judge(checks_of(PROFILES[profile].services)))
     assert outcome.witness is None, str(outcome.witness)
     return outcome
 

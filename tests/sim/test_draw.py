@@ -10,7 +10,7 @@ from msgspec import structs
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import Config
 from pygroups.sim.promises import progress
-from pygroups.sim.schedules import settings, unshown
+from pygroups.sim.schedules import settings, stages, unshown
 from pygroups.sim.schedules.catalog import (
     DISTURBING,
     FAULTS,
@@ -23,7 +23,6 @@ from pygroups.sim.schedules.draw import SMALL, Wish, draw
 from pygroups.sim.schedules.fault_plan import STAGES
 from pygroups.sim.schedules.lasting import STAYING
 from pygroups.sim.schedules.schedule import Schedule, from_json, to_json
-from pygroups.sim.schedules.stages import KINDS
 from pygroups.sim.schedules.steps import Crash, Cut, Far, Mislead, Pause, Send, StartProcess, Vouch
 
 MEANWHILE = {"Crash", "Leave", "Gather"}  # what a group has to agree on while something lasts
@@ -205,7 +204,7 @@ def test_each_labeled_point_is_aimed_at() -> None:
             assert aimed[moment] >= 10
         ordered = {"Forward", "Sequencer.Data"}
         for stage in STAGES:
-            assert stage.label in KINDS
+            assert stage.label in stages.kinds()
             assert (aimed[stage.label] > 0) == (profile == "total" or stage.label not in ordered), stage.label
 
 

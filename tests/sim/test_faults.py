@@ -16,7 +16,7 @@ from pygroups.journal.schema import PREFIX
 from pygroups.layers.profiles import Profile
 from pygroups.sim.batches.runner import Outcome, play
 from pygroups.sim.schedules.schedule import Habits, Schedule, Weather, from_json, to_json
-from pygroups.sim.schedules.stages import KINDS, LABELS
+from pygroups.sim.schedules.stages import kinds, labels
 from pygroups.sim.schedules.steps import (
     Action,
     Beside,
@@ -282,7 +282,7 @@ def test_whoever_without_a_moment_is_anybody() -> None:
 
 
 def test_labels_name_one_head_each() -> None:
-    assert len(KINDS) == len(LABELS)
+    assert len(kinds()) == len(labels())
     assert {
         "Sequencer.Data",
         "Nakack.Data",
@@ -292,7 +292,7 @@ def test_labels_name_one_head_each() -> None:
         "Ack",
         "Digest",
         "Install",
-    } <= KINDS.keys()
+    } <= kinds().keys()
 
 
 def test_every_step_is_data() -> None:

@@ -154,7 +154,7 @@ def test_a_member_that_is_unblocked_without_a_view_is_found() -> None:
 @pytest.mark.parametrize("told", [True, False])
 def test_a_minority_that_does_not_know_it_is_found(told: bool) -> None:
     check = Progress(Messages())
-    check.around = WorldFacts(majority=True)
+    check.around = WorldFacts(services=frozenset({"PRIMARY"}))
     view = (A, B, C)
     stands = [Stand(one, True, True, FIRST, view, False, False, 1, 0, told=told and one is C) for one in view]
     cut = frozenset((one, other) for one in "AB" for other in "C") | {("C", "A"), ("C", "B")}

@@ -24,7 +24,7 @@ from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import PROFILES as BUILT
 from pygroups.sim.promises.broken import Broken
-from pygroups.sim.promises.checks import OF_GROUPS, checks_of
+from pygroups.sim.promises.checks import checks_of
 from pygroups.sim.promises.facts import Delivery, Rest, Viewed
 from pygroups.sim.promises.judge import Judge
 from pygroups.sim.promises.uniform import UniformAgreement
@@ -36,7 +36,7 @@ class History:
     """Plays lines to a judge."""
 
     def __init__(self, profile: str) -> None:
-        self.judge = Judge(checks_of(profile))
+        self.judge = Judge(checks_of(BUILT[profile].services))
         self.now = 0
         self.judge.around.clock = lambda: self.now
         self.sent: dict[str, int] = {}
@@ -619,7 +619,7 @@ def test_what_is_delivered_after_others_went_on_is_found(then: str) -> None:
 
 def test_every_promise_of_a_profile_has_a_planted_fault() -> None:
     planted = {promise for promise, _ in PLANTED}
-    assert set(Judge(checks_of("total")).promises) - planted == {
+    assert set(Judge(checks_of(BUILT["total"].services)).promises) - planted == {
         "same-view-delivery",  # others fire before it, and test_promises_planted.py has it
         *("progress", "join-in-time", "merge-in-time", "few-views"),  # test_promises_progress.py has them
         "checks-membership",  # test_promises_membership.py has it
@@ -669,12 +669,25 @@ def test_what_the_stack_has_forgotten_was_sent_all_the_same() -> None:
 
 
 def test_merges_are_judged_where_a_stack_merges() -> None:
-    for name, profile in BUILT.items():
-        assert ("merge-agreement" in Judge(checks_of(name)).promises) == (Merge2 in profile.layers)
-    assert "merge-agreement" in Judge(checks_of("total", merges=True)).promises
+    for profile in BUILT.values():
+        assert ("merge-agreement" in Judge(checks_of(profile.services)).promises) == (Merge2 in profile.layers)
 
 
-def test_what_is_judged_is_what_the_stacks_give() -> None:
-    for name, profile in BUILT.items():
-        if profile.grouped:
-            assert OF_GROUPS[name] == (profile.ordered, profile.uniform, profile.majority)
+@pytest.mark.parametrize(
+    ("service", "promise"),
+    [
+        ("TOTAL", "total-order"),
+        ("UNIFORM", "uniform-agreement"),
+        ("PRIMARY", "primary-chain"),
+        ("MERGING", "merge-announced"),
+        ("VIRTUAL_SYNCHRONY", "virtual-synchrony"),
+        ("MARKS", "stability-safety"),
+    ],
+)
+def test_what_a_stack_gives_is_judged_and_nothing_else(service: str, promise: str) -> None:
+    judged = {name: Judge(checks_of(profile.services)).promises for name, profile in BUILT.items()}
+    assert (
+        {name for name in judged if promise in judged[name]}
+        == {name for name, profile in BUILT.items() if service in profile.services}
+        != set()
+    )

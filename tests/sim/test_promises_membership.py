@@ -21,7 +21,7 @@ class Told:
     def __init__(self, *, majority: bool) -> None:
         self.now = 0
         self.check = ChecksMembership()
-        self.check.around = WorldFacts(clock=lambda: self.now, majority=majority)
+        self.check.around = WorldFacts(clock=lambda: self.now, services=frozenset({"PRIMARY"} if majority else ()))
 
     def hear(self, history: str) -> None:
         for line in history.split(";"):

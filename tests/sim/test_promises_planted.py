@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from pygroups.layers.profiles import PROFILES
 from pygroups.sim.promises.checks import checks_of
 from pygroups.sim.promises.judge import Judge
 from tests.pipeline.catalog import all_planted
@@ -96,7 +97,7 @@ def test_a_planted_fault_breaks_what_it_breaks_and_nothing_else(planted: Planted
 
 def test_four_histories_break_each_promise_that_journals_show() -> None:
     """The audit judges the same histories.  `causal` follows from other promises there, and has its own histories."""
-    checks = [check for profile in ("fifo", "total", "uniform") for check in checks_of(profile, merges=True)]
+    checks = [check for profile in ("fifo", "total", "uniform") for check in checks_of(PROFILES[profile].services)]
     promises = {promise for check in checks for promise in check.promises} - ONLY_RUNNING - {"causal"}
     count = Counter(promise for planted in PLANTED for promise in planted.breaks)
     assert {promise for promise in promises if count[promise] < 4} == set()
@@ -152,7 +153,7 @@ def test_each_promise_is_broken_by_several_histories() -> None:
     for planted in PLANTED:
         for promise in planted.breaks:
             times[promise] += 1
-    running = set(Judge(checks_of("uniform", merges=True)).promises)
+    running = set(Judge(checks_of(PROFILES["uniform"].services | {"MERGING"})).promises)
     assert times.keys() == running - {"causal", *ONLY_RUNNING}, (
         "causal is broken only where something else is that it follows from"
     )

@@ -39,9 +39,9 @@ class Looks(History):
             self.born[match[1]] = self.judge.around.clock()
             self.changes += 1
         elif line == "merging":
-            self.judge.around.merges = True
+            self.judge.around.services |= {"MERGING"}
         elif line == "majority":
-            self.judge.around.majority = True
+            self.judge.around.services |= {"PRIMARY"}
         elif line == "break":
             self.changes += 1
         elif match := re.fullmatch(r"changed (\d+)", line):
@@ -219,7 +219,7 @@ MERGES = {  # the looks, the number of judged merges, and whether the last look 
 @pytest.mark.parametrize(("looks", "judged", "late"), MERGES.values(), ids=MERGES)
 def test_a_merge_is_timed(looks: dict[int, str], judged: int, late: bool) -> None:
     """`looks`: how everybody stands, by second."""
-    check = merge_times(WorldFacts(merges=True, config=QUICK))
+    check = merge_times(WorldFacts(services=frozenset({"MERGING"}), config=QUICK))
     played = Looks("fifo")
     played.judge.looked = check.looked  # type: ignore[method-assign]
     for number, (second, look) in enumerate(looks.items(), 1):
@@ -239,8 +239,8 @@ def merge_times(around: WorldFacts) -> MergesInTime:
 
 def test_a_merge_is_timed_only_in_calm_where_views_merge() -> None:
     for around in (
-        WorldFacts(merges=False, config=QUICK),
-        WorldFacts(merges=True, config=QUICK, restless=lambda: True),
+        WorldFacts(config=QUICK),
+        WorldFacts(services=frozenset({"MERGING"}), config=QUICK, restless=lambda: True),
     ):
         played = Looks("fifo")
         check = merge_times(around)
@@ -274,12 +274,11 @@ def few_views(
     *,
     since: int = 0,
     stateless: bool = False,
-    merges: bool = True,
-    majority: bool = False,
+    gives: str = "MERGING",
 ) -> FewViews:
     """B installs a view at each of these seconds, A only the first; then a look at second `now`.  A bound is 10 s."""
     check = FewViews()
-    check.around = WorldFacts(merges=merges, majority=majority)
+    check.around = WorldFacts(services=frozenset({gives}))
     ids = [ViewId(number, ALL["A"]) for number in range(1, len(at) + 1)]
     members = (ALL["A"], ALL["B"])
     for name in "AB":
@@ -307,10 +306,10 @@ def test_few_views_are_right(at: Sequence[int], now: int, since: int, stateless:
 
 
 def test_few_views_are_judged_where_views_merge_or_a_majority_decides() -> None:
-    assert few_views(MANY[0][0], MANY[0][1], merges=False).judged == 0
-    assert few_views((11, 12, 13, 14, 15, 16), 20, merges=False, majority=True).judged == 2
+    assert few_views(MANY[0][0], MANY[0][1], gives="MEMBERSHIP").judged == 0
+    assert few_views((11, 12, 13, 14, 15, 16), 20, gives="PRIMARY").judged == 2
     with pytest.raises(Broken):
-        few_views((11, 12, 13, 14, 15, 16, 17), 20, merges=False, majority=True)
+        few_views((11, 12, 13, 14, 15, 16, 17), 20, gives="PRIMARY")
 
 
 @pytest.mark.parametrize(("at", "now"), MANY)

@@ -8,6 +8,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import SECOND
 from pygroups.core.view import ViewId
+from pygroups.layers.profiles import PROFILES
 from pygroups.sim.batches.runner import play
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.checks import checks_of
@@ -51,8 +52,8 @@ def stands(view: tuple[Address, ...], *members: Address, blocked: bool = False) 
 def test_each_group_has_its_own_progress() -> None:
     """Two views that reach each other are no violation if their settings differ; an obstacle in each group is one."""
     for here, there in ((False, False), (True, False), (False, True)):
-        judge = judge_of(("C", "D"), lambda: checks_of("total"))
-        judge.around.merges = True
+        judge = judge_of(("C", "D"), lambda: checks_of(PROFILES["total"].services))
+        judge.around.services = PROFILES["total"].services
         look = (*stands((A, B), A, B, blocked=here), *stands((C, D), C, D, blocked=there))
         judge.looked(Situation(0, 0, SECOND, frozenset(), look))
         later = Situation(SECOND, 0, SECOND, frozenset(), look)
@@ -65,10 +66,10 @@ def test_each_group_has_its_own_progress() -> None:
 
 
 def test_the_members_of_a_group_have_the_same_judge() -> None:
-    judge = judge_of(("C",), lambda: checks_of("fifo"))
+    judge = judge_of(("C",), lambda: checks_of(PROFILES["fifo"].services))
     assert isinstance(judge, TwoGroups)
     assert judge.of("A") is judge.of("B") is judge and judge.of("C") is judge.other
-    plain = judge_of((), lambda: checks_of("fifo"))
+    plain = judge_of((), lambda: checks_of(PROFILES["fifo"].services))
     assert plain.of("C") is plain
 
 

@@ -40,6 +40,7 @@ class ToyData(msgspec.Struct, array_like=True, tag=2):
 class ToyGroup(Layer):
     """Installs one view when all of `size` are there; delivers as it comes, or in the first member's order."""
 
+    gives = frozenset({"MEMBERSHIP"})
     heads = (ToyAsk, ToyData)
     ordered = True
     size = 3

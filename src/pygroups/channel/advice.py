@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pygroups.core.services import PRIMARY
 from pygroups.drivers.contacts import parse_contact
 
 from .options import Options
@@ -11,7 +12,7 @@ from .options import Options
 
 def advice(options: Options) -> Iterator[str]:
     """A sentence for each option that is allowed, and dangerous."""
-    if not options.chosen_profile.majority:
+    if PRIMARY not in options.chosen_profile.services:
         return
     missing = [f"{name}=" for name in ("name", "journal") if getattr(options, name) is None]
     if missing:

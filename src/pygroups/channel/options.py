@@ -22,12 +22,13 @@ from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.fingerprint import fingerprint
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.limits import Config as Limits
-from pygroups.core.merge_side import KEEP, PRIMARY, OnMerge
+from pygroups.core.merge_side import KEEP, OnMerge
+from pygroups.core.merge_side import PRIMARY as PRIMARY_SIDE
+from pygroups.core.services import MEMBERSHIP, MERGING, PRIMARY
 from pygroups.drivers.contacts import checked_advertise, checked_bind
 from pygroups.drivers.discovery.options import DiscoverySources, absolute, parse_discovery
 from pygroups.drivers.hello import NO_GROUP
 from pygroups.drivers.transports import Transport, parse_transport
-from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import Profile, profile_named
 
 from .config import Config
@@ -36,7 +37,6 @@ from .state.states import LargeState, State
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 Taker = TypeVar("Taker")
-ProfileName = Literal["total", "fifo", "uniform", "uniform-fifo", "unicast"]
 PIDS_OF_CONTAINERS: Final = 1_000  # smaller process ids repeat: each container counts from 1
 _lives = itertools.count(1)  # channels of this process
 
@@ -50,7 +50,7 @@ class Options:
 
     group: str | None
     _: KW_ONLY
-    profile: ProfileName = "total"
+    profile: str = "total"
     name: str | None = None  # None: the platform makes a name that no other member has
     bind: str = "127.0.0.1:0"
     advertise: str | None = None
@@ -80,7 +80,7 @@ class Options:
         checked_bind(self.bind, insecure=self.insecure)
         if self.advertise is not None:
             checked_advertise(self.advertise)
-        if not self.chosen_profile.grouped:
+        if MEMBERSHIP not in self.chosen_profile.services:
             _check_alone(self)
         _check_journal(self.journal, self.journal_payloads or self.journal_fsync)
         _check_state(self.state)
@@ -130,7 +130,7 @@ class Options:
     def leaves_without_journal(self) -> bool:
         """Whether the member leaves its group when its journal cannot be written.  Where a majority decides, the member
         always leaves, because no later process could answer for a member with an incomplete journal."""
-        return self.chosen_profile.majority or (
+        return PRIMARY in self.chosen_profile.services or (
             isinstance(self.config, Config) and self.config.on_journal_lost == "leave"
         )
 
@@ -196,13 +196,13 @@ def _check_min_members(number: object) -> None:
 def _check_expect(expect: object, profile: Profile, sources: DiscoverySources) -> None:
     """Without a folder, whose lock lets one process found the group, a majority needs the number of all processes."""
     if expect is None:
-        if profile.majority and sources.asks:
+        if PRIMARY in profile.services and sources.asks:
             raise UsageError(
                 f"profile {profile.name!r} over the network needs expect=, the number of all processes that may take "
                 "part in the first view of the group"
             )
         return
-    if not profile.majority:
+    if PRIMARY not in profile.services:
         raise UsageError(
             f"expect= works only where a majority decides each view; profile {profile.name!r} is not such a profile: "
             "leave it out"
@@ -221,7 +221,7 @@ def _check_alone(given: Options) -> None:
 
 
 def _check_group(group: str | None, profile: Profile) -> None:
-    if not profile.grouped:
+    if MEMBERSHIP not in profile.services:
         if group is not None:
             raise UsageError(f"profile {profile.name!r} has no group: write Channel(None, profile={profile.name!r})")
         return
@@ -287,13 +287,13 @@ def _check_state(state: object) -> None:
 def _check_on_merge(on_merge: object, profile: Profile) -> None:
     if on_merge == KEEP:
         return
-    if Merge2 not in profile.layers:
+    if MERGING not in profile.services:
         raise UsageError(
             f"on_merge= works only where views merge, and profile {profile.name!r} merges no views: leave it out"
         )
     if isinstance(on_merge, str) or not callable(on_merge):
         known = "use 'keep', 'primary', or a function of the sides that returns one of them"
-        if on_merge != PRIMARY:
+        if on_merge != PRIMARY_SIDE:
             raise UsageError(f"on_merge={on_merge!r} is not known: {known}")
     elif inspect.iscoroutinefunction(on_merge):
         raise UsageError("the function on_merge= must not be a coroutine function: write it as `def`")

@@ -15,6 +15,7 @@ from pygroups.core.limits import SECOND, UNREAD_EVENTS_MAX
 from pygroups.core.merge_events import StaysApart
 from pygroups.core.merge_side import choice_of
 from pygroups.core.run import Run
+from pygroups.core.services import PRIMARY
 from pygroups.core.stack import Stack
 from pygroups.core.state_events import StateArrived, StateTaken, StateWanted
 from pygroups.core.top import Delivered, Reached, Top
@@ -69,7 +70,7 @@ class Session:
         journal = here.journal(me, options)
         stack = self._stack(journaling=journal is not None)
         self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
-        if options.chosen_profile.majority:
+        if PRIMARY in options.chosen_profile.services:
             self.member.answers_for(here.former(me, options))
             self.member.local = here.local(me, options, self.member.ask, lambda: self.view.members if self.view else ())
         self._connect()

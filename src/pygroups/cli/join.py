@@ -4,12 +4,12 @@ JSON."""
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 from pygroups.cli.flags import naming_flags
 from pygroups.cli.join_options import DEFAULTS, JoinOptions
 from pygroups.cli.logs import show_chosen_address, show_trace, show_warnings
 from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.services import MEMBERSHIP
 
 
 def join(group: str | None = None, /, *, options: JoinOptions = DEFAULTS) -> int:
@@ -32,15 +32,14 @@ def join(group: str | None = None, /, *, options: JoinOptions = DEFAULTS) -> int
 
 async def _member(group: str | None, options: JoinOptions) -> int:
     from pygroups import Channel, Config
-    from pygroups.channel.options import ProfileName
     from pygroups.cli.shell import Shell
     from pygroups.layers.profiles import profile_named
 
-    if group is None and profile_named(options.profile).grouped:
+    if group is None and MEMBERSHIP in profile_named(options.profile).services:
         group = "default"
     channel = Channel(
         group,
-        profile=cast(ProfileName, options.profile),
+        profile=options.profile,
         name=options.name,
         bind=options.bind,
         advertise=options.advertise,

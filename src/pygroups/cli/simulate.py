@@ -337,12 +337,13 @@ def _verdict(summary: Summary, failed: Outcome | None) -> int:
 
 
 def _print_counts(summary: Summary, failed: Outcome | None, repeat: str, json: bool, **more: Any) -> None:
+    from pygroups.layers.profiles import profile_named
     from pygroups.sim.batches.summary import as_json, closing, failure
     from pygroups.sim.promises.checks import checks_of
     from pygroups.sim.promises.judge import Judge
 
     if json:
-        promises = Judge(checks_of(summary.wish.profile)).promises
+        promises = Judge(checks_of(profile_named(summary.wish.profile).services)).promises
         print(json_text.dumps(as_json(summary, failed, promises, repeat) | {"interrupted": False} | more))
         return
     if failed is not None:

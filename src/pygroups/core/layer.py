@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from .address import Address
@@ -11,6 +11,7 @@ from .former import FormerLife
 from .limits import COUNTERS_MAX, Config
 from .merge_side import KEEP, Chooses
 from .run import Run
+from .services import ALONE_IN_A_TEST
 from .totals import Totals
 from .view import ViewId
 
@@ -46,23 +47,19 @@ class Env:
         "fingerprint",
         "former",
         "gauges",
-        "grouped",
-        "holds_back",
         "journaling",
         "keeps_folder",
         "keeps_state",
         "lossless",
-        "majority",
         "me",
-        "merges",
         "now",
         "on_merge",
         "records",
         "rng",
         "run_records",
+        "services",
         "totals",
         "view",
-        "waits_for_all",
     )
 
     def __init__(self, me: Address, now: int, rng: Random, config: Config, *, journaling: bool = False) -> None:
@@ -75,18 +72,14 @@ class Env:
         self.asks = False  # members are found over the network: processes ask each other; the driver sets it too
         self.expect = 0  # processes that may take part in the birth of the group; 0: the directory's lock decides
         self.former: FormerLife | None = None  # as the folder of the journal shows it; the driver sets it
-        self.grouped = True  # False: no view ever comes, and every peer with a connection may send and be sent to
-        self.holds_back = False  # a layer above STABLE holds runs back, and reports what it released; UNIFORM sets it
         self.keeps_folder = (
             False  # a simulated process has the folder of its former incarnations; the simulator sets it
         )
         self.keeps_state = True  # the application has a state: it can give the state, and needs it when it joins
         self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive
-        self.majority = False  # a majority of each view decides the next one, and views are one chain; GMS sets it
-        self.merges = False  # views that a fault separated are merged again; MERGE2 sets it
         self.on_merge = KEEP  # how the side that wins a merge is chosen; part of the fingerprint
         self.chooses: Chooses | None = None  # chooses this side; None: no side wins
-        self.waits_for_all = True  # own multicasts are in flight until all have them, not until ordered; Top sets it
+        self.services = ALONE_IN_A_TEST  # what the layers of the stack give; set before a layer is made
         self.journaling = journaling  # without a journal no record is made at all
         self.run_records = journaling  # also make records of sent and delivered runs; a watcher may not need them
         self.archiving = False  # the journal also gets the payloads of delivered runs
@@ -132,7 +125,8 @@ class Layer:
 
     needs: ClassVar[frozenset[str]] = frozenset()  # services that a layer below must give
     needs_in_group: ClassVar[frozenset[str]] = frozenset()  # the same, if some layer below gives MEMBERSHIP
-    gives: ClassVar[frozenset[str]] = frozenset()  # services for the layers above
+    needs_above: ClassVar[frozenset[str]] = frozenset()  # services that a layer above must give
+    gives: ClassVar[frozenset[str]] = frozenset()  # services of core/services.py
     heads: ClassVar[tuple[type, ...]] = ()  # the heads of this protocol; the codec registers them
     own_heads_only: ClassVar[bool] = False  # up() only passes on runs with other heads, so the stack may skip the layer
 
@@ -184,3 +178,8 @@ class Layer:
     def wake_at(self, when: int) -> None:
         """Call timer() at `when`, or earlier if an earlier time is set."""
         self.wake = min(self.wake, when)
+
+
+def services_of(layers: Iterable[type[Layer]]) -> frozenset[str]:
+    """What a stack of these layers gives."""
+    return frozenset(service for layer in layers for service in layer.gives)

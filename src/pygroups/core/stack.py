@@ -10,8 +10,9 @@ from .address import Address
 from .driver_events import COMMANDS
 from .errors import PeerError, UsageError
 from .events import Event, NewView
-from .layer import NEVER, Env, Layer, Record
+from .layer import NEVER, Env, Layer, Record, services_of
 from .run import Run
+from .services import MEMBERSHIP
 
 WAKE: Final = attrgetter("wake")
 
@@ -285,11 +286,10 @@ def _sees(layer: Layer, head: type | None) -> bool:
 
 
 def check_fit(layers: Sequence[type[Layer]]) -> None:
-    """Raise UsageError if a layer needs a service that no layer below it gives."""
-    given: set[str] = set()
-    for layer in reversed(layers):
-        needs = layer.needs | layer.needs_in_group if "MEMBERSHIP" in given else layer.needs
-        missing = sorted(needs - given)
-        if missing:
-            raise UsageError(f"{layer.__name__} needs {', '.join(missing)}, which no layer below it gives")
-        given |= layer.gives
+    """Raise UsageError if a layer needs a service that no layer below it gives, or none above it."""
+    for place, layer in enumerate(layers):
+        below, above = services_of(layers[place + 1 :]), services_of(layers[:place])
+        needs = layer.needs | layer.needs_in_group if MEMBERSHIP in below else layer.needs
+        for missing, where in ((sorted(needs - below), "below"), (sorted(layer.needs_above - above), "above")):
+            if missing:
+                raise UsageError(f"{layer.__name__} needs {', '.join(missing)}, which no layer {where} it gives")

@@ -30,6 +30,7 @@ from .layer import NEVER, Env, Layer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
 from .open_run import OpenRun, ToOne
 from .run import Run, pack, payloads_of
+from .services import waits_for_all
 from .view import ViewId
 
 
@@ -49,8 +50,8 @@ class Reached(Event):
 
 
 class Top(Layer):
-    """The top layer.  `flight_ends`: an own run has landed when it is delivered "here" (with an ordering layer) or
-    "everywhere" (without one)."""
+    """The top layer.  An own run has landed when it is delivered here, or when all members have it: see
+    services.waits_for_all."""
 
     __slots__ = (
         "consumed",
@@ -58,7 +59,6 @@ class Top(Layer):
         "delivered",
         "ending",
         "flight",
-        "flight_ends",
         "freed_bytes",
         "leave_at",
         "leaving",
@@ -72,13 +72,12 @@ class Top(Layer):
         "stopped",
         "unicasts",
         "unused",
+        "waits_for_all",
     )
 
-    def __init__(self, env: Env, flight_ends: str = "here") -> None:
+    def __init__(self, env: Env) -> None:
         super().__init__(env)
-        assert flight_ends in ("here", "everywhere")
-        self.flight_ends = flight_ends
-        env.waits_for_all = flight_ends == "everywhere"
+        self.waits_for_all = waits_for_all(env.services)
         self.run_limit = env.config.run_bytes + ENTRY_BYTES  # of the payloads of a run, each with its length
         self.run_min = env.config.run_bytes_min
         self.open = OpenRun(1, [], 0)  # multicasts
@@ -215,7 +214,7 @@ class Top(Layer):
         if run.origin == env.me:
             self.delivered = max(self.delivered, run.next)
             self.wake_at(env.now)
-            if self.flight_ends == "here":
+            if not self.waits_for_all:
                 self._landed(self.delivered)
 
     def _archived(self, run: Run) -> list[bytes] | None:
@@ -261,7 +260,7 @@ class Top(Layer):
             if event.delivered > self.stable:
                 self.stable = event.delivered
                 self.wake_at(self.env.now)
-            if self.flight_ends == "everywhere":
+            if self.waits_for_all:
                 self._landed(event.delivered)
             return
         if isinstance(event, Freed):
@@ -352,7 +351,7 @@ class Top(Layer):
             gap.size = sum([max(len(run.body), self.run_min) for run in missed])
             self.delivered = max(self.delivered, gap.next)
             self.wake_at(self.env.now)
-            if self.flight_ends == "here":
+            if not self.waits_for_all:
                 self._landed(self.delivered)
 
     def _forget_outsiders(self, members: tuple[Address, ...]) -> None:

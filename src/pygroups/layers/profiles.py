@@ -1,4 +1,7 @@
-"""The profiles: stacks by name, top first, each with its promise."""
+"""The profiles: stacks by name, top first, each with its promise.
+
+A profile is one entry here.  All else follows from the services that its layers give (core/services.py): the layers,
+the channel, the simulator, the journal and the audit ask for a service, and never for the name of a profile."""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Final, NamedTuple
 
 from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.fingerprint import fingerprint
-from pygroups.core.layer import Env, Layer
+from pygroups.core.layer import Env, Layer, services_of
 from pygroups.core.stack import Codec, Stack
 from pygroups.core.top import Top
 from pygroups.core.trace import Trace, TracedStack
@@ -38,28 +41,16 @@ class Profile(NamedTuple):
 
     name: str
     layers: tuple[type[Layer], ...]  # below the top, top first
-    flight_ends: str  # see core.top.Top
     promise: str  # one sentence
-    grouped: bool = True  # False: two processes and no group
 
     def heads(self) -> list[type]:
         """The heads that may come on the wire."""
         return [head for layer in self.layers for head in layer.heads]
 
     @property
-    def majority(self) -> bool:
-        """Whether a majority of each view decides the next one."""
-        return any("PRIMARY" in layer.gives for layer in self.layers)
-
-    @property
-    def ordered(self) -> bool:
-        """Whether all members deliver multicasts in one order."""
-        return any("TOTAL" in layer.gives for layer in self.layers)
-
-    @property
-    def uniform(self) -> bool:
-        """Whether all members of the primary component deliver what any member delivered."""
-        return any("UNIFORM" in layer.gives for layer in self.layers)
+    def services(self) -> frozenset[str]:
+        """What the layers give: see core/services.py."""
+        return services_of(self.layers)
 
     def stack_name(self) -> str:
         """The layers by name, for the fingerprint that members compare."""
@@ -72,33 +63,27 @@ PROFILES: Final = {
         Profile(
             "fifo",
             (StateTransfer, Fragmentation, FlowControl, Flush, Stable, Nakack, *_GROUND),
-            "everywhere",
             "each sender's messages in order, no loss, no repeat; virtual synchrony",
         ),
         Profile(
             "total",
             (StateTransfer, Fragmentation, FlowControl, Sequencer, Flush, Stable, Nakack, *_GROUND),
-            "here",
             "one order for all members of a view; virtual synchrony",
         ),
         Profile(
             "uniform",
             (StateTransfer, Fragmentation, FlowControl, Uniform, Sequencer, Flush, Stable, Nakack, *_PRIMARY),
-            "here",
             "as total, and what any member delivered all survivors of the primary component deliver, in one order",
         ),
         Profile(
             "uniform-fifo",
             (StateTransfer, Fragmentation, FlowControl, Uniform, Flush, Stable, Nakack, *_PRIMARY),
-            "here",
             "as uniform, with the order of each sender in place of one order",
         ),
         Profile(
             "unicast",
             (Fragmentation, FlowControl, Unicast2),
-            "here",
             "two processes, no group: each message once, in order, per connection",
-            grouped=False,
         ),
     )
 }
@@ -121,9 +106,9 @@ def build_stack(
 ) -> Stack:
     """The stack of one member.  `codec_of` makes the codec from the heads that the layers declare.  With `trace` the
     stack reports each item that crosses a border between two layers."""
-    env.grouped = profile.grouped
+    env.services = profile.services
     agreed = f"on_merge={env.on_merge} {env.config.fingerprint()}"
     env.fingerprint = fingerprint(profile.name, profile.stack_name(), agreed)
-    top = Top(env, profile.flight_ends)
+    top = Top(env)
     layers, codec = [top, *(layer(env) for layer in profile.layers)], codec_of(profile.heads())
     return Stack(env, layers, codec) if trace is None else TracedStack(env, layers, codec, trace)

@@ -16,6 +16,7 @@ from pygroups.core.events import Block, Dropped, Event, Excluded, Gone, Hold, Ma
 from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
+from pygroups.core.services import UNIFORM
 from pygroups.core.view import AgreedView, ViewId
 
 from .streams.marks import forget_outside
@@ -195,7 +196,7 @@ class Sequencer(Layer):
     def _drop(self, run: Run, reason: str) -> None:
         """All members drop this run, at the same place in the order."""
         self.env.drop(reason)
-        if self.env.holds_back and run.stream is not None:
+        if UNIFORM in self.env.services and run.stream is not None:
             self.above.append(Dropped(run.stream, run.seq))
 
     def _on_forward(self, head: Forward, run: Run) -> None:

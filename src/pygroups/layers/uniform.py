@@ -83,7 +83,6 @@ class Uniform(Layer):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        env.holds_back = True
         self.view: ViewId | None = None
         self.closed = True  # no view, one that is on its way out, or one that the others may have left behind
         self.prepared: dict[Address, deque[Run]] = {}  # by stream, oldest first: held here and not released

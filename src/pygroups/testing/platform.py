@@ -15,6 +15,7 @@ from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.errors import NotBuilt
 from pygroups.core.layer import Random
 from pygroups.core.records import PlainRecord
+from pygroups.core.services import MERGING
 from pygroups.drivers.discovery.options import DiscoverySources
 from pygroups.drivers.former_life import Former, FormerJournal
 from pygroups.drivers.member import Journal, Loop
@@ -120,9 +121,11 @@ class MemoryPlatform:
     def _room(self, options: Options) -> tuple[memory.Room, Judge]:
         key = (options.sources, options.journal_name)
         if key not in self.rooms:
-            judge = Judge(checks_of(options.profile, majority=options.chosen_profile.majority))
+            services = options.chosen_profile.services
+            judge = Judge(checks_of(services))
             around = judge.around
-            around.journals, around.majority, around.expect = True, options.chosen_profile.majority, options.expect or 0
+            around.journals, around.expect = True, options.expect or 0
+            around.services = services - {MERGING}  # a test may ask whether all rest while the sides are still apart
             if self.disturbed:
                 judge.disturbed()
             chance = stream(self.seed, "world", options.journal_name)

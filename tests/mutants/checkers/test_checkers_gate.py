@@ -21,11 +21,12 @@ def test_each_blind_check_fits_and_changes_something() -> None:
 
 
 def test_every_promise_has_a_blind_check_in_both_rooms() -> None:
+    from pygroups.layers.profiles import PROFILES
     from pygroups.pipeline import promises
     from pygroups.sim.promises.checks import checks_of
     from pygroups.sim.promises.judge import Judge
 
-    running = set(Judge(checks_of("uniform", merges=True)).promises)
+    running = set(Judge(checks_of(PROFILES["uniform"].services | {"MERGING"})).promises)
     audited = {rule.promise for rule in promises.RULES}
     for room, wanted in ((RUNNING, running), (RULES, audited)):
         named = {promise for blind in room for promise in gate.promises_of(blind)}

@@ -13,6 +13,7 @@ from pygroups.core.errors import ChannelClosed, NotSent, Timeout, UsageError, Wo
 from pygroups.core.events import Event, StableWanted
 from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
+from pygroups.core.services import MEMBERSHIP
 from pygroups.core.top import Reached
 
 from .demands import Payload, Until, Withdrawn, as_bytes, because, check_how, late, no_room, of_window, unknown
@@ -77,7 +78,7 @@ class Outbox:
         """`delivery_waits_for`: the members for which the delivery of own multicasts at this member waits."""
         self.top = top
         self.members = members
-        self.grouped = top.env.grouped  # False: every message names its receiver
+        self.grouped = MEMBERSHIP in top.env.services  # False: every message names its receiver
         self.ask = ask
         self.delivery_waits_for = delivery_waits_for
         self.schedule = schedule

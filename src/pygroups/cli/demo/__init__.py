@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from pygroups.cli.options import Flag, Whole
 from pygroups.core.errors import UsageError
+from pygroups.core.services import PRIMARY, TOTAL
 
 MEMBERS_MAX = 26
 """Each member has a letter as its name."""
@@ -53,10 +54,10 @@ def demo(
         raise UsageError(f"--members {members} must be from 1 to {MEMBERS_MAX}")
     if members < 2 and not no_kill:
         raise UsageError("a group of one cannot lose a member: give --members 2 or more, or --no-kill")
-    if not profile_named(profile).ordered:
-        ordered = " or ".join([one.name for one in PROFILES.values() if one.ordered])
+    if TOTAL not in profile_named(profile).services:
+        ordered = " or ".join([one.name for one in PROFILES.values() if TOTAL in one.services])
         raise UsageError(f"--profile {profile}: the demo compares tables, which need one order: give {ordered}")
-    if members == 2 and profile_named(profile).majority and not no_kill:
+    if members == 2 and PRIMARY in profile_named(profile).services and not no_kill:
         raise UsageError(
             f"--profile {profile} with 2 members: the second cannot go on without the first; give --members 3 or more, "
             "or --no-kill"

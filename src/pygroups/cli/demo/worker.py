@@ -9,12 +9,11 @@ import asyncio
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from pygroups import Channel, Left, Message, View
-from pygroups.channel.options import ProfileName
 from pygroups.cli.logs import show_warnings
 from pygroups.cli.streams import lines_of
 
@@ -49,7 +48,7 @@ class Worker:
         self.replica = Replica(Path(task.replica))
         self.channel = Channel(
             task.group,
-            profile=cast(ProfileName, task.profile),
+            profile=task.profile,
             name=task.name,
             discovery=task.discovery,
             journal=task.journal,

@@ -19,6 +19,7 @@ from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.merge_events import RoundTrips
 from pygroups.core.run import Run
+from pygroups.core.services import MERGING
 from pygroups.core.suspicion_events import Heard, HeartbeatOf, LifeOver, LifeVerified, Proven, Silent, VerifyLife
 from pygroups.core.view import ViewId
 
@@ -132,7 +133,7 @@ class Failure(Layer):
             self._on_answered(event.peer)
         elif isinstance(event, Dead):
             self._on_dead(event.peer)
-            if self.env.merges:
+            if MERGING in self.env.services:
                 self.above.append(LifeOver(event.peer, event.certain))
         else:
             self.above.append(event)

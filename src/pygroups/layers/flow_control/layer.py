@@ -34,6 +34,7 @@ from pygroups.core.events import (
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX, READ_REQUESTS_MAX
 from pygroups.core.run import Run
+from pygroups.core.services import MEMBERSHIP
 
 from .slow import FullWindow
 
@@ -135,7 +136,7 @@ class FlowControl(Layer):
             self._to_one(run.dest, run)
 
     def _to_one(self, dest: Address, run: Run) -> None:
-        if dest not in self.members and self.env.grouped:
+        if dest not in self.members and MEMBERSHIP in self.env.services:
             self.above.append(FreedTo(dest, None))  # no window counts messages to an outsider
             return
         sent = self.to_one.get(dest)
@@ -169,7 +170,7 @@ class FlowControl(Layer):
     def _ask_again_at(self, sent: SentRuns) -> int:
         """The time to ask a receiver once more.  Without a group an unacknowledged question shows that the peer is
         gone; in a group a view shows this."""
-        return NEVER if self.env.grouped else sent.asked_at + self.env.config.heartbeat_timeout
+        return NEVER if MEMBERSHIP in self.env.services else sent.asked_at + self.env.config.heartbeat_timeout
 
     # -- a window that stays full
 
@@ -262,7 +263,7 @@ class FlowControl(Layer):
         """The number of processes outside the view whose read positions are remembered.  Before its first view all
         members are outside for a joiner, and without a group all processes are: a forgotten position would leave a
         window full."""
-        return MEMBERS_MAX if self.env.grouped else self.env.config.marks_max
+        return MEMBERS_MAX if MEMBERSHIP in self.env.services else self.env.config.marks_max
 
     def _outsiders_read(self) -> int:
         return len([sender for sender in self.read if sender not in self.members])

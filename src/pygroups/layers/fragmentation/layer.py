@@ -25,6 +25,7 @@ from pygroups.core.events import (
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.run import Run, pack
+from pygroups.core.services import MEMBERSHIP
 
 from .pieces import Confirmations, GivenUp, Outgoing, PiecesAsk, PiecesHere, PiecesMissed
 from .pieces_in import Collecting
@@ -100,7 +101,7 @@ class Fragmentation(Layer):
         while box.sent < upto:
             box.sent += 1
             self.below.append(box.piece(box.sent, self.size))
-        if not self.env.grouped:
+        if MEMBERSHIP not in self.env.services:
             box.asked_at = self.env.now
             self.wake_at(self.env.now + self.env.config.heartbeat_timeout)
         if dest is not None and box.sent == box.pieces:
@@ -112,7 +113,7 @@ class Fragmentation(Layer):
         behind = box.behind
         if dest is not None:
             self._note_through(dest, box.run.first)
-            if box.sent == box.pieces and dest != self.env.me and not self.env.grouped:
+            if box.sent == box.pieces and dest != self.env.me and MEMBERSHIP not in self.env.services:
                 self.confirmations.sent(dest, box.run.first, box.pieces, self.env.now)
         while behind:
             run = behind.popleft()
@@ -169,7 +170,7 @@ class Fragmentation(Layer):
         if body is None:
             return
         self._whole(run, body)
-        if not self.env.grouped and run.origin is not None and run.origin != self.env.me:
+        if MEMBERSHIP not in self.env.services and run.origin is not None and run.origin != self.env.me:
             self.collecting.confirm_whole(run.origin, run.first, run.index)
 
     def _whole(self, last: Run, body: bytes) -> None:
@@ -192,7 +193,7 @@ class Fragmentation(Layer):
     def on_pieces_missed(self, missed: PiecesMissed, receiver: Address) -> None:
         box = self.outgoing.get(receiver)
         waits = box is not None and box.run.first == missed.message
-        if self.env.grouped or not (waits or missed.message <= self.through.get(receiver, 0)):
+        if MEMBERSHIP in self.env.services or not (waits or missed.message <= self.through.get(receiver, 0)):
             self.env.drop("pieces that were not sent")
             return
         me, number = self.env.me, missed.message
@@ -224,7 +225,7 @@ class Fragmentation(Layer):
     def timer(self) -> None:
         self.wake = NEVER
         self.collecting.forget_the_silent()
-        if not self.env.grouped:
+        if MEMBERSHIP not in self.env.services:
             self._ask()
 
     # -- membership
@@ -307,7 +308,10 @@ class Fragmentation(Layer):
         """The top counts `size` bytes in the window of `dest`, and FLOW_CONTROL below never got the messages."""
         total, here = self.freed.get(dest, (0, 0))
         self.freed[dest] = (total, here + size)
-        self._freed_to(dest, total if dest in self.receivers or dest == self.env.me or not self.env.grouped else None)
+        self._freed_to(
+            dest,
+            total if dest in self.receivers or dest == self.env.me or MEMBERSHIP not in self.env.services else None,
+        )
 
     def _freed_to(self, dest: Address, total: int | None) -> None:
         """FLOW_CONTROL has freed `total` bytes of the window of `dest`; the bytes that were given up here are added."""

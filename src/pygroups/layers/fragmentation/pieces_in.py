@@ -10,6 +10,7 @@ from typing import Final
 from pygroups.core.address import Address
 from pygroups.core.layer import Layer
 from pygroups.core.run import Run
+from pygroups.core.services import MEMBERSHIP
 
 from .pieces import GivenUp, PartialMessage, PiecesAsk, PiecesHere, PiecesMissed
 
@@ -43,7 +44,7 @@ class Collecting:
         if message is None or message.first != run.first or len(message.bodies) + 1 != run.index:
             self.env.drop("piece out of place")
             self.incoming.pop(key, None)
-            if run.count and not self.env.grouped:
+            if run.count and MEMBERSHIP not in self.env.services:
                 self.layer.tell(run.origin, PiecesMissed(run.first))  # acknowledged, and not delivered: report it
             return None
         message.bodies.append(run.body)
@@ -89,7 +90,8 @@ class Collecting:
 
     def forget_the_silent(self) -> None:
         """Forget the messages of outsiders that send no further piece: these origins have crashed."""
-        patience = self.env.config.leave_timeout if self.env.grouped else 2 * self.env.config.connection_age
+        config, grouped = self.env.config, MEMBERSHIP in self.env.services
+        patience = config.leave_timeout if grouped else 2 * config.connection_age
         for key in self._of_outsiders():
             until = self.incoming[key].heard_at + patience
             if until <= self.env.now:

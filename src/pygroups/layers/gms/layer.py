@@ -51,6 +51,7 @@ from pygroups.core.events import Event, NewView
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.merge_events import Accounted, MergeWanted, Replaced, Reserved, RoundTrips
 from pygroups.core.run import Run
+from pygroups.core.services import MERGING
 from pygroups.core.state_events import StateStanding, ViewWanted
 from pygroups.core.suspicion_events import LifeVerified, Suspect, Unsuspect
 
@@ -88,6 +89,7 @@ class Gms(Membership):
     __slots__ = ("accusing", "answering", "expelling", "joining", "leading", "merging", "other_views", "requests")
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST", "SUSPICION", "DISCOVERY"})
+    needs_above: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY"})  # FLUSH answers: no view comes without it
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP"})
     heads: ClassVar[tuple[type, ...]] = HEADS
     own_heads_only: ClassVar[bool] = True
@@ -126,7 +128,7 @@ class Gms(Membership):
             self.leading.admission.former_life_answered(event.member)
         elif isinstance(event, suspicion_events.HeartbeatOf):
             self.other_views.explain(event.member, event.view, asked=False)
-            if self.env.merges and self.other_views.is_elsewhere(event.member, event.view):
+            if MERGING in self.env.services and self.other_views.is_elsewhere(event.member, event.view):
                 self.suspicions.elsewhere(event.member)
                 self._suspicions_changed()
         elif isinstance(event, Reserved):
@@ -201,7 +203,7 @@ class Gms(Membership):
                 break
             src, head = self.inbox.pop(0)
             _HANDLERS[type(head)](self, src, head)
-        if self.env.merges:
+        if MERGING in self.env.services:
             self.merging.report()
 
     def handle(self, src: Address, head: object) -> None:
@@ -291,7 +293,7 @@ class Gms(Membership):
         side = proposal.side_of(self.current.id)
         assert side is not None, "the proposal follows another view"
         policy = proposal.expelled.get(self.env.me, "")
-        if self.knows(src) and (self.leaving or policy or not self.env.merges):
+        if self.knows(src) and (self.leaving or policy or MERGING not in self.env.services):
             self.left("left" if self.leaving else "excluded", "", side.cut, policy)
         else:
             self.env.drop("exclusion by a stranger")
@@ -341,7 +343,7 @@ class Gms(Membership):
         policy."""
         if not self.knows(src) or head.view != self.current.id:
             return
-        if self.env.merges and not self.leaving and not head.reason:
+        if MERGING in self.env.services and not self.leaving and not head.reason:
             self.suspicions.elsewhere(src)
         else:
             detail = f"{src} is in a later view without this member"

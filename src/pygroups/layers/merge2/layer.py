@@ -83,7 +83,6 @@ class Merge2(Layer):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        env.merges = True
         self.finding = ViewSearch(self)
         self.occupied = Occupied(True, 0)
         self.tick_at = NEVER

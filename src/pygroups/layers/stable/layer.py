@@ -33,6 +33,7 @@ from pygroups.core.events import (
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
+from pygroups.core.services import UNIFORM
 from pygroups.core.view import ViewId
 
 from .vote_clock import RESUMED, SEEN
@@ -77,7 +78,7 @@ class Stable(Voter):
 
     def up(self, run: Run) -> None:
         if run.stream is not None:
-            if self.env.holds_back:
+            if UNIFORM in self.env.services:
                 self._keep(run, run.stream)
             else:
                 self._count(run, run.stream)
@@ -278,7 +279,7 @@ class Stable(Voter):
     def _go_on(self) -> None:
         """The view goes on after a doubt: the runs that FLUSH held back meanwhile are delivered now."""
         self.stopped = False
-        if not self.env.holds_back:
+        if UNIFORM not in self.env.services:
             passed, self.passed = self.passed, {}
             for stream, runs in passed.items():
                 for run in runs:

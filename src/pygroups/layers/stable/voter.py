@@ -12,6 +12,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks, NewView, Positions
 from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
+from pygroups.core.services import waits_for_all
 from pygroups.core.view import ViewId
 
 from ..streams.marks import before_cut, forget_outside
@@ -44,7 +45,7 @@ class Voter(Layer):
         super().__init__(env)
         self.run_min = env.config.run_bytes_min
         self.quantum = min(env.config.stable_bytes, env.config.window // 4)
-        self.runs_due = env.config.stable_runs * (1 if env.waits_for_all else 4)
+        self.runs_due = env.config.stable_runs * (1 if waits_for_all(env.services) else 4)
         self.members: tuple[Address, ...] = ()
         self.rank = 0  # of this member among them; 0 counts the votes
         self.delivered: Positions = {}  # per stream of the view, in rank order, the first seq not delivered

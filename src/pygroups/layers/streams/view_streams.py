@@ -13,6 +13,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Fetch, Held, HeldQuery, Served, Stability
 from pygroups.core.layer import NEVER, Layer
 from pygroups.core.run import Run
+from pygroups.core.services import PRIMARY
 from pygroups.core.view import ViewId
 
 from .answers import Answers
@@ -231,7 +232,7 @@ class ViewStreams:
         """Forget all streams; those of `names` begin at 0 in `view`, of `members`.  Where a majority decides a view,
         the streams of the view before are kept until `all_installed`."""
         self.previous = None
-        if self.layer.env.majority and self.view is not None and members:
+        if PRIMARY in self.layer.env.services and self.view is not None and members:
             self.previous = Previous(self.view, self.by_name, self.holes.members, self.answers)
             self.answers = Answers(self.layer)
         self.view = view

@@ -16,6 +16,7 @@ from pygroups.core.events import Event, Forget, Gone, Leave, NewView
 from pygroups.core.layer import Env, Layer
 from pygroups.core.merge_events import SignOfLife
 from pygroups.core.run import Loose, Run
+from pygroups.core.services import MEMBERSHIP
 from pygroups.core.suspicion_events import Suspect, Unsuspect
 
 from .alone import Alone
@@ -39,7 +40,7 @@ class Unicast2(Layer):
         self.peers = Peers(self, self.forget)
         self.sending = Sending(self, self.peers)
         self.receiving = Receiving(self, self.peers)
-        self.alone = None if env.grouped else Alone(self, self.peers, self.sending, self.receiving)
+        self.alone = None if MEMBERSHIP in env.services else Alone(self, self.peers, self.sending, self.receiving)
 
     # -- runs
 

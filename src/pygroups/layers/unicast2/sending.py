@@ -9,6 +9,7 @@ from pygroups.core.driver_events import Probe
 from pygroups.core.events import Acknowledged, ConnectionClosed, DeliveredTo, Unacknowledged, Undelivered
 from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run, Tracked
+from pygroups.core.services import MEMBERSHIP
 
 from .heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
 from .journal import is_own, record
@@ -189,7 +190,10 @@ class Sending:
 
     def _doubt_life(self, peer: Address, connection: OutgoingConnection) -> None:
         """Without a group no layer watches a silent peer: check whether its process still runs at its address."""
-        if not self.env.grouped and self.env.now - connection.answered_at >= self.env.config.verify_timeout:
+        if (
+            MEMBERSHIP not in self.env.services
+            and self.env.now - connection.answered_at >= self.env.config.verify_timeout
+        ):
             self.layer.below.append(Probe(peer))
 
     def waits_for(self, peer: Address) -> bool:
@@ -220,7 +224,7 @@ class Sending:
         return others
 
     def _tell_closed(self, peer: Address) -> None:
-        if not self.env.grouped and not self.peers.gone:
+        if MEMBERSHIP not in self.env.services and not self.peers.gone:
             self.layer.above.append(ConnectionClosed(peer))  # in a group a view without the peer reports the end
 
     def _report_undelivered(self, peer: Address, conn: int | None, runs: list[Run]) -> list[Run]:

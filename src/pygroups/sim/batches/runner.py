@@ -17,6 +17,7 @@ from pygroups.core.address import Address
 from pygroups.core.layer import Env
 from pygroups.core.stack import Stack
 from pygroups.core.trace import Crossing
+from pygroups.layers.profiles import profile_named
 
 from ..promises.broken import Broken, Witness
 from ..promises.checks import checks_of
@@ -104,7 +105,7 @@ def play(
     `journals` is a folder for the members' journals, in seed-<n>/<name>@<incarnation>/.  The events go to `story`, or
     else as lines to `tell`.  With `traced` the story also gets each crossing of a border between two layers.
     """
-    judge = judge or judge_of(schedule.others, lambda: checks_of(schedule.profile))
+    judge = judge or judge_of(schedule.others, lambda: checks_of(profile_named(schedule.profile).services))
 
     def crossed(member: Address, crossing: Crossing) -> None:
         world.tell(member.name, Crossed(crossing))

@@ -12,7 +12,7 @@ from pygroups.core.layer import Env
 from pygroups.core.stack import Stack
 from pygroups.layers.profiles import Profile, profile_named
 
-from ..promises.checks import PROFILES, checks_of
+from ..promises.checks import checks_of
 from ..promises.facts import Check
 from ..promises.two_groups import judge_of
 from ..schedules.catalog import FAULTS
@@ -52,7 +52,8 @@ def simulate(
 ) -> Simulated:
     """Draw and play the schedules of `seeds`, in this process, until one breaks a promise.
 
-    - `profile`: the name of a profile, or a Profile of the caller with the name of the profile whose promises it keeps.
+    - `profile`: the name of a profile, or a Profile of the caller, judged by what its layers give; its name is
+      that of a built-in profile, whose schedules are drawn.
     - `build`: makes a member's stack, in place of the profile's.
     - `checks`: makes further checks for each schedule.
     - `members`, `minutes` (of faults, simulated) and `faults` (see catalog.FAULTS): drawn by default.
@@ -102,14 +103,12 @@ def play(
     `profile` is a Profile of the caller, in place of the schedule's.  `build` and `checks` are as in simulate().
     `journals` is a folder for the members' journals.  `tell` receives the events, line by line.
     """
+    played = profile if isinstance(profile, Profile) else profile_named(profile or schedule.profile)
+    promised = played.services
     if build is None:
-        build = builder_of(schedule.profile if profile is None else profile)
-    judge = judge_of(schedule.others, lambda: [*_promised(schedule.profile), *checks()])
+        build = builder_of(played)
+    judge = judge_of(schedule.others, lambda: [*checks_of(promised), *checks()])
     return runner.play(schedule, build=build, judge=judge, journals=journals, tell=tell, until=until)
-
-
-def _promised(profile: str) -> list[Check]:
-    return checks_of(profile) if profile in PROFILES else []
 
 
 def shrunk(

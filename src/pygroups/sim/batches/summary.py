@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from pygroups.core.errors import UsageError
+from pygroups.core.services import MEMBERSHIP, PRIMARY
 from pygroups.layers.profiles import profile_named
 
 from ..schedules.catalog import FAULTS, possible
@@ -62,7 +63,7 @@ class Summary(msgspec.Struct, frozen=True):
     @property
     def wished(self) -> tuple[str, ...]:
         """The requested faults that the profile can have."""
-        return possible(self.wish.faults, grouped=profile_named(self.wish.profile).grouped)
+        return possible(self.wish.faults, grouped=MEMBERSHIP in profile_named(self.wish.profile).services)
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -102,7 +103,7 @@ class Summary(msgspec.Struct, frozen=True):
     def shortcomings(self) -> list[str]:
         """The reasons why this batch does not count although no promise was broken, in a sentence each."""
         totals, found = self.totals, []
-        most = EMPTY_MAX_OF_MAJORITY if profile_named(self.wish.profile).majority else EMPTY_MAX
+        most = EMPTY_MAX_OF_MAJORITY if PRIMARY in profile_named(self.wish.profile).services else EMPTY_MAX
         if totals.empty > most * totals.schedules:
             found.append(
                 f"{totals.empty:,} of {totals.schedules:,} schedules tested little, more than {most:.0%}: they had"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pygroups.core.address import Address
+from pygroups.core.services import PRIMARY
 from pygroups.core.view import ViewId
 
 from .facts import Check, Viewed
@@ -97,7 +98,7 @@ class Changes(Check):
             return view.members == (view.member,) or None
         sources = [side.view for side in view.subgroups] or [before.id if before else view.id]
         known = [self.electors.get(source) for source in sources]
-        if None in known or self.around.majority:
+        if None in known or PRIMARY in self.around.services:
             return None
         electors = max([one for one in known if one is not None], key=lambda one: one.id)
         here = [member for side in view.subgroups for member in side.members] or list(view.transitional)

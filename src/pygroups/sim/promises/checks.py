@@ -1,10 +1,21 @@
-"""The checks that judge the promises of each profile."""
+"""The checks that judge the promises of a stack, by the services that its layers give."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final
 
-from pygroups.core.errors import UsageError
+from pygroups.core.services import (
+    FIFO_MULTICAST,
+    MARKS,
+    MEMBERSHIP,
+    MERGING,
+    PRIMARY,
+    STATE_AT_VIEW,
+    TOTAL,
+    UNIFORM,
+    VIRTUAL_SYNCHRONY,
+)
 
 from .alone import SettledAlone
 from .causal import Causal
@@ -35,66 +46,55 @@ from .views import OwnViews, TransitionalSet, ViewAccuracy
 from .window import WindowBound
 
 
-class Promised(NamedTuple):
-    """What a profile with groups promises beside what each of them does."""
+class Made:
+    """The checks that other checks of the same judge read."""
 
-    ordered: bool = False  # one order for all members of a view
-    uniform: bool = False  # what any member delivers, all survivors of the primary component deliver
-    majority: bool = False  # a majority of each view decides the next one, so no views merge
-
-
-OF_GROUPS: Final = {
-    "fifo": Promised(),
-    "total": Promised(ordered=True),
-    "uniform": Promised(ordered=True, uniform=True, majority=True),
-    "uniform-fifo": Promised(uniform=True, majority=True),
-}
-PROFILES: Final = (*OF_GROUPS, "unicast")
+    def __init__(self, services: frozenset[str]) -> None:
+        self.services = services
+        self.messages = Messages()
+        self.agreement = UniformAgreement()
 
 
-def checks_of(profile: str, *, merges: bool | None = None, majority: bool | None = None) -> list[Check]:
-    """The checks of the promises of `profile`.  `merges`: whether views are merged.  `majority`: whether a majority of
-    each view decides the next one.  None: as the profile has it."""
-    if profile not in PROFILES:
-        raise UsageError(f"the simulator has no checks for profile {profile!r}; there are: {', '.join(PROFILES)}")
-    if profile == "unicast":
+VS: Final = frozenset({VIRTUAL_SYNCHRONY})
+CHECKS: Final[tuple[tuple[frozenset[str], Callable[[Made], Check]], ...]] = (
+    (frozenset(), lambda made: OwnViews()),
+    (VS, lambda made: TransitionalSet()),
+    (frozenset(), lambda made: ViewAccuracy()),
+    (frozenset(), lambda made: Changes()),
+    (frozenset(), lambda made: OnePrimary()),
+    (VS, lambda made: Confirmed()),
+    (frozenset({STATE_AT_VIEW}), lambda made: StatesOfViews(made.messages)),  # before messages: it takes over digests
+    (frozenset(), lambda made: made.messages),
+    (VS | {MERGING}, lambda made: MergedViews(made.messages)),
+    (frozenset({MERGING}), lambda made: MergesInTime()),
+    (frozenset({PRIMARY}), lambda made: Chain()),
+    (frozenset({TOTAL}), lambda made: OneOrder()),
+    (frozenset({TOTAL}), lambda made: Causal(made.messages)),
+    (frozenset({UNIFORM}), lambda made: made.agreement),
+    (frozenset({UNIFORM, TOTAL}), lambda made: GlobalOrder(made.agreement)),
+    (frozenset({MARKS}), lambda made: StableMessages(made.messages)),
+    (frozenset(), lambda made: Quiet(made.messages)),
+    (VS, lambda made: Synchrony()),
+    (frozenset(), lambda made: Unicasts()),
+    (frozenset(), lambda made: ConnectionsInOrder()),
+    (VS, lambda made: Progress(made.messages)),
+    (frozenset(), lambda made: FewViews()),
+    (VS, lambda made: ChecksMembership()),
+    (frozenset(), lambda made: ViewsInOrder()),
+    (frozenset(), lambda made: Joins()),
+    (frozenset({MARKS}), lambda made: WindowBound(made.messages)),
+    (frozenset(), lambda made: Leaves()),
+    (frozenset({FIFO_MULTICAST}), lambda made: Repairs(made.messages, one_order=TOTAL in made.services)),
+    (frozenset({MARKS}), lambda made: Windows()),
+    (frozenset({MARKS}), lambda made: SlowExclusion()),
+    (frozenset(), lambda made: JournalFirst()),
+)
+"""The checks of a stack with views, in the order in which they hear a fact, each with the services that it judges."""
+
+
+def checks_of(services: frozenset[str]) -> list[Check]:
+    """The checks of the promises that a stack with these services makes."""
+    if MEMBERSHIP not in services:
         return [Unicasts(), ConnectionsInOrder(), SettledAlone(), JournalFirst()]
-    messages = Messages()
-    named = OF_GROUPS[profile]
-    order: list[Check] = [OneOrder(), Causal(messages)] if named.ordered else []
-    majority = named.majority if majority is None else majority
-    if named.uniform:
-        agreement = UniformAgreement()
-        order += [agreement, GlobalOrder(agreement)] if named.ordered else [agreement]
-    merges = not majority if merges is None else merges
-    merging: list[Check] = [MergedViews(messages), MergesInTime()] if merges else []
-    chain: list[Check] = [Chain()] if majority else []
-    return [
-        OwnViews(),
-        TransitionalSet(),
-        ViewAccuracy(),
-        Changes(),
-        OnePrimary(),
-        Confirmed(),
-        StatesOfViews(messages),  # before messages, which takes over the digest of a view
-        messages,
-        *merging,
-        *chain,
-        *order,
-        StableMessages(messages),
-        Quiet(messages),
-        Synchrony(),
-        Unicasts(),
-        ConnectionsInOrder(),
-        Progress(messages),
-        FewViews(),
-        ChecksMembership(),
-        ViewsInOrder(),
-        Joins(),
-        WindowBound(messages),
-        Leaves(),
-        Repairs(messages, one_order=named.ordered),
-        Windows(),
-        SlowExclusion(),
-        JournalFirst(),
-    ]
+    made = Made(services)
+    return [check(made) for needed, check in CHECKS if needed <= services]

@@ -10,6 +10,7 @@ import msgspec
 from pygroups.core.address import Address
 from pygroups.core.events import Gap, Marks, Positions
 from pygroups.core.limits import MILLISECOND, Config
+from pygroups.core.services import MEMBERSHIP
 from pygroups.core.view import Merged, Subgroup, ViewId
 
 from .broken import Broken, Witness
@@ -129,8 +130,7 @@ class WorldFacts(msgspec.Struct):
     journals: bool = False  # whether checks receive all records of the journals
     trip: int = 2 * MILLISECOND  # longest time from one application's turn to another's
     lost_at: int | None = None  # time of the last loss of a single frame that is no disturbance
-    merges: bool = False  # whether sides that a fault separated merge again
-    majority: bool = False  # whether a majority of each view decides the next one
+    services: frozenset[str] = frozenset({MEMBERSHIP})  # of the members' stacks: see core/services.py
     expect: int = 0  # the number of processes that take part in a birth; 0: a lock decides
     calm_from: int = 0  # the effects of all disturbances are over by this time
 

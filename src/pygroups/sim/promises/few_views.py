@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pygroups.core.address import Address
+from pygroups.core.services import MERGING, PRIMARY
 
 from .facts import Check, Situation, Viewed
 
@@ -39,9 +40,9 @@ class FewViews(Check):
         del times[: -VIEWS_OF_MAJORITY_MAX - 1]
 
     def looked(self, situation: Situation) -> None:
-        if not (self.around.merges or self.around.majority):
+        if not (MERGING in self.around.services or PRIMARY in self.around.services):
             return
-        most = VIEWS_MAX if self.around.merges else VIEWS_OF_MAJORITY_MAX
+        most = VIEWS_MAX if MERGING in self.around.services else VIEWS_OF_MAJORITY_MAX
         if situation.now < situation.since + 2 * situation.bound:
             return
         for stand in situation.stands:

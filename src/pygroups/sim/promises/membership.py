@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pygroups.core.address import Address
+from pygroups.core.services import PRIMARY
 from pygroups.core.view import ViewId
 
 from .chain import is_majority
@@ -60,7 +61,7 @@ class ChecksMembership(Check):
         """A member of the view that cannot have confirmed the view, if too few members can have done so."""
         woke, members, left = self.woke[member], self.members[view], self.left.get(view, {})
         here = [one for one in members if one == member or self.views.get(one) == view or left.get(one, -1) >= woke]
-        enough = is_majority(members, here) if self.around.majority else len(here) == len(members)
+        enough = is_majority(members, here) if PRIMARY in self.around.services else len(here) == len(members)
         return None if enough else next(one for one in members if one not in here)
 
     def _judge(self, member: Address) -> None:

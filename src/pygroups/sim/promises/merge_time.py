@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.detection import detection
+from pygroups.core.services import MERGING
 
 from .facts import MEMBERS, Check, Situation
 from .progress import MERGES
@@ -50,7 +51,7 @@ class MergesInTime(Check):
             stand.view is None or stand.leaving or stand.stateless or not stand.runs for stand in situation.stands
         )
         unclear = situation.cut or situation.distant or situation.misled or around.restless()
-        return around.merges and not hindered and not unclear
+        return MERGING in around.services and not hindered and not unclear
 
     def _judge(self, lasts: int, members: list[Address]) -> None:
         if lasts > MERGES * (self.around.config.merge_interval + self.around.trip):

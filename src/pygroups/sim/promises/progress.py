@@ -12,6 +12,7 @@ from typing import Final
 from pygroups.core.address import Address
 from pygroups.core.detection import detection
 from pygroups.core.limits import SECOND, Config
+from pygroups.core.services import MERGING, PRIMARY
 from pygroups.core.view import ViewId
 
 from .chain import is_majority
@@ -56,7 +57,7 @@ class Progress(Check):
         self.handed_over: dict[ViewId, None] = {}  # views of which each member knows that all members have the view
 
     def viewed(self, view: Viewed) -> None:
-        if self.around.majority:
+        if PRIMARY in self.around.services:
             self.installed[view.id] = view.at
             if view.came_from is not None:
                 self.before[view.id] = view.came_from
@@ -92,12 +93,12 @@ class Progress(Check):
                 ahead = [one for one in situation.stands if _went_on(one, side, situation.cut)]
                 if ahead:
                     yield from self._left_behind(side, ahead, situation)
-                elif self.around.majority and not _is_able(side, situation.cut):
+                elif PRIMARY in self.around.services and not _is_able(side, situation.cut):
                     yield from self._untold(side, situation)
                 else:
                     yield from self._hindered(side, part, stands)
             yield from self._waiting(part, situation.cut)
-            if self.around.merges and len(sides) > 1:
+            if MERGING in self.around.services and len(sides) > 1:
                 yield from self._apart(sides, situation.cut)
 
     def _left_behind(self, side: list[Stand], ahead: list[Stand], situation: Situation) -> Iterator[Problem]:
@@ -107,7 +108,7 @@ class Progress(Check):
         for stand in side:
             if _reaches(stand, later, situation.cut) and not self._stays_for_the_others(stand, later):
                 yield BEHIND, stand.member, ahead[0].member, 0
-            elif self.around.merges and (went := _heard_of(stand, ahead, situation.cut)):
+            elif MERGING in self.around.services and (went := _heard_of(stand, ahead, situation.cut)):
                 yield STALE, stand.member, went, 0
 
     def _stays_for_the_others(self, stand: Stand, later: list[Stand]) -> bool:
@@ -118,7 +119,7 @@ class Progress(Check):
         answers.  If the members that this member reaches know that all members have the view, they must report this to
         the member.
         """
-        if not self.around.majority or not stand.told or not later:
+        if PRIMARY not in self.around.services or not stand.told or not later:
             return False
         view, members = later[0].view, later[0].members
         if view is None or self.before.get(view) != stand.view or view in self.handed_over or stand.member in members:
@@ -127,7 +128,7 @@ class Progress(Check):
 
     def _note_handed_over(self, situation: Situation) -> None:
         """After a bound in which all members of a view reach each other, each of them knows that all have the view."""
-        for first in situation.stands if self.around.majority else ():
+        for first in situation.stands if PRIMARY in self.around.services else ():
             view, side = first.view, [one for one in situation.stands if one.view == first.view and one.runs]
             if view is None or len(side) < len(first.members) or not _is_able(side, situation.cut):
                 continue
@@ -153,7 +154,7 @@ class Progress(Check):
     def _waiting(self, part: list[Stand], cut: frozenset[Link]) -> Iterator[Problem]:
         """Joiners that reach all members of their part of the network."""
         inside = [stand for stand in part if stand.view is not None]
-        if self.around.majority and not _is_able(inside, cut):
+        if PRIMARY in self.around.services and not _is_able(inside, cut):
             return
         for stand in part:
             if stand.view is None and inside and not stand.leaving and _reaches(stand, inside, cut):

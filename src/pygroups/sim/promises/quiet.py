@@ -7,6 +7,7 @@ members with the same last view, is judged separately.  Where a majority decides
 from __future__ import annotations
 
 from pygroups.core.address import Address
+from pygroups.core.services import MERGING, PRIMARY
 
 from .facts import Check, Rest, Viewed
 from .messages import Messages
@@ -41,7 +42,7 @@ class Quiet(Check):
         inside = [rest for rest in rests if rest.member in self.last]
         for rest in inside:
             self._same_view(rest, inside)
-        if self.around.merges or self.around.majority:
+        if MERGING in self.around.services or PRIMARY in self.around.services:
             self._one_view(inside)
         for rest in inside:
             self._heard_all(rest, rest)

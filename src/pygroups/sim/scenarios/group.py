@@ -11,11 +11,10 @@ from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.layer import Layer
 from pygroups.core.limits import SECOND, Config
-from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import Profile, profile_named
 
 from ..promises.broken import Broken, Witness
-from ..promises.checks import PROFILES, checks_of
+from ..promises.checks import checks_of
 from ..promises.facts import Check
 from ..promises.judge import Judge
 from ..schedules.schedule import Habits, OnMerge, Schedule, Weather
@@ -48,6 +47,7 @@ def scenario(
     journal: bool = False,
     on_merge: OnMerge = "keep",
     bound: float = 60.0,
+    promised: bool = True,
     **config: int,
 ) -> ScenarioGroup:
     """A group in virtual time, for `with scenario("A B C") as group`.
@@ -56,9 +56,8 @@ def scenario(
     of `profile` are judged during the whole scenario.  At the end of the block all faults heal, and every promise must
     be kept within `bound` seconds.  A failure is raised with the story of the scenario.
 
-    - `profile`: a name, or a Profile of the caller, judged by the promises of the built-in profile of its name, if any.
-    - `layers`: replacements for the layers below the top, from top to bottom.
-    - `application`: makes the application of each member.  `checks`: judged in addition to those of the profile.
+    - `profile`: a name, or a Profile of the caller.  `layers`: replacements for those below the top, top first.
+    - `application`: makes that of each member.  `checks`: judged beside what the layers give (if `promised`).
     - `seed`: of all random choices.  `weather`: the network's treatment of frames.  `on_merge`: see Schedule.
     - `habits`: the delays of a process and its application.  `journal`: whether members keep journals.
     - `config`: fields of core.limits.Config, in their units.  Raises UsageError for an unknown profile or wrong value.
@@ -80,7 +79,7 @@ def scenario(
         heal_at=0,
         bound=int(bound * SECOND),
     )
-    group = ScenarioGroup(schedule, found, list(checks), application, journal)
+    group = ScenarioGroup(schedule, found, list(checks), application, journal, promised=promised)
     if formed:
         group.forms(wanted)
     return group
@@ -100,13 +99,13 @@ class ScenarioGroup(Verbs):
         checks: list[Check],
         application: ActorFactory | None,
         journal: bool,
+        *,
+        promised: bool,
     ) -> None:
         self._recorder = ObservationRecorder()
-        majority = any("PRIMARY" in layer.gives for layer in profile.layers)
-        merges = Merge2 in profile.layers
-        promised = checks_of(profile.name, merges=merges, majority=majority) if profile.name in PROFILES else []
+        promises = checks_of(profile.services) if promised else []
         self._listener = _Listener(self)
-        judge = Judge([*promised, *checks, self._recorder])
+        judge = Judge([*promises, *checks, self._recorder])
         world = ScenarioWorld(schedule, profile, judge, journals=journal, story=self._listener)
         super().__init__(world, judge, Heads(profile.layers))
         self._application = application

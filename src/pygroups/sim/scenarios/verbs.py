@@ -12,7 +12,7 @@ from pygroups.core.run import Run, pack
 
 from ..promises.judge import Judge
 from ..schedules.schedule import Weather
-from ..schedules.steps import MOMENTS, Crash, Cut, Leave, Leaving, Moment, Way
+from ..schedules.steps import Crash, Cut, Leave, Leaving, Moment, Way, moments
 from ..world import faults
 from .frames import Fate, FrameRule, Heads, Hit, Where
 from .script import ScenarioWorld
@@ -248,6 +248,6 @@ def listed(names: Names) -> list[str]:
 
 def checked(moment: Moment) -> Moment:
     """The moment, if a fault can wait for it.  Raises UsageError otherwise."""
-    if moment not in MOMENTS:
-        raise UsageError(f"a fault cannot wait for {moment!r}; possible moments: {', '.join(MOMENTS)}")
+    if moment not in moments():
+        raise UsageError(f"a fault cannot wait for {moment!r}; possible moments: {', '.join(moments())}")
     return moment

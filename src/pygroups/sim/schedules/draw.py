@@ -10,7 +10,7 @@ from msgspec import structs
 
 from pygroups.core.detection import detection
 from pygroups.core.limits import MILLISECOND, SECOND, Config
-from pygroups.layers.merge2.layer import Merge2
+from pygroups.core.services import MEMBERSHIP, MERGING, PRIMARY
 from pygroups.layers.profiles import profile_named
 from pygroups.sim.promises.facts import MEMBERS
 
@@ -49,12 +49,12 @@ class Wish(NamedTuple):
 
 def draw(seed: int, wish: Wish) -> Schedule:
     """Draw the schedule of `seed`."""
-    if profile_named(wish.profile).majority:
+    if PRIMARY in profile_named(wish.profile).services:
         wish = wish._replace(majority=True)
     schedule = _of_one_group(seed, wish)
-    if profile_named(wish.profile).majority:
+    if PRIMARY in profile_named(wish.profile).services:
         schedule = _with_births(stream(seed, "births"), schedule)
-    if unshown.FAULT in wish.faults and not wish.majority and Merge2 in profile_named(wish.profile).layers:
+    if unshown.FAULT in wish.faults and not wish.majority and MERGING in profile_named(wish.profile).services:
         share = unshown.SHARE if is_swarm(wish.faults) else 0.9
         schedule = unshown.add(stream(seed, unshown.FAULT), schedule, share=share)
     others = _others(stream(seed, settings.FAULT), schedule, wish)
@@ -109,7 +109,7 @@ def _of_one_group(seed: int, wish: Wish) -> Schedule:
         streams=stream(seed, "transport").random() < STREAMS,
         on_merge=_on_merge(stream(seed, "on merge"), wish),
         rejoin=rng.random() < 0.5,
-        duties=stream(seed, "duties").random() < DUTIES and profile_named(wish.profile).grouped,
+        duties=stream(seed, "duties").random() < DUTIES and MEMBERSHIP in profile_named(wish.profile).services,
         actions=tuple(sorted([*steps, *sends], key=lambda action: action.at)),
         heal_at=heal_at,
         bound=bound_of(config, weather),
@@ -130,7 +130,7 @@ def _disks_and_calls(seed: int, wish: Wish, plan: FaultPlan, heal_at: int) -> li
 
 def _others(rng: Random, schedule: Schedule, wish: Wish) -> settings.SecondGroup:
     """Draw the processes with other settings.  Their random numbers change no other part of the schedule."""
-    if settings.FAULT not in wish.faults or wish.majority or Merge2 not in profile_named(wish.profile).layers:
+    if settings.FAULT not in wish.faults or wish.majority or MERGING not in profile_named(wish.profile).services:
         return settings.SecondGroup()
     share = settings.SHARE if is_swarm(wish.faults) else 0.9
     return settings.draw_others(rng, schedule.names, FORMATION, schedule.heal_at, share=share)
@@ -138,14 +138,14 @@ def _others(rng: Random, schedule: Schedule, wish: Wish) -> settings.SecondGroup
 
 def _merging(rng: Random, wish: Wish, config: dict[str, int]) -> dict[str, int]:
     """Draw the interval of MERGE2, if the other timeouts are shorter than the defaults."""
-    if Merge2 not in profile_named(wish.profile).layers or "heartbeat" not in config:
+    if MERGING not in profile_named(wish.profile).services or "heartbeat" not in config:
         return {}
     return {"merge_interval": rng.choice((100, 200, 500)) * MILLISECOND}
 
 
 def _on_merge(rng: Random, wish: Wish) -> OnMerge:
     """Draw how the members choose the side that wins a merge, in a profile that merges."""
-    if Merge2 not in profile_named(wish.profile).layers:
+    if MERGING not in profile_named(wish.profile).services:
         return "keep"
     return rng.choices(("keep", "primary", "last", "fails"), (8, 7, 4, 1))[0]
 
@@ -155,7 +155,7 @@ def _stay(rng: Random, plan: FaultPlan, wish: Wish, heal_at: int, config: dict[s
     staying = tuple(fault for fault in plan.may if fault in lasting.STAYING)
     if not staying or rng.random() >= (STAYS if is_swarm(wish.faults) else 0.9):
         return NOTHING_STAYS
-    merges = Merge2 in profile_named(wish.profile).layers
+    merges = MERGING in profile_named(wish.profile).services
     return lasting.add(plan, staying, heal_at, Config(**config), merges=merges)
 
 
@@ -169,7 +169,7 @@ def bound_of(config: dict[str, int], weather: Weather) -> int:
 def _expels(rng: Random, wish: Wish) -> bool:
     """Whether the schedule has a slow member and a policy.  The schedule draws the policy separately, because a policy
     changes the configuration and lasts long."""
-    wished = possible(wish.faults, grouped=profile_named(wish.profile).grouped)
+    wished = possible(wish.faults, grouped=MEMBERSHIP in profile_named(wish.profile).services)
     return expelling.FAULT in wished and rng.random() < (expelling.SHARE if is_swarm(wish.faults) else 0.9)
 
 
@@ -185,7 +185,7 @@ def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
     A schedule with all faults tests each of them little, so most schedules omit most faults.  Some schedules have no
     fault that makes a living process look dead; in these no member may be suspected wrongly.
     """
-    wished = possible(wish.faults, grouped=profile_named(wish.profile).grouped)
+    wished = possible(wish.faults, grouped=MEMBERSHIP in profile_named(wish.profile).services)
     wished = tuple(fault for fault in wished if fault not in (expelling.FAULT, settings.FAULT, unshown.FAULT))
     if rng.random() < 0.15:
         wished = tuple(fault for fault in wished if fault not in DISTURBING)
@@ -369,7 +369,8 @@ def _sends(
     """Draw steady senders and bursts.  Half of the schedules send a few messages after all faults have healed, to
     show that the group works again.  The others send nothing, so the members must detect the last losses without new
     messages."""
-    senders, alone = rng.sample(names, rng.randint(2, len(names))), not profile_named(wish.profile).grouped
+    senders = rng.sample(names, rng.randint(2, len(names)))
+    alone = MEMBERSHIP not in profile_named(wish.profile).services
     large = Config(**config).run_bytes
     whole = max(1, until // (8 * SECOND)) if wish.minutes else 1
     sends: list[Action] = []

@@ -19,7 +19,6 @@ from pygroups.core.errors import UsageError
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 
 from .steps import (
-    MOMENTS,
     ROLES,
     SUCCESSOR,
     Action,
@@ -35,6 +34,7 @@ from .steps import (
     Share,
     StartProcess,
     Time,
+    moments,
 )
 
 FORMAT: Final = 1
@@ -187,7 +187,7 @@ def _check_names(schedule: Schedule) -> None:
                     f"step {number} of the schedule has the name {name!r}, which is none of the schedule's names"
                 )
         for moment in (getattr(step, "moment", "now"), getattr(step, "until", "now")):
-            if moment not in MOMENTS:
+            if moment not in moments():
                 raise UsageError(f"step {number} of the schedule waits for {moment!r}, which no member ever reaches")
 
 

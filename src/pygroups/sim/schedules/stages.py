@@ -5,15 +5,15 @@ victim sends this head in a turn."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final
 
 from pygroups.core.address import Address
-from pygroups.core.layer import Layer
 from pygroups.core.run import Run
 from pygroups.core.stack import Codec
 from pygroups.layers.gms.heads import Collect, Install, Propose
 from pygroups.layers.merge2.heads import MergeReq
-from pygroups.layers.profiles import PROFILES
+from pygroups.layers.profiles import PROFILES, Profile
 
 
 class Digest:
@@ -35,30 +35,40 @@ class MergeInstall:
 OF_MERGES: Final[dict[type, type]] = {Collect: MergeCollect, Propose: MergePropose, Install: MergeInstall}
 
 
-def _labels() -> dict[type, str]:
-    """Each head with its label: its name, with the name of its layer in front where several layers have a head of
-    that name."""
-    built: list[type[Layer]] = [layer for profile in PROFILES.values() for layer in profile.layers]
-    layers = dict.fromkeys(built)
+def labels() -> dict[type, str]:
+    """Each head of a profile with its label: its name, with the name of its layer in front where several layers have a
+    head of that name."""
+    return _labels(tuple(PROFILES.values()))
+
+
+def kinds() -> dict[str, type]:
+    """The same by label."""
+    return _kinds(tuple(PROFILES.values()))
+
+
+@cache
+def _labels(profiles: tuple[Profile, ...]) -> dict[type, str]:
+    layers = dict.fromkeys([layer for profile in profiles for layer in profile.layers])
     first = {head: layer.__name__ for layer in reversed(layers) for head in layer.heads}  # two layers may share it
     names = [head.__name__ for head in first]
-    labels = {
+    plain = {
         head: head.__name__ if names.count(head.__name__) == 1 else f"{layer}.{head.__name__}"
         for head, layer in first.items()
     }
-    return {**labels, **{kind: kind.__name__ for kind in (Digest, *OF_MERGES.values())}}
+    return {**plain, **{kind: kind.__name__ for kind in (Digest, *OF_MERGES.values())}}
 
 
-LABELS: Final = _labels()
-KINDS: Final = {label: kind for kind, label in LABELS.items()}
+@cache
+def _kinds(profiles: tuple[Profile, ...]) -> dict[str, type]:
+    return {label: kind for kind, label in _labels(profiles).items()}
 
 
 def labels_of(heads: Iterable[type]) -> tuple[str, ...]:
     """The labels of the messages that members with these heads send."""
-    labels = [LABELS[head] for head in heads]
-    labels += [LABELS[Digest]] if LABELS[Install] in labels else []
-    labels += [LABELS[kind] for kind in OF_MERGES.values()] if LABELS[MergeReq] in labels else []
-    return tuple(labels)
+    label, sent = labels(), list(heads)
+    sent += [Digest] if Install in sent else []
+    sent += OF_MERGES.values() if MergeReq in sent else []
+    return tuple([label[head] for head in sent])
 
 
 def kind_of(head: object) -> type:
@@ -75,10 +85,11 @@ def kind_of(head: object) -> type:
 class Watched:
     """A codec that counts the runs that its member sends, by the head of the highest layer."""
 
-    __slots__ = ("_encode", "decode", "sent")
+    __slots__ = ("_encode", "_kinds", "decode", "sent")
 
     def __init__(self, codec: Codec) -> None:
         self._encode = codec.encode
+        self._kinds = kinds()
         self.decode = codec.decode
         self.sent: dict[type, int] = {}
 
@@ -96,9 +107,10 @@ class Watched:
 
     def count(self, label: str) -> int:
         """Return how many heads with this label were sent; 0 for a label that no layer has."""
-        kind = KINDS.get(label)
+        kind = self._kinds.get(label)
         return self.sent.get(kind, 0) if kind is not None else 0
 
     def counts(self) -> dict[str, int]:
         """Return the count of every label, as `sent <label>`."""
-        return {f"sent {LABELS.get(kind, kind.__name__)}": number for kind, number in self.sent.items()}
+        known = labels()
+        return {f"sent {known.get(kind, kind.__name__)}": number for kind, number in self.sent.items()}

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from .stages import LABELS
+from .stages import kinds
 
 COORDINATOR: Final = "coordinator"  # in place of a name: the coordinator at the time of the step
 FOLLOWER: Final = "follower"  # in place of a name: a member of a view that does not coordinate it
@@ -26,7 +26,6 @@ Count = Annotated[int, Meta(ge=0, le=1_000)]
 Ppm = Annotated[int, Meta(ge=-100_000, le=100_000)]  # parts per million
 Nth = Annotated[int, Meta(ge=1, le=100_000)]
 
-MOMENTS: Final = ("now", "sends", "delivers", "stops", "installs", *LABELS.values())
 
 Way = Literal["both", "out", "in"]
 Leaving = Literal["all", "some", "first", "nothing", "unwritten"]
@@ -34,6 +33,11 @@ How = Literal["late", "former", "some", "nobody"]
 # When a fault hits: at its instant, or in a later turn of its victim: the turn in which the victim sends any frame,
 # delivers, stops for a view change, installs a view, or sends a head with this name (stages.py).
 Moment = Annotated[str, Meta(pattern="^(now|sends|delivers|stops|installs|[A-Z][A-Za-z0-9]*([.][A-Z][A-Za-z0-9]*)?)$")]
+
+
+def moments() -> tuple[str, ...]:
+    """Every moment that a fault can wait for."""
+    return ("now", "sends", "delivers", "stops", "installs", *kinds())
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.services import PRIMARY
 
 from ..promises.broken import Broken
 from ..schedules.schedule import stream
@@ -47,7 +48,7 @@ def _settle(world: World, deadline: int) -> None:
     calm_since: int | None = None
     while calm_since is None or agenda.now < max(calm_since, planned) + CALM_FOR:
         agenda.run_until(agenda.now + POLL)
-        if world.judge.around.majority:
+        if PRIMARY in world.judge.around.services:
             begin_anew_if_lost(world)
         try:
             world.judge.settled(world.rests())

@@ -29,6 +29,7 @@ from pygroups.core.events import (
 )
 from pygroups.core.layer import NEVER, Env, Record
 from pygroups.core.run import Run
+from pygroups.core.services import MEMBERSHIP
 from pygroups.core.stack import Output, Stack
 from pygroups.core.state_events import StateArrived, StateWanted
 from pygroups.core.top import Delivered, Reached, Top
@@ -268,7 +269,7 @@ class SimulatedMember(ProcessLoop):
     @property
     def is_in(self) -> bool:
         """Whether the application can send: the process is in a view, or needs none."""
-        return self.view is not None or not self.env.grouped
+        return self.view is not None or MEMBERSHIP not in self.env.services
 
     # -- the application
 
@@ -282,7 +283,7 @@ class SimulatedMember(ProcessLoop):
                 judge.delivered(self.address, event)
                 self.app.given(event)
                 self.state.delivered(event)
-                if not self.env.grouped:
+                if MEMBERSHIP not in self.env.services:
                     self._answer(event)
             elif type(event) is Reached:
                 judge.reached(self.address, event.delivered, event.stable)
@@ -330,7 +331,7 @@ class SimulatedMember(ProcessLoop):
 
     def join(self) -> None:
         """Ask the stack to join the group, if there is one."""
-        if self.env.grouped:
+        if MEMBERSHIP in self.env.services:
             self.ask(Join())
 
     def leave(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pygroups.core.address import Address
 from pygroups.core.events import Vouched
 from pygroups.core.former import FormerLife
+from pygroups.core.services import PRIMARY
 
 from ..schedules.schedule import stream
 from ..schedules.steps import Vouch
@@ -42,7 +43,7 @@ def vouches(world: World) -> bool:
 
 def processes_that_wait(world: World) -> dict[str, SimulatedMember]:
     """By their names, the processes at which an operator may vouch for some process."""
-    if not world.judge.around.majority or not is_calm(world):
+    if PRIMARY not in world.judge.around.services or not is_calm(world):
         return {}
     views = [member.view.id for member in world.running.values() if member.view is not None]
     last = max(views, default=None)

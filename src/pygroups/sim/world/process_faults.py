@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.services import MEMBERSHIP, MERGING, PRIMARY
 
 from ..promises.chain import Chain, is_majority
 from ..schedules.steps import (
@@ -102,9 +103,9 @@ def leave(world: World, leave: Leave) -> None:
 def gather(world: World, _: Gather) -> None:
     """Restart each process in a view that is not on the largest side, unless sides merge by themselves, or a majority
     decides each view.  A group that lost its majority begins anew."""
-    if world.judge.around.majority:
+    if PRIMARY in world.judge.around.services:
         begin_anew_if_lost(world)
-    if world.judge.around.merges or world.judge.around.majority:
+    if MERGING in world.judge.around.services or PRIMARY in world.judge.around.services:
         return
     largest = world.largest_side()
     for member in [one for one in world.running.values() if one.view is not None and one not in largest]:
@@ -182,7 +183,7 @@ def send(world: World, send: Send) -> None:
     """Give the payloads to `who`, or to the next name whose process is a member and is not leaving."""
     names = world.schedule.names
     begin = names.index(send.who)
-    if not world.grouped:
+    if MEMBERSHIP not in world.judge.around.services:
         _send_without_group(world, send, (*names[begin:], *names[:begin]))
         return
     to = world.running.get(send.to) if send.to is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pygroups.core.limits import MILLISECOND
+from pygroups.core.services import MERGING
 
 from ..promises.facts import Situation, Stand
 from ..promises.progress import bound_of, bound_with_merges
@@ -59,7 +60,7 @@ class Watch:
         ]
         cut = frozenset(link for link, cuts in network.cuts.items() if cuts)
         farthest = network.farthest()
-        merges = world.judge.around.merges
+        merges = MERGING in world.judge.around.services
         bound = (bound_with_merges if merges else bound_of)(world.config, 2 * farthest)
         if any(habits.state != "gives" for habits in world.schedule.habits.values()):
             bound += world.config.state_timeout

@@ -12,11 +12,11 @@ from pygroups.core.layer import Env, Record
 from pygroups.core.limits import MILLISECOND, Config
 from pygroups.core.records import plain_records
 from pygroups.core.rejoin import Exclusions
+from pygroups.core.services import MEMBERSHIP
 from pygroups.core.stack import Output, Stack
 from pygroups.core.turn import start_fields
 from pygroups.core.view import ViewId
 from pygroups.journal.writer import MemoryJournal
-from pygroups.layers.profiles import PROFILES, profile_named
 
 from ..promises.facts import Rest
 from ..promises.judge import Judge
@@ -71,7 +71,6 @@ class World(VirtualWorld[SimulatedMember]):
             isinstance(action, Crash) and action.leaves == "unwritten" for action in schedule.actions
         )
         super().__init__(Agenda(), SimulatedNetwork(schedule.seed, schedule.weather), stream(schedule.seed, "world"))
-        self.grouped = profile_named(schedule.profile).grouped if schedule.profile in PROFILES else True
         if schedule.streams:
             self.use_pipes()
         self.config = Config(**schedule.config)
@@ -149,7 +148,7 @@ class World(VirtualWorld[SimulatedMember]):
         elif self.folders.pop(name, None) is not None:
             self.count("folders lost")
         around = self.judge.around
-        around.merges, around.majority, around.expect = env.merges, env.majority, env.expect
+        around.services, around.expect = env.services, env.expect
         member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
         self.begins(member, beside=beside)
         if self.journals:
@@ -224,7 +223,7 @@ class World(VirtualWorld[SimulatedMember]):
         follow."""
         if who != COORDINATOR:
             return self.running.get(who)
-        if not self.grouped:
+        if MEMBERSHIP not in self.judge.around.services:
             return next(iter(self.running.values()), None)
         followers: dict[Address, int] = {}
         for member in self.running.values():
@@ -305,7 +304,7 @@ class World(VirtualWorld[SimulatedMember]):
         Without MERGE2 sides that split stay apart, so only one of them can be the group at the end.  The journals of
         the other members end without the `quiet` mark, as if these members had been stopped.
         """
-        if not self.grouped:
+        if MEMBERSHIP not in self.judge.around.services:
             return list(self.running.values())
         sides: dict[ViewId, list[SimulatedMember]] = {}
         for member in self.running.values():

@@ -45,7 +45,6 @@ class PrimaryGms(Gms):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        env.majority = True
         self.rebirth = rebirth.Rebirth(self)
         self.birth = birth.Birth(self, self.rebirth)
         self.speaker = former_lives.Speaker(self)
