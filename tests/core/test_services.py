@@ -14,7 +14,7 @@ from pygroups.core.services import SERVICES, waits_for_all
 from pygroups.core.stack import Outlet
 from pygroups.layers.flush import Flush
 from pygroups.layers.profiles import PROFILES, build_stack
-from pygroups.layers.state_transfer import StateTransfer
+from pygroups.layers.state_transfer.layer import StateTransfer
 from pygroups.wire.codec import Codec
 
 
