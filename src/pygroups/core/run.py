@@ -27,6 +27,13 @@ class Tracked:
     __slots__ = ()
 
 
+class OfApplication:
+    """Base of heads that only mark a unicast of the application: UNICAST2 journals and reports such a run like one
+    without heads."""
+
+    __slots__ = ()
+
+
 @final
 class Run(msgspec.Struct, frozen=True, eq=False):
     """An immutable batch of payloads of one origin.  Adding or removing a head makes a new run with the same body.

@@ -42,6 +42,14 @@ class Answers:
         for head in heads:
             self.waiting.pop((asker, head), None)
 
+    def has(self, asker: Address, name: Address, stream: Stream, seq: int) -> None:
+        """`asker` has this run: its requests for the run that arrive within a period are older than that."""
+        stored = stream.runs.get(seq)
+        if stored is not None and self._has_room(asker, stored):
+            self.sent_at[asker, name, seq] = self.layer.env.now
+            runs, size = self.spent.get(asker, (0, 0))
+            self.spent[asker] = (runs + 1, size)
+
     def answer(self, name: Address, stream: Stream, ranges: Ranges, asker: Address) -> None:
         """Send `asker` the runs of these ranges of the stream `name` that are held here, early runs included."""
         env = self.layer.env

@@ -9,14 +9,14 @@ from typing import Final
 from pygroups.core.address import Address
 from pygroups.core.columns import checksum
 from pygroups.core.layer import Env
-from pygroups.core.run import Run
+from pygroups.core.run import OfApplication, Run
 
 TO_SELF: Final = 0  # the connection id, in the journal, of messages that a member sends to itself
 
 
 def is_own(run: Run) -> bool:
     """Whether an application sent the run: it is journaled, and reported when it is given up."""
-    return run.origin is not None and not run.heads
+    return run.origin is not None and (not run.heads or isinstance(run.head, OfApplication))
 
 
 def record(env: Env, kind: str, run: Run, receiver: Address, conn: int) -> None:
