@@ -197,15 +197,23 @@ def test_the_bound_knows_how_late_a_copy_can_come() -> None:
 
 
 def test_each_labeled_point_is_aimed_at() -> None:
-    for profile in ("total", "fifo"):
+    ordered = {"Forward", "Sequencer.Data"}
+    numbered = {"Nakack.Data", "XmitReq"}
+    of_1999 = {"NewViewId", "NewViewIdAck", "Request", "Bcast", "CumSeqAck", "Total.Resend"}
+    without = {"total": of_1999, "fifo": ordered | of_1999, "total1999": ordered | numbered}
+    for profile, never in without.items():
         schedules = some(FAULTS, 600, profile)
         aimed = Counter(getattr(action, "moment", "now") for one in schedules for action in one.actions)
         for moment in ("sends", "delivers", "stops", "installs"):
             assert aimed[moment] >= 10
-        ordered = {"Forward", "Sequencer.Data"}
         for stage in STAGES:
             assert stage.label in stages.kinds()
-            assert (aimed[stage.label] > 0) == (profile == "total" or stage.label not in ordered), stage.label
+            assert (aimed[stage.label] > 0) == (stage.label not in never), stage.label
+
+
+def test_losses_are_the_normal_case_of_total1999() -> None:
+    schedules = some(FAULTS, 200, "total1999")
+    assert sum(schedule.weather.loss > 0 for schedule in schedules) > 140
 
 
 def test_cuts_at_the_stages_of_a_view_change_and_words_of_an_operator_are_drawn() -> None:

@@ -16,7 +16,6 @@ from tests.sim.judged_history import judged, lines
 GAPS_COME_WITH_A_VIEW = "a journal may have a gap anywhere, an event has gaps only in a view"
 JOURNALS_ARE_MISSING = "journals are missing, a running check hears everything"
 NOT_BUILT = {
-    "clean-total1999": "the profile total1999 is not built",
     "gap-over-own-A": GAPS_COME_WITH_A_VIEW,
     "gap-over-own-C": GAPS_COME_WITH_A_VIEW,
     "gap-late-A": GAPS_COME_WITH_A_VIEW,

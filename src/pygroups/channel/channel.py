@@ -32,13 +32,14 @@ class Channel:
 
     `profile`: "total" (one order for all members, the default), "fifo" (the order of each sender), "uniform" or
     "uniform-fifo" (the same two, with views that a majority decides: what any member delivered, all survivors of the
-    majority deliver), or "unicast": two processes without a group, opened with `Channel(None, profile="unicast")`; see
-    `send`.  Guide: docs/guides/choosing-a-profile.md.  `name`: the member's name,
+    majority deliver), "total1999" (as total, by the protocol of 1999 over datagrams), or "unicast": two processes
+    without a group, opened with `Channel(None, profile="unicast")`; see `send`.
+    Guide: docs/guides/choosing-a-profile.md.  `name`: the member's name,
     unique in the group; by default made from the host name and the process id, with random characters if the process id
     is below 1,000.  `bind`: the address to listen on, `host:port`, by default a free port of 127.0.0.1; an address
     outside loopback needs `insecure=True`, because no encryption or authentication protects the group yet.
     `advertise`: the address that the other members connect to, if that address differs from `bind`; port 0 is the port
-    of `bind`.  `transport`: "tcp" (the default), "udp", or
+    of `bind`.  `transport`: "tcp" (the default, but in profile "total1999"), "udp", or
     "udp:239.1.2.3:7000" for IP multicast; all members need the same one.  `discovery`: where members find each other:
     "dir:/path" (the same folder for all processes, by default one below /tmp), "host:port,host:port", "dns:name:port",
     "udp:239.1.2.3:7001", "cache:/path", or a list of these.

@@ -54,6 +54,25 @@ STREAMS: Final = {
     "stable.votes.since": "members",
 }
 
+TOTAL: Final = {
+    "total.acked": "members",
+    "total.deferred": "stream_runs",
+    "total.members": "members",
+    "total.order.runs": "stream_runs",
+    "total.ordered": "members",
+    "total.streams.answers.sent_at": "answers",
+    "total.streams.answers.spent": "members",
+    "total.streams.answers.spent[]": "fixed",
+    "total.streams.answers.waiting": "lane_runs_of_all",
+    "total.streams.by_name": "members",
+    "total.streams.by_name[].runs": "stream_runs",
+    "total.streams.future": "future_runs_max",
+    "total.streams.holes.members": "members",
+    "total.streams.holes.suspects": "members",
+    "total.streams.own.runs": "stream_runs",
+    "total.table": "window_runs",
+}
+
 UNIFORM: Final = {
     "uniform.acked": "members",
     "uniform.commits": "members",
@@ -307,4 +326,4 @@ ABOVE: Final = {
     "top.unicasts[].payloads[]": "payload_max",
 }
 
-OF_LAYERS: Final = STREAMS | UNIFORM | UNICAST | MEMBERSHIP | MERGING | ABOVE
+OF_LAYERS: Final = STREAMS | TOTAL | UNIFORM | UNICAST | MEMBERSHIP | MERGING | ABOVE

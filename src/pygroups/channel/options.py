@@ -113,8 +113,8 @@ class Options:
 
     @cached_property
     def carrier(self) -> Transport:
-        """The transport that `transport` describes."""
-        return parse_transport(self.transport)
+        """The transport that `transport` describes, or that of the profile."""
+        return parse_transport(self.chosen_profile.transport if self.transport is None else self.transport)
 
     @cached_property
     def sources(self) -> DiscoverySources:

@@ -25,8 +25,8 @@ class JoinOptions:
         The member's name, unique in the group. By default made from the host name and the process id.
     profile
         The guarantees of the group: total (one order for all members), fifo (the order of each sender), uniform (one
-        order, and a majority decides each view: what any member delivered, all survivors of the majority deliver) or
-        uniform-fifo. unicast is for two processes without a group.
+        order, and a majority decides each view: what any member delivered, all survivors of the majority deliver),
+        uniform-fifo or total1999 (as total, over datagrams). unicast is for two processes without a group.
     to
         Send the lines only to the member with this name. With --profile unicast: to the process at HOST:PORT.
     json
@@ -67,7 +67,8 @@ class JoinOptions:
         When the other members have excluded this member, join again as a new member. Without the option the command
         ends with exit code 1.
     transport
-        tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same.
+        tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same. By default tcp, and with --profile
+        total1999 udp.
     trace
         Print a line to standard error for each message and each event that passes from one layer of the protocol stack
         to the next.
@@ -91,7 +92,7 @@ class JoinOptions:
     min_members: Whole | None = None
     expect: Whole | None = None
     rejoin: Flag = False
-    transport: str = "tcp"
+    transport: str | None = None
     trace: Flag = False
     secret_file: Annotated[Path | None, HIDDEN] = None
 

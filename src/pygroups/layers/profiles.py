@@ -43,6 +43,7 @@ class Profile(NamedTuple):
     name: str
     layers: tuple[type[Layer], ...]  # below the top, top first
     promise: str  # one sentence
+    transport: str = "tcp"  # unless the channel names another one
 
     def heads(self) -> list[type]:
         """The heads that may come on the wire."""
@@ -86,6 +87,7 @@ PROFILES: Final = {
             (StateTransfer, Fragmentation, FlowControl, Flush, Stable, Total, *_GROUND),
             "here",
             "as total, by the protocol of 1999 over a multicast that loses messages",
+            transport="udp",
         ),
         Profile(
             "unicast",

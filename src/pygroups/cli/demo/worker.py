@@ -141,7 +141,7 @@ class Worker:
 
     def _unacknowledged(self) -> int:
         held: dict[str, int] = self.channel.stats()["gauges"]
-        return held["nakack.stored"]
+        return held.get("nakack.stored", 0) + held.get("total.stored", 0)
 
     async def _report(self) -> None:
         await self.ready.wait()

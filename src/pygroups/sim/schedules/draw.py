@@ -33,6 +33,7 @@ LONG: Final = 0.08  # share of the schedules with late copies that last long, so
 STAYS: Final = 0.3  # share of the schedules that get a lasting fault, among those that may have one
 NOTHING_STAYS: Final = lasting.Stay(0, False)
 STREAMS: Final = 0.25  # share of the schedules in which frames travel as over TCP
+LOSING: Final = 0.8  # share of the schedules with losses, in a profile that is made for them
 DUTIES: Final = 0.5  # share of the schedules that test the duties of time at their end
 LAST_CHANGE: Final = 0.2  # share of the schedules that end with a leave of the coordinator, among those with leaves
 
@@ -70,7 +71,7 @@ def _with_births(rng: Random, schedule: Schedule) -> Schedule:
 def _of_one_group(seed: int, wish: Wish) -> Schedule:
     """Draw the schedule of `seed`, in which all processes have the same settings."""
     rng = stream(seed, "schedule")
-    faults = _part(stream(seed, "swarm"), wish)
+    faults = _losing(stream(seed, "losing"), wish, _part(stream(seed, "swarm"), wish))
     count = wish.members or (rng.randint(6, 12) if rng.random() < 0.05 else rng.randint(3, 5))
     names = tuple(NAMES[:count])
     config = _config(stream(seed, "config"), faults)
@@ -195,6 +196,12 @@ def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
     if grave and not any(fault in GRAVE for fault in part) and rng.random() < 0.97:
         part.append(rng.choices(grave, [GRAVE[fault] for fault in grave])[0])
     return tuple(part)
+
+
+def _losing(rng: Random, wish: Wish, faults: tuple[str, ...]) -> tuple[str, ...]:
+    """Where the multicast of the profile may lose messages, losses are the normal case."""
+    loses = profile_named(wish.profile).transport == "udp" and "loss" in wish.faults and rng.random() < LOSING
+    return (*faults, "loss") if loses and "loss" not in faults else faults
 
 
 def _config(rng: Random, faults: Sequence[str]) -> dict[str, int]:

@@ -65,6 +65,12 @@ STAGES: Final = (
     FaultStage("StabilityMsg", COORDINATOR, ""),
     FaultStage("Ack", ANYBODY, ""),
     FaultStage("XmitReq", ANYBODY, ""),
+    FaultStage("NewViewId", COORDINATOR, "change", 2),
+    FaultStage("NewViewIdAck", FOLLOWER, "change"),
+    FaultStage("Request", FOLLOWER, "", 3),
+    FaultStage("Bcast", COORDINATOR, "", 3),
+    FaultStage("CumSeqAck", FOLLOWER, ""),
+    FaultStage("Total.Resend", FOLLOWER, ""),
 )
 
 
