@@ -109,10 +109,16 @@ class Group:
 
 
 async def throughput(
-    members: int, size: int, how: str, seconds: float, config: dict[str, int], profile: str = "total"
+    members: int,
+    size: int,
+    how: str,
+    seconds: float,
+    config: dict[str, int],
+    profile: str = "total",
+    transport: str = "tcp",
 ) -> dict[str, Any]:
     """Everybody floods; deliveries and CPU between two instants."""
-    async with Group(members, how, config=config, profile=profile) as group:
+    async with Group(members, how, config=config, profile=profile, transport=transport) as group:
         first = time.monotonic() + WARM_SECONDS
         last = first + seconds
         busy = asyncio.create_task(busy_between(first, last))
@@ -168,10 +174,12 @@ def between(reports: list[dict[str, Any]], busy: float) -> dict[str, Any]:
 # -- latency
 
 
-async def latency(members: int, size: int, rate: float, seconds: float, profile: str = "") -> dict[str, Any]:
+async def latency(
+    members: int, size: int, rate: float, seconds: float, profile: str = "", transport: str = "tcp"
+) -> dict[str, Any]:
     """One sender that does not order; from the time at which it was to send to its own delivery.  With `profile`, to
     the delivery at the slowest member, in that profile."""
-    async with Group(members, "batches", profile=profile or "total") as group:
+    async with Group(members, "batches", profile=profile or "total", transport=transport) as group:
         sender = group.members[-1]
         timed = group.members if profile else [sender]
         for member in timed:

@@ -47,7 +47,7 @@ def test_TOT_03() -> None:
 
 
 def test_TOT_03_nothing_but_the_repeated_new_view() -> None:
-    """NEW_VIEW of the view without B is lost twice at C, and nobody else broadcasts: it is repeated, and then the waiting
+    """NEW_VIEW of the view without B is lost twice at C, and nobody else broadcasts: it is repeated, and then the
     request of C leaves."""
     with scenario("A B C", profile=TOTAL, **QUICK) as group:
         lost = group.drop("NewViewId", src="A", dest="C", count=2)
