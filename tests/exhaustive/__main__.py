@@ -19,7 +19,7 @@ from .cases import LARGE, NAMED, SMALL
 from .explore import Result, Search
 from .kept import Kept
 
-PROFILES: Final = ("total", "fifo", "uniform")
+PROFILES: Final = ("total", "fifo", "uniform", "total1999")
 ENOUGH: Final = 100_000  # distinct states of a long count
 WORTH: Final = 5.0  # the fewest seconds for a case
 HUNT: Final = 300.0  # the most seconds for one planted bug

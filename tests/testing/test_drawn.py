@@ -37,7 +37,7 @@ class Drawn:
     def __init__(self, group: Group) -> None:
         self.group = group
         self.chance = random.Random(group.seed)
-        self.profile = self.chance.choice(["total", "fifo", "uniform", "uniform-fifo"])
+        self.profile = self.chance.choice(["total", "fifo", "uniform", "uniform-fifo", "total1999"])
         self.names = "ABCDE"[: self.chance.randint(2, 5)]
         self.ending = asyncio.Event()
         self.tasks: dict[str, asyncio.Task[None]] = {}
