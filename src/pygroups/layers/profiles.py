@@ -85,7 +85,6 @@ PROFILES: Final = {
         Profile(
             "total1999",
             (StateTransfer, Fragmentation, FlowControl, Flush, Stable, Total, *_GROUND),
-            "here",
             "as total, by the protocol of 1999 over a multicast that loses messages",
             transport="udp",
         ),
