@@ -19,7 +19,7 @@ from .cases import LARGE, NAMED, SMALL
 from .explore import Result, Search
 from .kept import Kept
 
-PROFILES: Final = ("total", "fifo", "uniform", "total1999")
+PROFILES: Final = ("total", "fifo", "uniform", "uniform-fifo", "total1999")
 ENOUGH: Final = 100_000  # distinct states of a long count
 WORTH: Final = 5.0  # the fewest seconds for a case
 HUNT: Final = 300.0  # the most seconds for one planted bug
@@ -54,12 +54,12 @@ def long_count(minutes: float, profiles: tuple[str, ...], jobs: int) -> int:
     """Find the planted bugs, then search all cases.  The large ones share the time that the small ones leave."""
     from . import planted, results  # they import the mutants and the benchmarks
 
-    for name, (_, _, promise) in planted.KNOWN.items():
-        found = planted.hunt(name, HUNT)
-        results.append(found, planted=name)
-        _tell(f"planted bug {name}: {found.line()}")
-        if found.violation is None or found.violation.promise != promise:
-            _tell(f"the planted bug {name} breaks {promise}, and the search did not find that")
+    for hunted in planted.KNOWN:
+        found = planted.hunt(hunted, HUNT)
+        results.append(found, planted=hunted.bug)
+        _tell(f"planted bug {hunted.bug}: {found.line()}")
+        if found.violation is None or found.violation.promise != hunted.promise:
+            _tell(f"the planted bug {hunted.bug} breaks {hunted.promise}, and the search did not find that")
             return 1
     began, all_found = time.monotonic(), []
     searches = [(case, profile) for cases in (SMALL, LARGE) for case in cases for profile in profiles]

@@ -7,9 +7,9 @@ from typing import Final
 from .world import Case
 
 
-def _case(name: str, setup: str, *, crashes: int = 1, early: int = 0, **actions: str) -> Case:
+def _case(name: str, setup: str, *, crashes: int = 1, early: int = 0, isolations: bool = False, **actions: str) -> Case:
     program = {process: ("join", *actions.get(process, "").split()) for process in "ABC"}
-    return Case(name, setup, program, crashes, early=early)
+    return Case(name, setup, program, crashes, early=early, isolations=isolations)
 
 
 SMALL: Final = (
@@ -23,12 +23,14 @@ SMALL: Final = (
     _case("C joins, B sends, no crash", "AB", crashes=0, B="send"),
     _case("A sends, B leaves, no crash", "ABC", crashes=0, A="send", B="leave"),
     _case("A leaves, a timer is early", "ABC", early=1, A="leave"),
+    _case("A sends, an isolation", "ABC", isolations=True, A="send"),
 )
 """These are complete within minutes."""
 
 LARGE: Final = (
     _case("C joins, A sends and leaves, no crash", "AB", crashes=0, A="send leave"),
     _case("A sends, B sends", "ABC", A="send", B="send"),
+    _case("A sends, B sends, an isolation", "ABC", isolations=True, A="send", B="send"),
     _case("A sends, B leaves", "ABC", A="send", B="leave"),
     _case("B sends, A leaves", "ABC", A="leave", B="send"),
     _case("C joins, A leaves", "AB", A="leave"),

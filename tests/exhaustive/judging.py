@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from pygroups.core.address import Address
 from pygroups.core.limits import SECOND
 from pygroups.layers.profiles import PROFILES
 from pygroups.sim.promises.broken import Broken
@@ -16,7 +17,11 @@ from .lives import Told
 from .process import CONFIG
 from .world import ADDRESSES, COUNT, Choice, State, World
 
+APART: Final = 12 * SECOND  # both sides of an isolation have noticed by then
 BOUND: Final = 60 * SECOND  # a group that is not settled by then never is
+
+
+Outcome = tuple[tuple[object, tuple[tuple[Address, int], ...]], ...]
 
 
 class Hearing:
@@ -25,6 +30,7 @@ class Hearing:
     def __init__(self, world: World) -> None:
         self.world = world
         self.now = 0
+        self.cut_life = -1  # the state of the process that was cut off
         self.judge = Judge(checks_of(PROFILES[world.profile].services))
         self.judge.around.clock = lambda: self.now
         self.judge.around.config = CONFIG
@@ -37,6 +43,10 @@ class Hearing:
         self.now = state.now
         if choice.who >= 0:
             self._tell(choice.who, self.world.told(state, choice))
+            if choice.cut:
+                self.cut_life = self.world.end_alone(state, choice)
+                self.judge.around.restless = lambda: True  # no duty of time is judged any more
+                self.judge.disturbed()
             if choice.crashes:
                 self.judge.crashed(ADDRESSES[choice.who])
         return self.world.after(state, choice)
@@ -45,8 +55,14 @@ class Hearing:
         for kind, what in told:
             getattr(self.judge, kind)(ADDRESSES[who], *what)
 
-    def settle(self, state: State) -> None:
-        """Time passes, with one order of events, until every promise is kept.  Raises Broken if that never happens."""
+    def settle(self, state: State, *, heals: bool = True) -> None:
+        """Time passes, with one order of events, until every promise is kept.  With `heals` a process that is cut off
+        goes on alone for a while, and is then reached again.  Raises Broken if the group never settles."""
+        if state.cut_off and heals:
+            state, until = self.world.still_apart(state, self.cut_life), state.now + APART
+            while state.now < until:
+                state = self._next(state)
+            state = self.world.healed(state)
         deadline = state.now + BOUND
         while True:
             if not any(state.links):
@@ -57,8 +73,11 @@ class Hearing:
                         raise
                 else:
                     return
-            choices = self.world.choices(state)
-            state = self.hear(state, choices[0] if choices else Choice("time"))
+            state = self._next(state)
+
+    def _next(self, state: State) -> State:
+        choices = self.world.choices(state)
+        return self.hear(state, choices[0] if choices else Choice("time"))
 
 
 def rests(world: World, state: State) -> list[Rest]:
@@ -73,8 +92,9 @@ def rests(world: World, state: State) -> list[Rest]:
     return found
 
 
-def judge(world: World, setup: Iterable[Choice], path: Sequence[Choice]) -> None:
-    """Judge the history that consists of `setup` and `path`.  Raises Broken, or the exception of a layer."""
+def judge(world: World, setup: Iterable[Choice], path: Sequence[Choice], *, heals: bool = True) -> None:
+    """Judge the history that consists of `setup` and `path`.  With `heals` an isolation ends after it.  Raises Broken,
+    or the exception of a layer."""
     hearing = Hearing(world)
     state = world.begin()
     for choice in setup:
@@ -83,7 +103,13 @@ def judge(world: World, setup: Iterable[Choice], path: Sequence[Choice]) -> None
     for choice in path:
         state = hearing.hear(state, choice)
     if state.alive:
-        hearing.settle(state)
+        hearing.settle(state, heals=heals)
+
+
+def outcome(world: World, state: State) -> Outcome:
+    """The view and the deliveries of each process.  Of the ends with the same outcome, an isolation ends in one."""
+    lives = [world.lives.lives[life] for life in state.lives]
+    return tuple((life.view, tuple(life.delivered.items())) for life in lives)
 
 
 def unstable(world: World, state: State) -> str:
@@ -92,7 +118,7 @@ def unstable(world: World, state: State) -> str:
     The other checks do not depend on the order of events at different members.  This one does, so it looks at every
     state of the world, not only at one path to each end.
     """
-    living = [who for who in range(COUNT) if state.alive >> who & 1]
+    living = [who for who in range(COUNT) if (state.alive | state.cut_off) >> who & 1]
     lives = [world.lives.lives[life] for life in state.lives]
     for one in living:
         if lives[one].stable <= 1:

@@ -142,6 +142,16 @@ class Lives:
             self.lives.append(Life(b"", history, NEVER, NEVER, 0, False, (0, {}, False, False), {}, None, 0))
         return number
 
+    def frozen(self, life: int) -> int:
+        """The state of a process that is cut off: only what the judge has heard of it makes a difference."""
+        one = self.lives[life]
+        key = (b"cut off", one.history)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.lives)
+            self.lives.append(one._replace(data=b"", wake=NEVER, works_at=NEVER, may_act=False))
+        return number
+
     # -- steps
 
     def step(self, life: int, what: int, now: int, action: str = "") -> Step:

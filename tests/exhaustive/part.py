@@ -12,7 +12,7 @@ import msgspec
 
 from pygroups.sim.promises.broken import Broken
 
-from .judging import described, judge, unstable
+from .judging import Outcome, described, judge, outcome, unstable
 from .waiting import Waiting
 from .world import TIME, Choice, State, World
 
@@ -62,6 +62,7 @@ class Part:
         self.by = array("q")  # and the choice
         self.choices: dict[Choice, int] = {}
         self.frontier: deque[tuple[State, int]] = deque()
+        self.outcomes: dict[Outcome, None] = {}  # of the ends after which an isolation ended
         self.moves = self.ends = 0
         self.at = -1  # the state that is expanded
         self.steps_before = len(world.lives.steps)
@@ -92,11 +93,19 @@ class Part:
         choices = self.world.choices(state)
         if not choices:
             self.ends += 1
-            judge(self.world, self.setup, self.path(at))
+            judge(self.world, self.setup, self.path(at), heals=self._heals(state))
         found = []
         for choice in self.waiting.moves(state, choices):
             found.append((choice, self.add(self.world.after(state, choice), at, choice)))
         return found
+
+    def _heals(self, state: State) -> bool:
+        """Whether the isolation ends in the time after this end: it does for the first end with each outcome."""
+        if not state.cut_off:
+            return False
+        before = len(self.outcomes)
+        self.outcomes[outcome(self.world, state)] = None
+        return len(self.outcomes) > before
 
     def path(self, at: int) -> list[Choice]:
         """The choices that lead to a state."""

@@ -17,7 +17,9 @@ from pygroups.core.stack import Output
 from pygroups.core.top import Delivered, Reached, Top
 from pygroups.core.turn import run_layers
 from pygroups.core.view import AgreedView
+from pygroups.layers.failure.layer import Failure
 from pygroups.layers.profiles import PROFILES, build_stack
+from pygroups.layers.verify_suspect import VerifySuspect
 from pygroups.sim.promises.judge import WANTED
 from pygroups.wire.codec import Codec
 
@@ -58,6 +60,12 @@ class Unnumbered(Codec):
 
 CODECS: Final = {name: Unnumbered(name) for name in PROFILES}
 STEADY: Final = Steady()
+
+
+class Unheard(msgspec.Struct, frozen=True):
+    """In place of the time that a silent process has: from now on it is suspected."""
+
+    peer: Address
 
 
 class Turn(NamedTuple):
@@ -103,6 +111,8 @@ class Process:
 
     def event(self, event: Event, now: int) -> list[Turn]:
         """An event of the driver."""
+        if isinstance(event, Unheard):
+            return self._suspects(event.peer, now)
         if isinstance(event, Found):
             self.routes.update(dict.fromkeys(event.members))
         elif isinstance(event, Ended):
@@ -111,6 +121,26 @@ class Process:
             self.stack.happened(Lost(event.peer), now)
         self.stack.happened(event, now)
         return self.turns(now, [])
+
+    def _suspects(self, peer: Address, now: int) -> list[Turn]:
+        """The time that FAILURE and VERIFY_SUSPECT give a silent member is over."""
+        failure, verify = self._failure(), self._verify()
+        if peer not in failure.heard:
+            return []
+        failure.heard[peer] = now - failure.silences[peer]
+        failure.wake_at(now)
+        turns = self.turns(now, [])
+        if peer in verify.asked and not self.ended:
+            verify.asked[peer] = now
+            verify.wake_at(now)
+            turns += self.turns(now, [])
+        return turns
+
+    def _failure(self) -> Failure:
+        return next(layer for layer in self.stack.layers if isinstance(layer, Failure))
+
+    def _verify(self) -> VerifySuspect:
+        return next(layer for layer in self.stack.layers if isinstance(layer, VerifySuspect))
 
     def act(self, action: str, now: int) -> list[Turn]:
         """The application joins, sends or leaves."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -13,7 +15,7 @@ from pygroups.core.address import Address
 from . import planted
 from .cases import LARGE, NAMED, SMALL
 from .explore import Search
-from .judging import unstable
+from .judging import Hearing, unstable
 from .kept import Kept
 from .lives import packed, unpacked
 from .part import Part
@@ -53,11 +55,43 @@ def test_a_crash_of_the_sender_in_each_stage_of_uniform() -> None:
 
 
 @pytest.mark.slow
-def test_a_planted_bug_is_found() -> None:
-    """Without fetching, one member has a message of the crashed sender in the old view, and the other one has not."""
-    found = planted.hunt("M38", seconds=300)
-    assert found.violation is not None and found.violation.promise == "virtual-synchrony"
-    assert any("crashes" in line for line in found.violation.history)
+def test_an_isolation_of_the_sender_in_each_stage_of_uniform() -> None:
+    found = Search(NAMED["A sends, an isolation"]._replace(may_crash="A"), "uniform").run()
+    assert found.violation is None and found.complete
+    assert found.states > 2_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("profile", ["uniform", "uniform-fifo"])
+@pytest.mark.parametrize("case", ["A sends, B sends", "A sends, B sends, an isolation"])
+def test_two_senders_and_a_fault_at_every_step(case: str, profile: str) -> None:
+    found = Search(NAMED[case], profile, jobs=len(os.sched_getaffinity(0))).run()
+    assert found.violation is None and found.complete
+    assert found.states > 100_000
+
+
+AT_ONCE: Final = ("M38 in total", "M16 in uniform, isolated", "M38 in uniform, isolated")  # `make long` has the rest
+
+
+def _said(hunted: planted.Hunted) -> str:
+    return f"{hunted.bug} in {hunted.profile}" + (", isolated" if NAMED[hunted.case].isolations else "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "hunted",
+    [
+        pytest.param(one, id=_said(one), marks=() if _said(one) in AT_ONCE else pytest.mark.long)
+        for one in planted.KNOWN
+    ],
+)
+def test_a_planted_bug_is_found(hunted: planted.Hunted) -> None:
+    """For instance M38: without fetching, one member has a message of the crashed sender in the old view, and the other
+    one has not."""
+    found = planted.hunt(hunted, seconds=300)
+    assert found.violation is not None and found.violation.promise == hunted.promise
+    if hunted.bug in ("M16", "M38"):  # they need a fault
+        assert any("crash" in line or " cut" in line for line in found.violation.history)
     assert found.states < 20_000, "the planted bug is found early"
 
 
@@ -94,13 +128,19 @@ class Everything(Waiting):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "profile", "crashing"),
-    [("A sends", "total", "A"), ("B leaves", "fifo", "A"), ("C joins", "total", "B"), ("A leaves", "total", "A")],
+    [
+        ("A sends", "total", "A"),
+        ("B leaves", "fifo", "A"),
+        ("C joins", "total", "B"),
+        ("A leaves", "total", "A"),
+        ("A sends, an isolation", "uniform", "A"),
+    ],
 )
 def test_no_end_is_lost_by_moves_that_wait(
     case: str, profile: str, crashing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends: set[State] = set()
-    monkeypatch.setattr("tests.exhaustive.part.judge", lambda *given: ends.add(end_of(*given)))
+    monkeypatch.setattr("tests.exhaustive.part.judge", lambda *given, **_: ends.add(end_of(*given)))
     small = NAMED[case]._replace(may_crash=crashing)
     search = Search(small, profile)
     states = len(all_moves(search.world).seen)
@@ -122,8 +162,9 @@ def end_of(world: World, setup: list[Choice], path: list[Choice]) -> State:
 
 
 @pytest.mark.slow
-def test_a_crash_before_a_step_elsewhere_and_that_step_lead_to_the_same() -> None:
-    world = World(NAMED["C joins"], "total")
+@pytest.mark.parametrize("isolations", [False, True])
+def test_a_crash_before_a_step_elsewhere_and_that_step_lead_to_the_same(isolations: bool) -> None:
+    world = World(NAMED["C joins"]._replace(isolations=isolations), "uniform" if isolations else "total")
     waiting, compared = Waiting(world), 0
     state, setup = world.start()
     part = Part(world, waiting, setup)
@@ -243,6 +284,37 @@ def test_a_crash_leaves_each_part_of_the_output() -> None:
         (1 + x, 1 + y) for x in (0, 1) for y in (0, 1)
     }, "behind its frames, each peer gets the news"
     assert all(not one.crashes and not one.alive & 1 for one in after)
+
+
+def test_a_process_that_is_cut_off_takes_what_was_on_its_way_in_every_order_that_is_heard() -> None:
+    world = World(NAMED["A sends, B sends, an isolation"], "uniform")
+    state, _ = world.start()
+    for choice in (Choice("act", 0), Choice("act", 1), Choice("frame", 2, 0)):  # C acknowledges the message of A
+        state = world.after(state, choice)
+    (alone,) = world.crashes(state, Choice("frame", 0, 2))  # nothing leaves A
+    assert alone.cut and alone.then == (1,), "the message of B is on its way to A"
+    after = world.after(state, alone)
+    assert not after.alive & 1 and after.cut_off == 1 and not after.crashes
+    assert not any(after.links[one] for one in (3, 6, 9)), "nothing is on its way to A"
+    assert [len(after.links[one]) for one in (1, 2)] == [2, 1], "the news comes behind the message, which C has"
+    assert world.end_alone(state, alone) != after.lives[0], "its state counts no more, only what it told"
+
+
+def test_an_isolation_ends_and_the_process_learns_that_it_is_excluded() -> None:
+    world = World(NAMED["A sends, an isolation"], "uniform")
+    state, setup = world.start()
+    hearing = Hearing(world)
+    begin = world.begin()
+    for choice in setup:
+        begin = hearing.hear(begin, choice)
+    path = [next(one for one in world.crashes(state, Choice("act", 0)) if not any(one.reach))]
+    state = hearing.hear(state, path[0])
+    assert state.lives[0] != hearing.cut_life
+    ended: list[str] = []
+    stopped = hearing.judge.stopped
+    hearing.judge.stopped = lambda member, reason, unknown: (ended.append(reason), stopped(member, reason, unknown))
+    hearing.settle(state)
+    assert ended == ["excluded"]
 
 
 def test_no_time_passes_while_a_frame_is_on_its_way_unless_a_timer_may_be_early() -> None:

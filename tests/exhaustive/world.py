@@ -6,7 +6,7 @@ A state of the world is a tuple of small numbers, so that it can be stored and c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import permutations, product
 from typing import Final, NamedTuple
 
 from pygroups.core.address import Address
@@ -15,8 +15,9 @@ from pygroups.core.events import Event
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import MILLISECOND
 
+from .alone import Alone, Queues
 from .lives import Lives, Step, Told
-from .process import CODECS, Process
+from .process import CODECS, Process, Unheard
 
 NAMES: Final = "ABC"
 COUNT: Final = len(NAMES)
@@ -36,6 +37,7 @@ class Case(NamedTuple):
     program: dict[str, tuple[str, ...]]  # for each process, its actions in this order
     crashes: int = 1
     may_crash: str = NAMES
+    isolations: bool = False  # in place of a crash, the process is cut off from the others, and lives on
     early: int = 0  # times at which time may pass while something is on its way
 
 
@@ -50,13 +52,15 @@ class State(NamedTuple):
     crashes: int  # how many processes may still crash
     early: int
     refused: int = 0  # a bit for each pair: the driver of x has told that a connection to y was refused
+    cut_off: int = 0  # a bit for each process that no frame reaches or leaves
 
 
 class Choice(NamedTuple):
-    """What happens next: `kind` is frame, act, timer, crash or time.
+    """What happens next: `kind` is frame, act, timer, crash, cut or time.
 
-    `reach` is of a step in which the process crashes: per process, how many frames of its output still leave.  With
-    `seen` its application has seen the step too.
+    `reach` is of a step in which the process crashes or is cut off: per process, how many frames of its output still
+    leave.  With `seen` its application has seen the step too.  `then` is of a process that is cut off: the inputs that
+    it still takes, in this order (alone.py).
     """
 
     kind: str
@@ -64,10 +68,12 @@ class Choice(NamedTuple):
     src: int = -1
     reach: tuple[int, ...] = ()
     seen: bool = True
+    cut: bool = False
+    then: tuple[int, ...] = ()
 
     @property
     def crashes(self) -> bool:
-        return self.kind == "crash" or bool(self.reach)
+        return not self.cut and (self.kind == "crash" or bool(self.reach))
 
     def __str__(self) -> str:
         who = NAMES[self.who] if self.who >= 0 else "-"
@@ -76,7 +82,9 @@ class Choice(NamedTuple):
             text += " from the network" if self.src == NETWORK else f" from {NAMES[self.src]}"
         if self.reach:
             left = [f"{count} to {name}" for count, name in zip(self.reach, NAMES, strict=True) if count]
-            text += f", and crashes; of its frames leave {', '.join(left) or 'none'}"
+            text += f", and {'is cut off' if self.cut else 'crashes'}; of its frames leave {', '.join(left) or 'none'}"
+        if self.then:
+            text += f"; then it takes {len(self.then)} more"
         return text
 
 
@@ -94,6 +102,7 @@ class World:
         self.case = case
         self.profile = profile
         self.lives = Lives(ADDRESSES)
+        self.alone = Alone(self.lives)
         self.programs = tuple(case.program.get(name, ()) for name in NAMES)
 
     def begin(self) -> State:
@@ -154,22 +163,30 @@ class World:
         return found
 
     def crashes(self, state: State, choice: Choice) -> Iterator[Choice]:
-        """The same step with a crash of its process, after any part of its output has left."""
+        """The same step with a crash or an isolation of its process, after any part of its output has left."""
         if not state.crashes or choice.who < 0 or NAMES[choice.who] not in self.case.may_crash:
             return
-        sent = dict(self.step(state, choice).sent)
+        step = self.step(state, choice)
+        sent = dict(step.sent)
         counts = [len(sent.get(dest, ())) for dest in range(COUNT)]
-        for reach in product(*(range(count + 1) for count in counts)):
-            yield choice._replace(reach=reach, seen=False)
-        yield choice._replace(reach=tuple(counts))
+        ways = list(product(*(range(count + 1) for count in counts)))
+        if not self.case.isolations:
+            for reach in ways:
+                yield choice._replace(reach=reach, seen=False)
+            yield choice._replace(reach=tuple(counts))
+        elif not step.ended:
+            queues = self._queues(state, choice)
+            for then in self.alone.endings(step.life, queues, state.now):
+                for reach in ways:
+                    yield choice._replace(reach=reach, cut=True, then=then)
 
     def idle_crashes(self, state: State) -> Iterator[Choice]:
-        """Crashes between two steps, while nothing is on its way; any other is one of `crashes`, with news of it that
-        travel for a while."""
+        """Crashes or isolations between two steps, while nothing is on its way; any other is one of `crashes`, with
+        news of it that travel for a while."""
         if state.crashes and not any(state.links):
             for who in range(COUNT):
                 if state.alive >> who & 1 and NAMES[who] in self.case.may_crash:
-                    yield Choice("crash", who)
+                    yield Choice("cut", who, cut=True) if self.case.isolations else Choice("crash", who)
 
     # -- what follows
 
@@ -192,20 +209,31 @@ class World:
             history = self.lives.lives[state.lives[choice.who]].history
             state, dead = state._replace(crashes=state.crashes - 1), self.lives.dead(history)
             return self._ended(state, choice.who, dead, links, Ended(ADDRESSES[choice.who]))
+        if choice.kind == "cut":
+            return self._cut_off(state, choice.who, links)
+        step = self.step(state, choice)
         if choice.kind == "frame":
             place = COUNT * choice.src + choice.who
-            step = self.step(state, choice)
             links[place] = links[place][1:]
-        else:
-            step = self.step(state, choice)
         return self._moved(state, choice, step, links)
+
+    def _queues(self, state: State, choice: Choice) -> Queues:
+        """What is on its way to the process of `choice` when its step is done."""
+        links = [state.links[COUNT * src + choice.who] for src in _SOURCES]
+        if choice.kind == "frame":
+            links[choice.src] = links[choice.src][1:]
+        return tuple(links)
 
     def _moved(self, state: State, choice: Choice, step: Step, links: list[tuple[int, ...]]) -> State:
         """The state after `step`, whose input is not in `links` any more."""
         who, alive, refused, announced = choice.who, state.alive, state.refused, state.announced
+        queues = tuple(links[COUNT * src + who] for src in _SOURCES)
         to_network: list[Event] = []
         refusals: list[int] = []
+        unreached = state.cut_off if not state.cut_off >> who & 1 else (1 << COUNT) - 1
         for dest, items in step.sent:
+            if unreached >> dest & 1:
+                continue
             if alive >> dest & 1:
                 links[COUNT * who + dest] += items[: choice.reach[dest]] if choice.reach else items
             elif not refused >> COUNT * who + dest & 1:
@@ -215,6 +243,8 @@ class World:
             announced = announced & ~(1 << who) | step.announces << who
         to_network += [self._found(announced, who)] * step.finds
         for peer in step.probes:
+            if unreached >> peer & 1:
+                continue
             lives = alive >> peer & 1
             if lives:
                 to_network.append(Answered(ADDRESSES[peer]))
@@ -226,6 +256,10 @@ class World:
             way = COUNT * peer + who
             links[way if links[way] else COUNT * NETWORK + who] += (self.lives.item(-1, Dead(ADDRESSES[peer])),)
         state = state._replace(announced=announced, refused=refused)
+        if choice.cut:
+            life, _ = self.alone.played(step.life, queues, state.now, choice.then)
+            lives = (*state.lives[:who], life, *state.lives[who + 1 :])
+            return self._cut_off(state._replace(lives=lives), who, links)
         if choice.reach:
             state = state._replace(crashes=state.crashes - 1)
             dead = self.lives.dead(self.lives.lives[step.life].history) if choice.seen else step.crashed
@@ -237,6 +271,17 @@ class World:
 
     def _ended(self, state: State, who: int, dead: int, links: list[tuple[int, ...]], news: Event) -> State:
         """The process has ended: its peers learn that behind its last frame, and frames to it are lost."""
+        announced = state.announced & ~(1 << who)
+        return self._silent(state, who, dead, links, news)._replace(announced=announced)
+
+    def _cut_off(self, state: State, who: int, links: list[tuple[int, ...]]) -> State:
+        """The process is cut off, and has taken what was on its way to it.  Its peers suspect it some time behind its
+        last frame."""
+        state = state._replace(crashes=state.crashes - 1, cut_off=state.cut_off | 1 << who)
+        frozen = self.lives.frozen(state.lives[who])
+        return self._silent(state, who, frozen, links, Unheard(ADDRESSES[who]))
+
+    def _silent(self, state: State, who: int, life: int, links: list[tuple[int, ...]], news: Event) -> State:
         alive = state.alive & ~(1 << who)
         item = self.lives.item(-1, news)
         for other in range(COUNT):
@@ -244,9 +289,8 @@ class World:
             if alive >> other & 1:
                 links[COUNT * who + other] += (item,)
         links[COUNT * NETWORK + who] = ()
-        lives = (*state.lives[:who], dead, *state.lives[who + 1 :])
-        announced = state.announced & ~(1 << who)
-        return state._replace(lives=lives, links=tuple(links), announced=announced, alive=alive)
+        lives = (*state.lives[:who], life, *state.lives[who + 1 :])
+        return state._replace(lives=lives, links=tuple(links), alive=alive)
 
     def _found(self, announced: int, who: int) -> Found:
         members = {ADDRESSES[one]: NAMES[one] for one in range(COUNT) if announced >> one & 1 and one != who}
@@ -258,13 +302,39 @@ class World:
         soonest = min(self.lives.lives[life].wake for life in living)
         return state._replace(now=-(-soonest // GRAIN) * GRAIN, early=state.early - any(state.links))
 
+    # -- an isolation that ends
+
+    def end_alone(self, state: State, choice: Choice) -> int:
+        """The state of the process that `choice` cuts off, when it has taken its inputs."""
+        if choice.kind == "cut":
+            return state.lives[choice.who]
+        queues = self._queues(state, choice)
+        return self.alone.played(self.step(state, choice).life, queues, state.now, choice.then)[0]
+
+    def still_apart(self, state: State, life: int) -> State:
+        """The same state, in which the process that is cut off goes on alone, from its state `life`."""
+        lives = [life if state.cut_off >> who & 1 else state.lives[who] for who in range(COUNT)]
+        alive = state.alive | state.cut_off if self.lives.lives[life].data else state.alive
+        return state._replace(lives=tuple(lives), alive=alive)
+
+    def healed(self, state: State) -> State:
+        """The process that was cut off is reached again.  All connections to it were lost."""
+        links = list(state.links)
+        for one, other in permutations(range(COUNT), 2):
+            if state.alive >> one & state.alive >> other & (state.cut_off >> one | state.cut_off >> other) & 1:
+                links[COUNT * NETWORK + one] += (self.lives.item(-1, Lost(ADDRESSES[other])),)
+        return state._replace(links=tuple(links), cut_off=0)
+
     # -- for the judge
 
     def told(self, state: State, choice: Choice) -> Told:
         """What the judge hears of this step."""
-        if choice.kind in ("time", "crash"):
+        if choice.kind in ("time", "crash", "cut"):
             return ()
         step = self.step(state, choice)
+        if choice.cut:
+            _, more = self.alone.played(step.life, self._queues(state, choice), state.now, choice.then)
+            return step.told + more
         return step.told if choice.seen else step.told_crashed
 
     def shown(self, item: int, who: int) -> str:
