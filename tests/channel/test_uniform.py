@@ -91,6 +91,47 @@ def test_a_member_without_a_majority_is_blocked_until_a_crashed_one_is_back(prof
         in_a_group(tmp_path, story, patience(60))
 
 
+@pytest.mark.long  # the scenarios of the same numbers play them in many orders, without sockets
+@pytest.mark.parametrize("profile", PROFILES)
+def test_prim_02_three_of_four_leave_at_once_over_sockets(profile: str, tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        *others, last = [await group.read(name, profile=profile, config=QUICK) for name in "ABCD"]
+        await until(lambda: all(len(reader.channel.view.members) == 4 for reader in (*others, last)))
+        for number, reader in enumerate(others):
+            await reader.channel.send(b"%d" % number)
+        await asyncio.gather(*[reader.channel.leave() for reader in others])
+        await until(lambda: len(last.channel.view.members) == 1)
+        assert last.channel.view.primary
+        await last.channel.send(b"alone", until="stable")
+        assert sorted(last.payloads) == [b"0", b"1", b"2", b"alone"]
+        assert kinds(last) == []
+
+    in_a_group(tmp_path, story, patience(60))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("profile", PROFILES)
+def test_prim_04_two_members_over_sockets(profile: str, tmp_path: Path) -> None:
+    """The first dies, and the second is blocked until it is back; the first of the next view goes on alone."""
+
+    async def story(group: Group) -> None:
+        options = {"profile": profile, "journal": tmp_path / "journal", "config": QUICK}
+        a, b = [await group.read(name, **options) for name in "AB"]
+        await until(lambda: len(a.channel.view.members) == len(b.channel.view.members) == 2)
+        crash(a)
+        await until(lambda: kinds(b) == [Blocked])
+        a = await group.read("A", **options)
+        await until(lambda: kinds(b) == [Blocked, Unblocked])
+        await until(lambda: b.channel.view.members == a.channel.view.members == (b.channel.address, a.channel.address))
+        crash(a)
+        await until(lambda: len(b.channel.view.members) == 1)
+        await b.channel.send(b"alone", until="stable")
+        assert kinds(b) == [Blocked, Unblocked]
+
+    with pytest.raises(OSError, match="killed by the test"):  # two channels end with it
+        in_a_group(tmp_path, story, patience(60))
+
+
 class Apart(threading.Thread):
     """A member in a thread with an event loop of its own, which the test can block."""
 
