@@ -24,7 +24,6 @@ leader/requests.py          a member's requests to the leader: to join, to leave
 leader/roll_call.py         Ready: the members that are there
 leader/verification.py      suspicions of other members are checked
 decisions/attempt.py        an attempt at a view change, from Ready to the decision: a table
-decisions/winner.py         the side of a merge whose state all members take
 decisions/merge_attempt.py  an attempt that merges several views
 leader/view_change.py       attempts begin, are carried out, and end
 leader/regaining.py         a view becomes primary again

@@ -1,14 +1,20 @@
-"""The peers of UNICAST2, for both of its sides: the members of the view, the peers that have ended, and the time of
-the next check of each peer.  Note: docs/layers/unicast2.md.
+"""The parts that both sides of UNICAST2 use: the members of the view, the peers that have ended, the time of the next
+check of each peer, and the journal's record of each run that an application sends to a single member.
+
+Note: docs/layers/unicast2.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pygroups.core.address import Address
-from pygroups.core.layer import NEVER, Layer
+from pygroups.core.columns import checksum
+from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.run import OfApplication, Run
+
+TO_SELF: Final = 0  # the connection id, in the journal, of messages that a member sends to itself
 
 T = TypeVar("T")
 
@@ -116,3 +122,17 @@ class Peers:
     def next_due(self) -> int:
         """The time to look after the next peer; NEVER if no peer has open work."""
         return min(self.due.values(), default=NEVER)
+
+
+def is_own(run: Run) -> bool:
+    """Whether an application sent the run: it is journaled, and reported when it is given up."""
+    return run.origin is not None and (not run.heads or isinstance(run.head, OfApplication))
+
+
+def record(env: Env, kind: str, run: Run, receiver: Address, conn: int) -> None:
+    """Journal that the run was sent or delivered, if an application sent it.  Both ends write the same columns.
+
+    Of the pieces of a message only the last one is journaled.
+    """
+    if env.journaling and run.count and is_own(run):
+        env.record(kind, **run.columns(), checksum=checksum(run.body), peer=receiver, connection=conn)

@@ -10,9 +10,8 @@ from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 
 from .heads import Ack, Closed, Data, SendFirst, Start
-from .journal import TO_SELF, is_own, record
 from .lanes import UNOPENED, IncomingConnection, InLane
-from .peers import Memory, Peers
+from .peers import TO_SELF, Memory, Peers, is_own, record
 
 
 class Receiving:

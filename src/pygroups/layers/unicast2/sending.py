@@ -12,9 +12,8 @@ from pygroups.core.run import Run, Tracked
 from pygroups.core.services import MEMBERSHIP
 
 from .heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
-from .journal import is_own, record
 from .lanes import OutgoingConnection, OutLane
-from .peers import Peers
+from .peers import Peers, is_own, record
 
 
 class Sending:

@@ -13,7 +13,7 @@ from typing import Final
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.merge_events import MergeWanted
-from pygroups.core.merge_side import Chooses
+from pygroups.core.merge_side import Chooses, MergeSide
 from pygroups.core.standing import WaitsForState
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
@@ -22,9 +22,9 @@ from . import decide
 from .attempt import Attempt, Deed, Input, Stage
 from .electors import Electorate
 from .proposal import Proposal, Side
-from .winner import Sides, winner
 
 TRIES_MAX: Final = 4  # attempts of one merge: each one after the first is without the members that did not answer
+Sides = tuple[tuple[AgreedView, tuple[Address, ...]], ...]  # the earlier views, with the members that take part
 
 
 class MergeAttempt(Attempt):
@@ -96,6 +96,28 @@ class MergeAttempt(Attempt):
         electors = decide.electors_of_next(self.ballot, self._known_electors(), answers)
         self.proposal = merged(self.ballot, sides, answers, electors, winner(sides, answers, self.chooses))
         return self.proposal
+
+
+def winner(sides: Sides, answers: Mapping[Address, CollectAck], chooses: Chooses | None) -> int | None:
+    """The index of the side that wins; None: each member keeps its state.
+
+    Only a side with a member that has a state can win.  Without such a side all can, if no member waits for a state.
+    """
+    if chooses is None:
+        return None
+    standings = [[answers[member].standing for member in going] for _, going in sides]
+    able = [index for index, side in enumerate(standings) if True in side]
+    if not able and not any(isinstance(standing, WaitsForState) for side in standings for standing in side):
+        able = list(range(len(sides)))
+    if len(able) < 2:
+        return able[0] if able else None
+    offered = [_offered(*sides[index], answers) for index in able]
+    chosen = chooses(tuple(offered))
+    return None if chosen is None else able[offered.index(chosen)]
+
+
+def _offered(view: AgreedView, going: tuple[Address, ...], answers: Mapping[Address, CollectAck]) -> MergeSide:
+    return MergeSide(view.id, tuple(sorted(going)), answers[going[0]].primary)
 
 
 def merged(
