@@ -64,13 +64,13 @@ class Story:
     def holders(self) -> tuple[Address, ...]:
         return self.held
 
-    def is_slow(self, member: Address, seconds: float) -> None:
+    def report_slow(self, member: Address, seconds: float) -> None:
         self.slow.append((member, seconds))
 
     def slow_readers(self) -> tuple[Address, ...]:
         return self.slow_readers_now
 
-    def reads_slowly(self, member: Address, seconds: float) -> None:
+    def report_slow_reader(self, member: Address, seconds: float) -> None:
         self.read_slowly.append((member, seconds))
 
     def end_deadlocks(self, now: int) -> None:

@@ -203,6 +203,49 @@ def _wanted(root: Path) -> dict[str, list[str]]:
     return wanted
 
 
+QUESTION = re.compile(r"_*(?:is|has|have|was|may|can|must)_|(?!_*until)\w+_(?:is|are|has|have|may)_")
+"""The names of questions, whatever they return; and, if they return a bool:"""
+BOOL_QUESTION = re.compile(r"_*(?:counts|ends|fits|follows|gave|holds|knows|lacks|needs|owes|takes|told|waits)(?:_|$)")
+SENDS = ("record", "tell", "tell_decided", "tell_others", "wake_at")
+
+
+def acting_questions(root: Path) -> list[str]:
+    """Functions that are named as questions, and that send, set a timer or change `self` or another argument."""
+    return [
+        f"{file}:{node.lineno}: {node.name} is named as a question, and acts: {ast.unparse(deed)}"
+        for _, file, tree in modules(root)
+        for node in nodes(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (QUESTION.match(node.name) or (BOOL_QUESTION.match(node.name) and _returns_bool(node)))
+        for deed in [*_deeds(node)][:1]
+    ]
+
+
+def _returns_bool(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return isinstance(function.returns, ast.Name) and function.returns.id == "bool"
+
+
+def _deeds(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
+    """Changes of the arguments, and calls of their methods whose result is not used; a count of drops is none."""
+    arguments = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            if _owner(node) in arguments:
+                yield node
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SENDS:
+            yield node
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _owner(node.value) in arguments:
+            counts = isinstance(node.value.func, ast.Attribute) and node.value.func.attr in ("count", "drop")
+            yield from () if counts else (node,)
+
+
+def _owner(node: ast.AST) -> str:
+    """`a` of `a.b[c].d()`."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 MAPS = ("ARCHITECTURE.md",)
 _ROW = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
 _IMPORTS = re.compile(r"^\| `(\w+)/` \|[^|\n]+\|([^|\n]+)\|$", re.MULTILINE)

@@ -154,7 +154,7 @@ def test_a_process_that_was_late_itself_gives_others_that_time_to_answer() -> No
     search = Search(Address("m", "01"), 400 * MILLISECOND, 10)
     member = Presence(Address("a", "01"), "a", True, False)
     search.heard(member, 0)
-    search.was_late(60 * SECOND)
+    search.wait_longer(60 * SECOND)
     search.heard(member, 61 * SECOND)
     assert search.contacts_of_members()
     search.heard(member, 70 * SECOND)

@@ -127,7 +127,7 @@ def test_a_member_that_asks_in_this_view_gets_its_decided_successor(
 ) -> None:
     membership, other_views = member(Case(B, VIEW.id, None), one_chain=True)
     membership.binding.decided = DECIDED
-    assert other_views.gave_the_decided(member_asks, theirs) is is_given
+    assert other_views.give_decided(member_asks, theirs) is is_given
     told = [(item.dest, item.head) for item in membership.below if isinstance(item, Run)]
     assert told == ([(B, Install(difference(DECIDED, VIEW.id), None))] if is_given else [])
 

@@ -152,12 +152,12 @@ def test_a_request_for_the_lowest_hole_doubles_the_pause_up_to_a_limit() -> None
     config = Config(nakack_period=20 * MILLISECOND, nakack_backoff_max=50 * MILLISECOND)
     stream, now, pauses = stream_that_lacks(2, 9), 0, []
     for _ in range(4):
-        stream.was_asked(2, 9, now, config, 0.0)
+        stream.note_asked(2, 9, now, config, 0.0)
         pauses.append(stream.again_at - now)
         now = stream.again_at
     assert pauses == [20_000, 40_000, 50_000, 50_000]
     assert stream.tries == 4
-    stream.was_asked(5, 9, now, config, 0.0)  # not the lowest: its own pause goes on
+    stream.note_asked(5, 9, now, config, 0.0)  # not the lowest: its own pause goes on
     assert (stream.again_at, stream.tries) == (now, 4)
     stream.anew(config.nakack_period)
     assert (stream.pause, stream.tries, stream.again_at) == (20_000, 0, 0)
@@ -165,7 +165,7 @@ def test_a_request_for_the_lowest_hole_doubles_the_pause_up_to_a_limit() -> None
 
 def test_the_pause_of_the_first_request_is_a_period() -> None:
     stream = stream_that_lacks(0, 1)
-    stream.was_asked(0, 1, 7, Config(), 0.0)
+    stream.note_asked(0, 1, 7, Config(), 0.0)
     assert stream.again_at == 7 + PERIOD
 
 

@@ -58,7 +58,7 @@ class Incarnations:
         for line in advice(self.options):
             self.session.log.warning("%s", line)
         await self.session.join()
-        self._has_joined(self.session)
+        self._note_join(self.session)
 
     def _made(self) -> Session:
         session = Session(self.options)
@@ -67,7 +67,7 @@ class Incarnations:
             session.rejoins = self._excluded
         return session
 
-    def _has_joined(self, session: Session) -> None:
+    def _note_join(self, session: Session) -> None:
         self.joined_at = session.platform.clock.now()
         if session.options.name is None:  # the next incarnation has the same name
             self.options = self.options.named(session.me.name)
@@ -110,7 +110,7 @@ class Incarnations:
             ended.log.event("the channel cannot join again: %s", error)
         else:
             session.reading.continues(ended.reading)
-            self._has_joined(session)
+            self._note_join(session)
             self.session = session
             if self.options.events == "none":
                 self.read = session

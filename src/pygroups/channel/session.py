@@ -166,7 +166,7 @@ class Session:
             if self.receivers is None:
                 self.member.ask(core.Join())
             else:
-                self._is_in()
+                self._open()
             await self.joined
         except BaseException as error:
             self.watchdog.stop()
@@ -333,7 +333,7 @@ class Session:
         else:
             self.reading.put(view)
         self._leave_if_nobody_reads()
-        self._is_in()
+        self._open()
 
     def _begin_with_a_state(self, event: core.NewView, view: View) -> None:
         """A state comes before `view`, or no member has one.  Two lists of gaps: the state's, and this member's own."""
@@ -354,7 +354,7 @@ class Session:
             self.sending.on_gap(range(gap.first, gap.next))
             self.reading.consumption.skipped(gap.size)
 
-    def _is_in(self) -> None:
+    def _open(self) -> None:
         """The channel is open: it has a view with enough members, or needs none."""
         least = self.options.min_members or 1
         if not self.joined.done() and (self.view is None or len(self.view.members) >= least):

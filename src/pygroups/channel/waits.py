@@ -82,7 +82,7 @@ class Waits:
     def holders(self) -> Sequence[Address]:
         return () if self.ended else self.standstill.holders()
 
-    def is_slow(self, member: Address, seconds: float) -> None:
+    def report_slow(self, member: Address, seconds: float) -> None:
         if self.standstill.lacks_messages(member):
             self.log.warning("%s", not_received(member, seconds, self.window))
         else:
@@ -93,7 +93,7 @@ class Waits:
     def slow_readers(self) -> Sequence[Address]:
         return () if self.ended else self.standstill.slow_readers()
 
-    def reads_slowly(self, member: Address, seconds: float) -> None:
+    def report_slow_reader(self, member: Address, seconds: float) -> None:
         self.log.info("%s", reads_slowly(member, self.me, seconds, self.window))
 
     def end_deadlocks(self, now: int) -> None:

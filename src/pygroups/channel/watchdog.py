@@ -38,13 +38,13 @@ class StateReporter(Protocol):
     def holders(self) -> Sequence[Address]:
         """The members that keep this member's window full, and have read nothing since the last call."""
 
-    def is_slow(self, member: Address, seconds: float) -> None:
+    def report_slow(self, member: Address, seconds: float) -> None:
         """Report that `member` has kept the window full for `seconds`."""
 
     def slow_readers(self) -> Sequence[Address]:
         """The members that keep this member's window full now, because they read slowly or not at all."""
 
-    def reads_slowly(self, member: Address, seconds: float) -> None:
+    def report_slow_reader(self, member: Address, seconds: float) -> None:
         """Report that the window has been full for `seconds`, although `member` reads."""
 
     def end_deadlocks(self, now: int) -> None:
@@ -137,9 +137,9 @@ class Watchdog:
 
     def _on_holders(self, now: int) -> None:
         holders = self.reporter.holders()
-        self._on_members("holds", holders, self.reporter.is_slow, now)
+        self._on_members("holds", holders, self.reporter.report_slow, now)
         slow = [member for member in self.reporter.slow_readers() if member not in holders]
-        self._on_members("reads slowly", slow, self.reporter.reads_slowly, now)
+        self._on_members("reads slowly", slow, self.reporter.report_slow_reader, now)
 
     def _on_members(
         self, what: str, members: Sequence[Address], report: Callable[[Address, float], None], now: int

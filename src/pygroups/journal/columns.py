@@ -259,7 +259,7 @@ class _OneByOne:
         try:
             columns = columns_of(kind, [record for _, record in rows], TYPES)
         except MISFITS:
-            rows = [row for row in rows if self._fits(kind, row, found)]
+            rows = [row for row in rows if self._check(kind, row, found)]
             if not rows:
                 return
             columns = columns_of(kind, [record for _, record in rows], TYPES)
@@ -271,7 +271,7 @@ class _OneByOne:
         else:
             found.others.append(Others(kind, places, columns))
 
-    def _fits(self, kind: str, row: tuple[int, list[Any]], found: Decoded) -> bool:
+    def _check(self, kind: str, row: tuple[int, list[Any]], found: Decoded) -> bool:
         place, record = row
         try:
             columns_of(kind, [record], TYPES)

@@ -132,9 +132,11 @@ class Sequencer(Layer):
 
     def _queue(self, run: Run) -> None:
         assert run.origin is not None
-        if run.index and not self._follows(run.origin, run):
-            self.env.drop("forward behind a hole")  # STABLE would count the piece; all pieces come again
-            return
+        if run.index:
+            if not self._follows(run.origin, run):
+                self.env.drop("forward behind a hole")  # STABLE would count the piece; all pieces come again
+                return
+            self.queued[run.origin] = (run.first, run.index)
         queue = self.queues.get(run.origin)
         if queue is None:
             queue = self.queues[run.origin] = deque()
@@ -142,10 +144,7 @@ class Sequencer(Layer):
 
     def _follows(self, origin: Address, piece: Run) -> bool:
         """Whether the piece before this one was the last one queued.  The first piece may come again."""
-        if piece.index > 1 and self.queued.get(origin) != (piece.first, piece.index - 1):
-            return False
-        self.queued[origin] = (piece.first, piece.index)
-        return True
+        return piece.index == 1 or self.queued.get(origin) == (piece.first, piece.index - 1)
 
     def end_turn(self) -> None:
         """Order the runs of this turn, one run of each origin in turn; own runs wait in the same queues."""

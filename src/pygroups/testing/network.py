@@ -83,7 +83,7 @@ class Room(VirtualWorld[MemberNetwork]):
 
     def gone(self, end: MemberNetwork) -> None:
         """End the process of `end`, if that process still runs."""
-        if self.ends(end):
+        if self.end(end):
             self.ended(end.address)
 
 

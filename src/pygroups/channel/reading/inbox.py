@@ -186,7 +186,7 @@ class Inbox:
         """
         if whole and self.loop_ran:
             pace.let_run()
-        elif pace.is_late() or self.lags():
+        elif pace.adapt() or self.lags():
             await asyncio.sleep(0)
             pace.ran()
 

@@ -30,7 +30,7 @@ class Pace:
         self.given_at = 0
         self.ran_at = 0  # the last known time at which the loop ran other tasks
 
-    def is_late(self) -> bool:
+    def adapt(self) -> bool:
         """Adapt the size after the last slice.  Returns whether the loop must run other tasks before the next one."""
         now = self.now()
         took = now - self.given_at

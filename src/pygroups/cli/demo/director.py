@@ -203,7 +203,7 @@ class Director:
         assert member.joined is not None
         self.kill.back_seconds = time.monotonic() - began
         self.kill.state_records = member.joined.records
-        self.narrator.is_back(member.joined, self.kill)
+        self.narrator.comes_back(member.joined, self.kill)
         await self._until(self._all_in_one_view, JOIN_SECONDS, f"not all members got a view with {name}")
         await self._mark(self.members.values(), "heal", f"{name} is back", [])
         member.order(messages.Go(FEED_SECONDS))

@@ -84,7 +84,7 @@ class Narrator:
         """Print that a new process starts under the old name."""
         self.tell(f"starting {name} again, with an empty table")
 
-    def is_back(self, joined: Joined, kill: Kill) -> None:
+    def comes_back(self, joined: Joined, kill: Kill) -> None:
         """Print that the new process has joined."""
         going_on = ", ".join(f"line {line:,} of {feed}" for feed, line in joined.lines.items()) or "no feed of its own"
         self.tell(

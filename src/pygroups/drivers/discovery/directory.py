@@ -100,7 +100,7 @@ class Directory(NoQuestions):
             if timer is not None:
                 timer.cancel()
         self.retry = self.look = None
-        self._may_found_no_more()
+        self._release_founding()
         self.published = Entry(member=False, contact="")
         if self.entry >= 0:
             with contextlib.suppress(OSError):  # the rest of the member must close even if the folder is gone
@@ -111,7 +111,7 @@ class Directory(NoQuestions):
 
     def forked(self) -> None:
         """In a forked child the entry and the locks belong to the parent: close the copies, and remove nothing."""
-        self._may_found_no_more()
+        self._release_founding()
         self._let_go()
         self.published = Entry(member=False, contact="")
 
@@ -132,11 +132,11 @@ class Directory(NoQuestions):
             return
         self._publish()
         if not member:
-            self._may_found_no_more()
+            self._release_founding()
 
     def refresh(self) -> None:
         """Renew the entry's time, so that no cleanup of /tmp removes it.  Write it again if it was removed."""
-        if self.published.contact and self._is_there():
+        if self.published.contact and self._ensure_written():
             self._try("be renewed", lambda: os.utime(self.entry))
 
     def installed(self, members: Collection[Address]) -> None:
@@ -145,14 +145,14 @@ class Directory(NoQuestions):
 
     def _publish(self) -> None:
         """Update the entry."""
-        self.unpublished = not self._is_there() or not self._try(
+        self.unpublished = not self._ensure_written() or not self._try(
             "be changed", lambda: os.pwrite(self.entry, text_of(self.published), 0)
         )
         if self.published.member and not self.unpublished:
-            self._may_found_no_more()
+            self._release_founding()
 
-    def _is_there(self) -> bool:
-        """Whether the entry is in the folder.  A missing entry is first written again."""
+    def _ensure_written(self) -> bool:
+        """Write the entry again if it is not in the folder.  Returns whether it is there."""
         if self.entry >= 0 and is_at(self.entry, self.path):
             return True
         if self.entry >= 0:
@@ -196,7 +196,7 @@ class Directory(NoQuestions):
 
     def _look(self) -> None:
         if self.published.contact:
-            if not self._is_there() or self.unpublished:
+            if not self._ensure_written() or self.unpublished:
                 self._publish()
             self.looks += 1
             if self.looks % LOOKS_AT_OTHERS == 0 and self.me in list(self.view)[:LOOKERS]:
@@ -260,13 +260,13 @@ class Directory(NoQuestions):
         """The members, or None while it is not clear which process founds the group."""
         members, invited = self._others()
         if members or not self.wants_to_found:
-            self._may_found_no_more()
+            self._release_founding()
             return Found(members, False, self.seekers, not self.unreached)
-        if invited or not self._may_found():
+        if invited or not self._take_founding():
             return None
         members, invited = self._others()  # another process may have founded it since
         if members or invited:
-            self._may_found_no_more()
+            self._release_founding()
         return Found(members, not members and not invited, self.seekers)
 
     def _find_later(self) -> None:
@@ -319,13 +319,13 @@ class Directory(NoQuestions):
 
     # -- founding
 
-    def _may_found(self) -> bool:
+    def _take_founding(self) -> bool:
         if self.founding < 0:
             lock = founders_lock(self.folder)
             self.founding = -1 if lock is None else lock
         return self.founding >= 0
 
-    def _may_found_no_more(self) -> None:
+    def _release_founding(self) -> None:
         if self.founding >= 0:
             os.close(self.founding)
             self.founding = -1

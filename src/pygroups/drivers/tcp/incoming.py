@@ -160,17 +160,18 @@ class Incoming:
         (length,) = LENGTH.unpack_from(rest) if len(rest) >= LENGTH.size else (0,)
         wanted, shared = LENGTH.size + length, len(self.door.area)
         if wanted <= shared or len(rest) <= shared // 2:
-            if self._may_keep(len(rest)):
+            if self._reserve(len(rest)):
                 self.beginning, self.large, self.filled = bytes(rest), None, 0
         elif area is self.large and not begin and filled < len(area):
             self.filled = filled
-        elif self._may_keep(size := min(wanted, 2 * len(rest))):
+        elif self._reserve(size := min(wanted, 2 * len(rest))):
             larger = memoryview(bytearray(size))
             larger[: len(rest)] = rest
             self.beginning, self.large, self.filled = b"", larger, len(rest)
 
-    def _may_keep(self, size: int) -> bool:
-        """Whether this connection may keep `size` bytes, in place of the bytes that it keeps now."""
+    def _reserve(self, size: int) -> bool:
+        """Reserve `size` bytes, in place of the bytes that this connection keeps now.  Returns whether it may keep
+        them."""
         self.door.kept(self, size - self.kept_bytes)
         return not self.closed
 

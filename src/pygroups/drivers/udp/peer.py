@@ -161,7 +161,7 @@ class UdpPeer:
                 self.network.happened(Answered(self.peer))
         elif welcome.refusal in NOT_WANTED or not welcome.refusal:
             if self.places.get(place):
-                self._is_dead(certain=all(reach.contact.is_number for reach in self.network.reaches(self.peer)))
+                self._declare_dead(certain=all(reach.contact.is_number for reach in self.network.reaches(self.peer)))
         else:
             self.network.refused(self.peer, welcome)
 
@@ -172,12 +172,12 @@ class UdpPeer:
         elif self.asking:
             self.refusals += 1
             if self.refusals >= REFUSALS:
-                self._is_dead()
+                self._declare_dead()
         elif not self.ended and not self.dead:
             self.ended = True
             self.network.happened(Ended(self.peer))
 
-    def _is_dead(self, *, certain: bool = False) -> None:
+    def _declare_dead(self, *, certain: bool = False) -> None:
         report = self.asking or not self.dead
         self.dead, self.known = True, False
         self.stop()

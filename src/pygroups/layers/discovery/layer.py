@@ -91,7 +91,7 @@ class Discovery(Layer):
         if self.answered or (self.seeks and self.env.expect):
             seekers = {one: seeker.contact for one, seeker in self.search.seekers.items()}
             self.above.append(Found(self.search.contacts_of_members(), False, seekers))
-        self.below.append(Find(event.members_only or self.announced or not self._no_objection()))
+        self.below.append(Find(event.members_only or self.announced or not self._claim()))
 
     def _installed(self, event: NewView) -> None:
         """Keep the contacts of members that are in the view no more: they may be in another one."""
@@ -101,8 +101,8 @@ class Discovery(Layer):
             del self.former[contact]
         self.here = here
 
-    def _no_objection(self) -> bool:
-        """Whether no process on the network objects to this one as the founder of the group."""
+    def _claim(self) -> bool:
+        """Claim to found the group, if no process on the network objects.  Returns whether this process claims it."""
         self.claims = not self.env.asks or (self.seeks and self._may_found_at() <= self.env.now)
         return self.claims
 
@@ -128,7 +128,7 @@ class Discovery(Layer):
 
     def _found(self, event: Found) -> None:
         """The driver's answer.  Another process may have objected since the question."""
-        if event.may_found and not self._no_objection():
+        if event.may_found and not self._claim():
             self.below.append(Announce(False, self.invited))  # gives the permission back
             return
         self.above.append(event)
@@ -191,7 +191,7 @@ class Discovery(Layer):
         """A process that was late itself has not listened meanwhile, so the silence of others began later."""
         late = self.env.now - self.wake
         if late > self.env.config.lateness:
-            self.search.was_late(late)
+            self.search.wait_longer(late)
             self.wake = self.env.now
 
     def _may_found_at(self) -> int:

@@ -105,7 +105,7 @@ class Search:
         if place is not None:
             place.asked_since = min(place.asked_since, now)
 
-    def was_late(self, late: int) -> None:
+    def wait_longer(self, late: int) -> None:
         """Extend the wait for all answers by `late` microseconds."""
         for place in self.places.values():
             if place.asked_since != NEVER:
@@ -140,6 +140,8 @@ class Search:
     def heard(self, presence: Presence, now: int) -> None:
         """A process reported these facts about itself, in a question or an answer."""
         process, contact = presence.process, presence.contact
+        if process not in self.unproven:
+            self._note(process, now)
         if not self._counts(process, now):
             self.seekers.pop(process, None)
             self.members.pop(process, None)
@@ -160,8 +162,6 @@ class Search:
     def _counts(self, process: Address, now: int) -> bool:
         """Whether a process that was heard now may exist: it has answered at its own contact, or has time left to do
         so, and the contact has not refused since it was heard."""
-        if process not in self.unproven:
-            self._note(process, now)
         return self.unproven[process] > now - UNPROVEN * self.timeout
 
     def _note(self, process: Address, since: int) -> None:

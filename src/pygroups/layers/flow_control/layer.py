@@ -175,7 +175,7 @@ class FlowControl(Layer):
     # -- a window that stays full
 
     def _watch(self, full: FullWindow) -> None:
-        if full.holds(self.multicasts.window_bytes, self.env.now):
+        if full.note(self.multicasts.window_bytes, self.env.now):
             self.wake_at(full.look_at)
 
     def _on_report(self, full: FullWindow, stability: Stability) -> None:

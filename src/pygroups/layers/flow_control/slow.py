@@ -36,7 +36,7 @@ class FullWindow:
         self.steady_since = 0  # since when it has reported without a long pause
         self.asked: dict[Address, None] = {}  # members of this view whose exclusion this member has asked for
 
-    def holds(self, window_bytes: int, now: int) -> bool:
+    def note(self, window_bytes: int, now: int) -> bool:
         """The window now has so many bytes.  Returns whether the window has just become full."""
         if window_bytes <= self.full_bytes:
             self.since = self.look_at = NEVER

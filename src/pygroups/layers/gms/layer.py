@@ -127,7 +127,7 @@ class Gms(Membership):
             self.leading.admission.former_life_answered(event.member)
         elif isinstance(event, suspicion_events.HeartbeatOf):
             self.other_views.explain(event.member, event.view, asked=False)
-            if MERGING in self.env.services and self.other_views.is_elsewhere(event.member, event.view):
+            if MERGING in self.env.services and self.other_views.note_elsewhere(event.member, event.view):
                 self.suspicions.elsewhere(event.member)
                 self._suspicions_changed()
         elif isinstance(event, Reserved):
@@ -246,7 +246,7 @@ class Gms(Membership):
             self.other_views.explain(src, head.view, asked=True)
         elif not self.knows(src):
             self.env.drop("view change of a stranger")
-        elif not self.other_views.gave_the_decided(src, head.view):
+        elif not self.other_views.give_decided(src, head.view):
             self.leading.on_stuck(head)
 
     # -- installing
@@ -335,7 +335,7 @@ class Gms(Membership):
     def on_done(self, src: Address, head: Done) -> None:
         """All members have the view."""
         if self.knows(src) and head.view == self.current.id:
-            self.other_views.all_have_it()
+            self.other_views.forget_installation()
 
     def on_excluded(self, src: Address, head: Excluded) -> None:
         """The others went on without this member.  A merge brings it back, unless it leaves or they excluded it by

@@ -215,14 +215,14 @@ class Merge2(Layer):
     def _tell_why_apart(self, round: Round) -> None:
         """The views stay apart: report the reason, if it is none that passes."""
         why = rules.why_apart(self.env.me, round.contacts, round.answers)
-        if why is not None and self.finding.told_apart(*why):
+        if why is not None and self.finding.tell_apart(*why):
             for peer in round.contacts:
                 if peer != self.env.me:
                     self.tell(peer, KeptApart(*why))
 
     def on_apart(self, src: Address, head: KeptApart) -> None:
         """Two views stay apart.  Each process passes the reason on to its view once: the leader may not reach all."""
-        if self.finding.told_apart(head.reason, head.one, head.other):
+        if self.finding.tell_apart(head.reason, head.one, head.other):
             for member in self.finding.here():
                 if member not in (self.env.me, src):
                     self.tell(member, head)

@@ -303,7 +303,7 @@ class ViewSearch:
         if src in self.current.members and head.view != self.current.id:
             self.layer.above.append(HeartbeatOf(src, head.view))
         self.named(src, head.view)
-        self._is_there(src)
+        self._note_life(src)
         if self.env.now < self.deaf_until:
             self.env.drop("question soon after a pause")
             return
@@ -320,7 +320,7 @@ class ViewSearch:
         elif view is None or src not in view.members:
             self.env.drop("view without its member")
         else:
-            self._is_there(src)
+            self._note_life(src)
             if head.view is not None:
                 self.learn_views([view])
             if src in self.known:
@@ -357,7 +357,7 @@ class ViewSearch:
         self.env.count("processes with other settings")
         self.layer.above.append(StaysApart(peer, detail))
 
-    def told_apart(self, reason: Literal["names", "links"], one: Address, other: Address) -> bool:
+    def tell_apart(self, reason: Literal["names", "links"], one: Address, other: Address) -> bool:
         """Two views, of which one is this member's, stay apart because of these two processes.  The application hears
         this once for each process of the other view, until it is in one view with this member.  Returns whether it is
         news."""
@@ -379,7 +379,7 @@ class ViewSearch:
         """The view of `src`, which sends the id only, because the question named it."""
         return next((view for view in (self.current, self.last_views.get(src)) if view and view.id == id), None)
 
-    def _is_there(self, src: Address) -> None:
+    def _note_life(self, src: Address) -> None:
         """`src` was heard, so this member asks it again in each interval."""
         known = self.known.get(src)
         if known is None:

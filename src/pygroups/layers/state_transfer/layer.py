@@ -87,7 +87,7 @@ class StateTransfer(Layer):
         elif isinstance(head, StateBegin):
             self._on_state_begin(run.src, head)
         elif isinstance(head, StateDone):
-            self._has_state(run.src, head.view)
+            self._note_state(run.src, head.view)
         elif isinstance(head, StateRefused):
             self._on_refused(run.src, head)
         else:
@@ -207,14 +207,14 @@ class StateTransfer(Layer):
 
     def _done(self, others: tuple[Address, ...], view: ViewId, *, keeps: bool) -> None:
         """This member no longer waits for a state; if `keeps`, it has a state that it can give."""
-        self._has_state(self.env.me, view)
+        self._note_state(self.env.me, view)
         self._stands(keeps)
         self.wake = NEVER
         for member in others:
             if member != self.env.me:
                 self.tell(member, StateDone(view))
 
-    def _has_state(self, member: Address, view: ViewId) -> None:
+    def _note_state(self, member: Address, view: ViewId) -> None:
         if member not in self.members and member not in self.done and len(self.done) >= MEMBERS_MAX:
             self.env.drop("too many outsiders with a state")  # the next view asks its members
             return

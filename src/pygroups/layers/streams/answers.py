@@ -61,33 +61,36 @@ class Answers:
                     continue
                 if (asker, stored.head) in self.waiting:
                     env.count("answers that wait already")
-                elif not self._has_room(asker, stored):
+                    continue
+                self._forget_old()
+                if not self._has_room(asker, stored):
                     env.drop("requests for more runs than are sent at once")
                     return
-                elif self._may_send(asker, name, seq):
+                if not self._is_on_its_way(asker, name, seq):
                     self._send_again(name, seq, stored, asker)
             floor = max(floor, high)  # ranges ascend: a request that repeats one is answered once
 
-    def _has_room(self, asker: Address, stored: Run) -> bool:
-        """Whether one more run may be sent to `asker` in this period.  The asker requests the rest again."""
-        config, now = self.layer.env.config, self.layer.env.now
+    def _forget_old(self) -> None:
+        """Once in a period forget the answers that were sent longer ago than a period."""
+        now = self.layer.env.now
         if now >= self.swept_at + self.period:
             self.sent_at = {key: at for key, at in self.sent_at.items() if now < at + self.period}
             self.swept_at, self.spent = now, {}
+
+    def _has_room(self, asker: Address, stored: Run) -> bool:
+        """Whether one more run may be sent to `asker` in this period.  The asker requests the rest again."""
+        config = self.layer.env.config
         runs, size = self.spent.get(asker, (0, 0))
         fits = size + len(stored.body) <= config.nakack_answer_bytes
         return runs < config.nakack_answer_runs and (fits or not runs)
 
-    def _may_send(self, asker: Address, name: Address, seq: int) -> bool:
-        """Whether the run is sent now.  A run that was sent within a period is on its way; the request is older."""
-        key, now = (asker, name, seq), self.layer.env.now
-        if now < self.sent_at.get(key, -self.period) + self.period:
-            return False
-        self.sent_at[key] = now
-        return True
+    def _is_on_its_way(self, asker: Address, name: Address, seq: int) -> bool:
+        """Whether the run was sent within a period: then the request is older."""
+        return self.layer.env.now < self.sent_at.get((asker, name, seq), -self.period) + self.period
 
     def _send_again(self, name: Address, seq: int, stored: Run, asker: Address) -> None:
         env = self.layer.env
+        self.sent_at[asker, name, seq] = env.now
         self.layer.below.append(stored.readdressed(env.me, asker))
         env.count("runs sent again")
         runs, size = self.spent.get(asker, (0, 0))

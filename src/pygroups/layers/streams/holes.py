@@ -71,7 +71,7 @@ class HoleRequests:
             return
         matters = stream.pause >= 4 * env.config.nakack_period  # a quarter of a shorter pause is less than a period
         chance = env.rng.random() if matters else 0.0
-        stream.was_asked(low, ranges[-1][1], env.now, env.config, chance)
+        stream.note_asked(low, ranges[-1][1], env.now, env.config, chance)
         self.layer.tell(holder, self.request(self.view, name, tuple(ranges)))
         if env.journaling:
             for first, end in ranges:

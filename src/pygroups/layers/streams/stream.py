@@ -79,7 +79,7 @@ class Stream(Window):
         high = min(self.ripe, self.limit, self.next + config.nakack_early_max)
         return self.missing(low, high, config.nakack_request_runs, XMIT_RANGES_MAX)
 
-    def was_asked(self, low: int, high: int, now: int, config: Config, chance: float) -> None:
+    def note_asked(self, low: int, high: int, now: int, config: Config, chance: float) -> None:
         """A request for the holes from `low` to `high` is sent at `now`.  `chance`, in [0, 1), shortens the pause by
         up to a quarter: members that lost the same run do not repeat their requests at the same time."""
         if low <= self.next:

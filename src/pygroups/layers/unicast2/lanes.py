@@ -64,10 +64,7 @@ class OutLane:
 
     def may_send_first(self, now: int, pause: int) -> bool:
         """Whether SendFirst is answered now: not twice within `pause`."""
-        if now < self.first_at + pause:
-            return False
-        self.first_at = now
-        return True
+        return now >= self.first_at + pause
 
 
 class OutgoingConnection:

@@ -135,7 +135,9 @@ class Sending:
         lane = connection.lanes[send_first.lane]
         if not lane.may_send_first(self.env.now, self.env.config.unicast_period // 2):
             self.env.drop("asked for the first run too often")
-        elif lane.sent:
+            return
+        lane.first_at = self.env.now
+        if lane.sent:
             self._send_again(connection, send_first.lane, lane.low, opens=True)
         else:
             self.layer.tell(peer, Start(connection.conn, send_first.lane, lane.low))

@@ -67,8 +67,8 @@ class FrameRule:
         """End the rule: all runs pass from now on."""
         self._left = 0
 
-    def takes(self, hit: Hit) -> bool:
-        """Whether the rule matches `hit`; if so, `hit` is recorded."""
+    def take(self, hit: Hit) -> bool:
+        """Record `hit` if the rule matches it.  Returns whether it does."""
         if self._left == 0 or not self._matches(hit):
             return False
         if self._left is not None:
@@ -84,10 +84,10 @@ class FrameRule:
             return False
         if self._where is not None and not self._where(hit.run):
             return False
-        return not self._first or self._is_new(hit, head)
+        return not self._first or self._note_first(hit, head)
 
-    def _is_new(self, hit: Hit, head: object) -> bool:
-        """Whether this run has not been seen on this link before."""
+    def _note_first(self, hit: Hit, head: object) -> bool:
+        """Note this run on this link.  Returns whether it has not been seen there before."""
         fields = [(name, getattr(head, name)) for name in _fields(head) if name not in AGAIN]
         key = (hit.dest, type(head), str(fields), hit.run.origin, hit.run.first)
         new = key not in self._seen

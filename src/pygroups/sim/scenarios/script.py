@@ -126,7 +126,7 @@ class ScenarioWorld(World):
     def _taken(self, member: SimulatedMember, hit: Hit) -> bool:
         """Whether a rule takes this run out of its frame."""
         for rule in self.rules:
-            if not rule.takes(hit):
+            if not rule.take(hit):
                 continue
             if rule.fate != "watch":
                 self.tell(hit.src.name, f"{rule.fate}: {hit}")

@@ -156,7 +156,7 @@ class SimulatedMember(ProcessLoop):
         del self.delays[1:]
         self.reading.heal()
         while self.disk_full:
-            self.disk_has_room()
+            self.free_disk()
         while self.paused:
             self.resume()
 
@@ -247,7 +247,7 @@ class SimulatedMember(ProcessLoop):
         else:
             self.leave()
 
-    def disk_has_room(self) -> None:
+    def free_disk(self) -> None:
         """Undo one cause of `disk_full`."""
         self.disk_full = max(0, self.disk_full - 1)
         self.outage = self.outage and self.disk_full > 0

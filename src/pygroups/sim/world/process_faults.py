@@ -77,7 +77,7 @@ def fill_disk(world: World, fault: DiskFull) -> None:
         note(world, "disk full", [member])
         member.disk_full += 1
         member.leaves_without_journal = fault.leaves
-        after(world, fault.lasts, member.disk_has_room)
+        after(world, fault.lasts, member.free_disk)
 
 
 def jump_clock(world: World, jump: Jump) -> None:

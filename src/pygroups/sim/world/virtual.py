@@ -83,7 +83,7 @@ class VirtualWorld(Generic[P]):
         else:
             self.running[process.address.name] = process
 
-    def ends(self, process: P) -> bool:
+    def end(self, process: P) -> bool:
         """End a process: its kernel closes the connections.  Returns False if the process had ended before."""
         process.ended = process.ended or "crashed"
         address = process.address
@@ -125,7 +125,7 @@ class VirtualWorld(Generic[P]):
         if network.cuts and not network.is_open(src.name, dest.name):
             network.counters["cut"] += 1
             return
-        if network.clogs and self.waits(src.name, dest.name, self.arrives, src, dest, frame, outlives):
+        if network.clogs and self.hold_if_clogged(src.name, dest.name, self.arrives, src, dest, frame, outlives):
             return
         if outlives and self.lives[dest].ended:
             dest = self.running[dest.name].address if dest.name in self.running else dest
@@ -155,8 +155,8 @@ class VirtualWorld(Generic[P]):
             if self.network.connects(src.name, dest.name):
                 process.arrive(Ended(dest))
 
-    def waits(self, src: str, dest: str, do: Callable[..., None], *args: Any) -> bool:
-        """Whether the link is clogged; if so, `do` is called when the clog ends."""
+    def hold_if_clogged(self, src: str, dest: str, do: Callable[..., None], *args: Any) -> bool:
+        """If the link is clogged, call `do` when the clog ends.  Returns whether it is clogged."""
         wait = self.network.held(src, dest, self.agenda.now) if self.network.clogs else None
         if wait is not None:
             held = HeldCall(do, args)
@@ -175,7 +175,7 @@ class VirtualWorld(Generic[P]):
 
     def _mourn(self, process: P, dead: Address) -> None:
         """Report the end of the connection with `dead` to `process`, once, if the network lets the news through."""
-        if self.waits(dead.name, process.address.name, self._mourn, process, dead):
+        if self.hold_if_clogged(dead.name, process.address.name, self._mourn, process, dead):
             return
         key = (process.address, dead)
         if key in self._mourned or not self.network.is_open(dead.name, process.address.name):
@@ -209,7 +209,7 @@ class VirtualWorld(Generic[P]):
 
     def _probe_arrives(self, process: P, peer: Address) -> None:
         me, network = process.address.name, self.network
-        if self.waits(me, peer.name, self._probe_arrives, process, peer):
+        if self.hold_if_clogged(me, peer.name, self._probe_arrives, process, peer):
             return
         if network.refuses(me, peer.name):
             self.agenda.after(network.delay(peer.name, me), self._refused, process, peer)
@@ -229,7 +229,7 @@ class VirtualWorld(Generic[P]):
 
     def _probe_answered(self, process: P, answer: Answered | Dead) -> None:
         me, peer = process.address.name, answer.peer.name
-        if self.waits(peer, me, self._probe_answered, process, answer):
+        if self.hold_if_clogged(peer, me, self._probe_answered, process, answer):
             return
         if not process.ended and self.network.connects(me, peer):
             process.arrive(answer)
@@ -240,7 +240,7 @@ class VirtualWorld(Generic[P]):
 
     def _asked_for_name(self, process: P, name: str, met: Callable[[Address], None]) -> None:
         me = process.address.name
-        if self.waits(me, name, self._asked_for_name, process, name, met):
+        if self.hold_if_clogged(me, name, self._asked_for_name, process, name, met):
             return
         here = self.running.get(name)
         if here is None or not self.network.connects(me, name) or self.network.refuses(me, name):

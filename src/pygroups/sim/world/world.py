@@ -160,7 +160,7 @@ class World(VirtualWorld[SimulatedMember]):
 
     def gone(self, member: SimulatedMember) -> None:
         """End the process of `member`: its kernel closes the connections."""
-        if not self.ends(member):
+        if not self.end(member):
             return
         if member.ended == "excluded" and self.schedule.rejoin:
             name = member.address.name

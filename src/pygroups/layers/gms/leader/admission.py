@@ -82,13 +82,13 @@ class Admission:
             membership.tell(head.joiner, Ready(membership.next_ballot(), membership.current.id))
             self.silent[head.joiner] = (head.contact, now)
 
-    def has_answered(self, joiner: Address) -> None:
+    def on_answer(self, joiner: Address) -> None:
         """A joiner answered Ready."""
         if joiner in self.silent:
             contact, _ = self.silent.pop(joiner)
             self._admit(joiner, contact)
 
-    def is_elsewhere(self, joiner: Address) -> None:
+    def remove(self, joiner: Address) -> None:
         """Another group, or another leader, took `joiner` in."""
         self.joiners.pop(joiner, None)
         self.silent.pop(joiner, None)
@@ -120,7 +120,7 @@ class Admission:
 
     def former_life_ended(self, former: Address) -> None:
         """The former incarnation has ended: the joiner may have its name."""
-        self.is_elsewhere(former)
+        self.remove(former)
         self.answered.pop(former, None)
         contender = self.contested.pop(former, None)
         if contender is not None:

@@ -45,7 +45,7 @@ class Handover:
     def go_on(self) -> bool:
         """Take every step that is possible now.  Returns True when this member's part in the handover is over."""
         membership, other_views = self.membership, self.other_views
-        if self._is_waited_for():
+        if self._wait():
             return False
         if membership.view is None or self.view != membership.view.id:
             self.env.count("leader left with its view")
@@ -65,12 +65,13 @@ class Handover:
             membership.tell_others(joiners, Install(difference(kept.proposal, None), kept.starts))
         if any(not membership.suspicions.is_over(member) for member in self._silent(members)):
             return False  # a member that is only suspected may be alive and lack the installation
-        other_views.all_have_it()
+        other_views.forget_installation()
         membership.tell_others(members, Done(self.view))
         return True
 
-    def _is_waited_for(self) -> bool:
-        """Whether a member that goes on may still acknowledge.  A member that takes too long is asked Ready instead."""
+    def _wait(self) -> bool:
+        """Wait for the members that go on.  A member that takes too long is asked Ready instead.  Returns whether this
+        member still waits."""
         config, suspicions = self.env.config, self.membership.suspicions
         missing = tuple(m for m in self._silent(self.proposal.going_on) if m not in suspicions)
         if not missing or self.overdue:
@@ -101,7 +102,7 @@ class Parting(Handover):
 
     repeats = 0
 
-    def _is_waited_for(self) -> bool:
+    def _wait(self) -> bool:
         if decide.is_majority(self.proposal.view, self.acked):
             return False
         config, silent = self.env.config, self.membership.suspicions.known

@@ -56,7 +56,7 @@ class Leading:
         self.verification.question_the_leader(handed_over=handed_over)
         leads = self.membership.leads()
         self._hand_over_anew(leads)
-        if self._hands_over_another_view():
+        if self._go_on_handing_over():
             return
         if self.change.attempt is not None:
             self.change.go_on(leads=leads)
@@ -86,7 +86,7 @@ class Leading:
                 self.env.count("view handed on")
                 self.handover.tell_old_members()  # the leader before may have reached only some members
 
-    def _hands_over_another_view(self) -> bool:
+    def _go_on_handing_over(self) -> bool:
         """Go on with the handover.  Returns whether the handed view lacks this member.  Such a member only waits for
         the end of the handover."""
         handover = self.handover
@@ -147,24 +147,24 @@ class Leading:
             membership.heard_of(head.bound)
         if head.leaving:
             self.admission.leavers[src] = None
-        self._is_there(src, head)
+        self._take_answer(src, head)
 
     def _joiner_answers(self, src: Address, head: ReadyRsp) -> None:
         if head.view is not None:
-            self.admission.is_elsewhere(src)  # another group or leader took it in
+            self.admission.remove(src)  # another group or leader took it in
             if self.change.attempt is not None:
                 self.change.attempt.joiners.pop(src, None)
         else:
-            self.admission.has_answered(src)
-        self._is_there(src, head)
+            self.admission.on_answer(src)
+        self._take_answer(src, head)
 
-    def _is_there(self, src: Address, head: ReadyRsp) -> None:
+    def _take_answer(self, src: Address, head: ReadyRsp) -> None:
         self.verification.on_ready_rsp(src, head)
         self.change.on_ready_rsp(src, head)
 
     def on_elsewhere(self, src: Address, head: Elsewhere) -> None:
         """A member that is in another view counts as ended in this one."""
-        self.admission.is_elsewhere(src)
+        self.admission.remove(src)
         if self.membership.knows(src) and head.asked == self.membership.current.id:
             self.membership.suspicions.elsewhere(src)
 

@@ -56,9 +56,9 @@ class RollCall:
         """Whether a member of the view is suspected: then the others need the next view soon."""
         return any(member in self.suspicions for member in self.membership.current.members)
 
-    def is_complete(self) -> bool:
-        """Whether all needed answers are there.  While an answer is missing, this function asks again when it is time,
-        and sets the timer."""
+    def go_on(self) -> bool:
+        """While an answer is missing, ask again when it is time, and set the timer.  Returns whether all needed answers
+        are there."""
         now, missing = self.env.now, self._missing()
         if missing and now >= self.asked_at + self._patience(missing):
             self._count_unanswered(missing)
@@ -66,9 +66,12 @@ class RollCall:
             self.asked_at = now
             self._ask(missing)
         if missing:
-            self.membership.wake_at(self.asked_at + self._patience(missing))
-            return False
-        return self._is_confirmed() and self._joiners_have_answered()
+            until: int | None = self.asked_at + self._patience(missing)
+        else:
+            until = self._unconfirmed_until() or self._joiners_until()
+        if until is not None:
+            self.membership.wake_at(until)
+        return until is None
 
     def _count_unanswered(self, missing: list[Address]) -> None:
         """Suspect members that left Ready unanswered; but if most of the members did, the cause is probably on this
@@ -102,27 +105,23 @@ class RollCall:
         grown = min(base << min(self.unheard, 10), config.patience_max)
         return max(base, grown, self.asker.times.patience(missing))
 
-    def _is_confirmed(self) -> bool:
-        """Whether no proof needs more time.  A proof that only this member has may be wrong: if others answer and none
-        of them suspects the member, they may hear it, and the member gets as much time to answer as all others.  If no
-        member answers, no member can confirm the proof."""
+    def _unconfirmed_until(self) -> int | None:
+        """The end of the wait for a proof that only this member has; None if no proof needs more time.  Such a proof
+        may be wrong: if others answer and none of them suspects the member, they may hear it, and the member gets as
+        much time to answer as all others.  If no member answers, no member can confirm the proof."""
         until = self.since + 2 * self.env.config.ready_timeout
         alone = [m for m in self.members if m not in self.answers and self.suspicions.is_unconfirmed(m)]
-        if self.env.now < until and alone and any(member in self.answers for member in self.members):
-            self.membership.wake_at(until)
-            return False
-        return True
+        waits = self.env.now < until and alone and any(member in self.answers for member in self.members)
+        return until if waits else None
 
-    def _joiners_have_answered(self) -> bool:
+    def _joiners_until(self) -> int | None:
+        """The end of the wait for joiners; None if no joiner is waited for."""
         config = self.env.config
         queued = self.asker.admission.joiners
         silent = [joiner for joiner in self.silent_joiners() if joiner in queued]  # the others have ended
         longest = max(config.ready_timeout, self.asker.times.patience(silent))
         until = self.since + (config.batch if self.hurries else longest)
-        if self.env.now < until and silent:
-            self.membership.wake_at(until)
-            return False
-        return True
+        return until if self.env.now < until and silent else None
 
     def silent_joiners(self) -> list[Address]:
         return [joiner for joiner in self.joiners if joiner not in self.answers]

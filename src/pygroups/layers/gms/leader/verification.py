@@ -59,20 +59,21 @@ class Verification:
         """
         suspicions, view = self.membership.suspicions, self.membership.current
         before = decide.before(view, suspicions, self.env.me)
-        if self.question is not None and (self.question.members != before or self.question.is_complete()):
+        if self.question is not None and (self.question.members != before or self.question.go_on()):
             self.question = None
             before = decide.before(view, suspicions, self.env.me)
         late = not handed_over and self.env.now >= self.late_at
         if before and not handed_over and not late:
             self.membership.wake_at(self.late_at)
-        if self.question is None and before and self._is_to_ask(before, late=late):
+        if self.question is None and before and self._plan_to_ask(before, late=late):
             self.question = RollCall(self.asker, self.membership.next_ballot(), before, ())
-            self.question.is_complete()
+            self.question.go_on()
 
-    def _is_to_ask(self, before: tuple[Address, ...], *, late: bool) -> bool:
-        """Whether it is time for a question.  A new reason makes a question due at once.  While the reason lasts, the
-        next question is due a moment after each answer.  Questions are rare while only other members suspect a member,
-        because the leader checks such a member itself, and rare when only the handover is `late`."""
+    def _plan_to_ask(self, before: tuple[Address, ...], *, late: bool) -> bool:
+        """Plan the next question.  Returns whether it is time for it.  A new reason makes a question due at once.
+        While the reason lasts, the next question is due a moment after each answer.  Questions are rare while only
+        other members suspect a member, because the leader checks such a member itself, and rare when only the handover
+        is `late`."""
         suspicions, now, ready_timeout = self.membership.suspicions, self.env.now, self.env.config.ready_timeout
         if not self.membership.reaches_enough():
             return False  # no leader could change the view

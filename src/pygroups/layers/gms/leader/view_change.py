@@ -89,12 +89,12 @@ class ViewChange:
         self.failures, self.pause_until = 0, max(min(self.pause_until, self.env.now), others_until)
         self.membership.wake_at(self.pause_until)
 
-    def may_begin_now(self) -> None:
+    def end_pause(self) -> None:
         """A member that left Ready unanswered now answers, so the pause ends.  The patience stays, because the member
         may be slow."""
         self.pause_until = min(self.pause_until, self.env.now)
 
-    def may_begin_soon(self) -> None:
+    def shorten_pause(self) -> None:
         """A member that may have left Ready unanswered asks itself: the long pause of a leader with too few members
         ends.  Where only one direction works this happens all the time, so some pause stays."""
         self.pause_until = min(self.pause_until, self.env.now + self.env.config.flush_timeout)
@@ -132,7 +132,7 @@ class ViewChange:
 
     def _call_the_roll(self, attempt: Attempt) -> None:
         assert self.roll is not None
-        if not self.roll.is_complete():
+        if not self.roll.go_on():
             return
         for joiner in self.roll.silent_joiners():
             if joiner in attempt.joiners:

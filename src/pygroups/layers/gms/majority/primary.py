@@ -69,9 +69,9 @@ class PrimaryGms(Gms):
             self._work()
         elif handler is None:
             if isinstance(head, ReadyRsp) and self.blocking.blocked and run.src in self.suspicions.unanswered:
-                self.leading.change.may_begin_now()
+                self.leading.change.end_pause()
             elif isinstance(head, Ready) and self.blocking.blocked and self.knows(run.src):
-                self.leading.change.may_begin_soon()
+                self.leading.change.shorten_pause()
             super().up(run)
         elif self.env.expect and self.phase is not Phase.GONE:
             handler(self, run.src, run.head)
@@ -100,17 +100,17 @@ class PrimaryGms(Gms):
         proposal = self.birth.on_taken(src, head)
         if proposal is not None:
             self.leading.told = proposal.view.id
-            self._takes_first(proposal)  # first: to members of the view nothing is given up
+            self._take_first(proposal)  # first: to members of the view nothing is given up
             self.tell_decided(proposal.view.members, proposal)
 
     def on_install(self, src: Address, head: Install) -> None:
-        if self.view is None and self._takes_first(proposal_of(head.difference, None)):
+        if self.view is None and self._take_first(proposal_of(head.difference, None)):
             self.tell(src, InstallAck(head.difference.id))
         else:
             super().on_install(src, head)
 
-    def _takes_first(self, proposal: Proposal | None) -> bool:
-        """Enter the decided first view of the group, if it names this process."""
+    def _take_first(self, proposal: Proposal | None) -> bool:
+        """Enter the decided first view of the group, if it names this process.  Returns whether it was entered."""
         if proposal is None or not proposal.founds or self.phase is not Phase.JOINING:
             return False
         members = proposal.view.members

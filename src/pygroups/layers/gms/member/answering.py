@@ -46,7 +46,7 @@ class Answering:
         elif head.view == mine:
             self.env.drop("view change of a stranger")
             return
-        if self.other_views.gave_the_decided(src, head.view):
+        if self.other_views.give_decided(src, head.view):
             return
         if mine is None or head.view >= mine:
             membership.tell(src, ReadyRsp(head.ballot, mine, self.binding.ballot, membership.leaving))
@@ -56,7 +56,7 @@ class Answering:
     def on_collect(self, src: Address, head: Collect) -> bool:
         """Stop the streams for a CollectAck; returns whether this member is newly bound to this ballot."""
         binding, view = self.binding, self.membership.view
-        if self.other_views.gave_the_decided(src, head.view):
+        if self.other_views.give_decided(src, head.view):
             return False
         if view is None or (head.view != view.id and head.merge is None):
             self._speaks_of_another_view(src, head, head.view)
@@ -64,7 +64,7 @@ class Answering:
         if head.merge is not None and not self._takes_part(src, head):
             self.membership.tell(src, CollectRefused(head.ballot))
             return False
-        if not self._may_lead(src, head.ballot, merges=head.merge is not None):
+        if not self._let_lead(src, head.ballot, merges=head.merge is not None):
             return False
         is_news = head.ballot != binding.ballot
         if is_news:
@@ -116,14 +116,14 @@ class Answering:
         """Fetch up to the cut."""
         binding, difference, view = self.binding, head.difference, self.membership.view
         merges = len(difference.sides) > 1
-        if self.other_views.gave_the_decided(src, difference.sides[0].old):
+        if self.other_views.give_decided(src, difference.sides[0].old):
             return
         if view is None or not difference.follows(view.id):
             if not merges:
                 self._speaks_of_another_view(src, head, difference.sides[0].old)
             return
         bound = difference.ballot == binding.ballot
-        if self._may_lead(src, difference.ballot, merges=merges and bound) and bound:
+        if self._let_lead(src, difference.ballot, merges=merges and bound) and bound:
             self.heard_leader()
             self.fetches_at = self.env.now
             proposal = proposal_of(difference, view)
@@ -168,9 +168,9 @@ class Answering:
             self.fetches_at = now
             self.membership.tell(binding.ballot.leader, Fetches(binding.ballot))
 
-    def _may_lead(self, src: Address, ballot: Ballot, *, merges: bool) -> bool:
-        """Whether `src` is a member of this view, or leads a merge, and its ballot is none that this member has left
-        behind."""
+    def _let_lead(self, src: Address, ballot: Ballot, *, merges: bool) -> bool:
+        """Let `src` lead if it is a member of this view, or leads a merge, and if this member has not left its ballot
+        behind.  Returns whether it may lead."""
         if not (merges or self.membership.knows(src)) or ballot.leader != src:
             self.env.drop("view change of a stranger")
             return False

@@ -32,7 +32,7 @@ class Joining:
     def ask_for_members(self) -> None:
         """Ask discovery for the members of the group, and again after `join_retry`, later after twice and four times
         as long."""
-        if self._ends_refused():
+        if self._end_if_refused():
             return
         self.found, self.asked = {}, {}
         if self.invited_until <= self.env.now:
@@ -64,7 +64,7 @@ class Joining:
         if membership.phase is not Phase.JOINING:
             return None
         if event.may_found:
-            if self._ends_refused():
+            if self._end_if_refused():
                 return None
             if self.is_invited:
                 self.env.count("founding put off")
@@ -115,9 +115,9 @@ class Joining:
         unasked = [member for member in self.found if member not in self.asked and member not in self.apart]
         self._ask(unasked[:1])
 
-    def _ends_refused(self) -> bool:
-        """End the join if the last search found only members with other settings.  The refusal of a single member does
-        not end the join, because some members may not have been found yet."""
+    def _end_if_refused(self) -> bool:
+        """End the join if the last search found only members with other settings.  Returns whether it ended.  The
+        refusal of a single member does not end the join, because some members may not have been found yet."""
         if not self.apart or any(member not in self.apart for member in self.found):
             return False
         self.membership.left(OTHER_SETTINGS, next(iter(self.apart.values())))

@@ -5,7 +5,7 @@ The process may lack the installation of this view, and gets it.  The others may
 installation).  Or the process is in a view of its own (Elsewhere).  `reply` finds the reply in two tables: `REPLIES`,
 and `IN_ONE_CHAIN` for groups in which no two views follow one view.
 
-Two more replies concern the view of this member: `gave_the_decided` below, and former_lives.py, where a process answers
+Two more replies concern the view of this member: `give_decided` below, and former_lives.py, where a process answers
 for a member that has ended.
 """
 
@@ -146,7 +146,7 @@ class OtherViews:
         if self.kept is not None:
             self.kept = Installation(self.kept.proposal, marks)
 
-    def all_have_it(self) -> None:
+    def forget_installation(self) -> None:
         """All members have the installation of this view: it may be forgotten, and so may the runs of the old view."""
         self.kept = None
         if self.membership.quorum.keeps_past_streams:
@@ -168,8 +168,8 @@ class OtherViews:
             answer = reply(seen, is_member=is_member, holds=holds, asked=asked)
             self._send(member, theirs, answer)
 
-    def is_elsewhere(self, member: Address, theirs: ViewId) -> bool:
-        """Whether `member` of this view, which names the view `theirs`, has gone on without this member.
+    def note_elsewhere(self, member: Address, theirs: ViewId) -> bool:
+        """`member` of this view names the view `theirs`.  Returns whether it has gone on without this member.
 
         Ids rise at each member, so `member` never comes back to this view.  The installation of `theirs` may be on its
         way here, if this member accepted it; any other one has no place for this member.  The answers of this member
@@ -182,7 +182,7 @@ class OtherViews:
             return False
         return now >= self.elsewhere.setdefault(member, now) + membership.env.config.flush_timeout
 
-    def gave_the_decided(self, member: Address, theirs: ViewId) -> bool:
+    def give_decided(self, member: Address, theirs: ViewId) -> bool:
         """Send the decided successor of this view, which is not installed here, to a member that still leads or asks in
         this view.  Returns whether the successor was sent."""
         membership, decided = self.membership, self.membership.binding.decided
