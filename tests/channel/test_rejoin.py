@@ -332,10 +332,10 @@ def test_a_program_that_reads_nothing_joins_again_once() -> None:
 
 
 def test_the_pause_before_a_join_doubles_while_exclusions_follow_each_other() -> None:
-    config, minute = Limits(), 60 * SECOND
+    minute = 60 * SECOND
     exclusions = Exclusions()
     lives = [5 * SECOND] * 9 + [minute, 5 * SECOND]
-    pauses = [exclusions.pause(life, config) // SECOND for life in lives]
+    pauses = [exclusions.pause(life) // SECOND for life in lives]
     assert pauses == [0, 1, 2, 4, 8, 16, 32, 60, 60, 0, 1]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed, Excluded, Gone, Held, HeldQuery, NewView, Stability, Stop
 from pygroups.core.layer import NEVER, Env
-from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, Config
+from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, STABLE_QUIET, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Reached
 from pygroups.core.view import AgreedView, Ballot, ViewId
@@ -664,8 +664,8 @@ def test_what_nobody_waits_for_is_told_when_all_have_voted_or_after_a_while() ->
     stable.clock.at = stable.wake = NEVER  # no vote of its own comes in between
     stable.on_vote(vote(2, [5, 0, 0]), C)
     assert not end_turn(stable)
-    assert not advance(stable, stable.env.config.stable_quiet - 1)
-    sent = advance(stable, stable.env.config.stable_quiet)
+    assert not advance(stable, STABLE_QUIET - 1)
+    sent = advance(stable, STABLE_QUIET)
     assert [head.purge for _, head in sent if isinstance(head, StabilityMsg)] == [[5, 0, 0]]
 
 

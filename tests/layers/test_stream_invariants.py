@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed, Event, Held, HeldQuery, NewView, Stability
 from pygroups.core.layer import Env
-from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.limits import MILLISECOND, SECOND, STABLE_QUIET, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.nakack import Data, HighestSeq, XmitReq
@@ -71,7 +71,7 @@ def test_nak_i2_a_lost_tail_is_repaired_within_two_periods(
         world.lose_if = tail
         world.send(sender, last)
         config = world.config
-        two_rounds = 2 * (config.stable_period + config.stable_quiet) + 2 * config.nakack_period
+        two_rounds = 2 * (config.stable_period + STABLE_QUIET) + 2 * config.nakack_period
         world.run(world.now + (2 * config.nakack_period if announced else two_rounds) + 4 * world.network.delay_max)
         assert world[receiver].numbers(sender) == list(range(last + 1))
 
@@ -108,7 +108,7 @@ def test_nak_i5_announcements_end_and_stb_i3_a_quiet_group_purges_within_two_rou
         world.run(world.now + MILLISECOND)
         assert world.now < 60 * SECOND
     config = world.config  # all have all: two rounds, each begun by a repetition at the latest
-    world.run(world.now + 2 * (config.stable_backoff_max + config.stable_quiet) + 20 * MILLISECOND)
+    world.run(world.now + 2 * (config.stable_backoff_max + STABLE_QUIET) + 20 * MILLISECOND)
     assert [process.held() for process in world.members.values()] == [{}, {}, {}]
     seen = watched(world)
     world.run(world.now + 60 * SECOND)

@@ -86,7 +86,7 @@ class Incarnations:
             if not self.read.reading.ended:
                 return False
             self.read = ended
-        pause = self.exclusions.pause(ended.platform.clock.now() - self.joined_at, ended.options.limits)
+        pause = self.exclusions.pause(ended.platform.clock.now() - self.joined_at)
         name = f"channel {ended.me.name} joins again"
         self.rejoining = ended.loop.create_task(self._join_again(ended, pause), name=name, context=self.context)
         self.rejoining.add_done_callback(partial(self._over, ended))

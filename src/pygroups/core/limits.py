@@ -36,6 +36,18 @@ HELLO_MAX: Final = 8 << 10  # bytes that a connection may send before its peer h
 MILLISECOND: Final = 1_000
 SECOND: Final = 1_000_000
 
+# -- times and sizes that are the same for all members and programs
+
+PATIENCE_MAX: Final = 30 * SECOND  # the longest that flush_timeout grows to
+REJOIN_WINDOW: Final = 60 * SECOND  # exclusions of one process within this time count as a row
+REJOIN_PAUSE: Final = 1 * SECOND  # before the join after the second exclusion in a row; doubles with each further one
+REJOIN_PAUSE_MAX: Final = 60 * SECOND
+SPILL_MAX: Final = 4 << 30  # bytes on disk of the messages behind a state that arrives
+STABLE_COMBINE: Final = 1 * MILLISECOND  # between two stability messages, unless all have voted in between
+STABLE_QUIET: Final = 200 * MILLISECOND  # the same while no vote was urgent
+UNICAST_PATIENCE: Final = 5 * SECOND  # for an acknowledgement, if the driver reports losses and reported none
+DISCOVERY_TIMEOUT: Final = 400 * MILLISECOND  # silence after which no process is taken to be at a place
+
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The limits and timeouts of one member.  The defaults suit a group on one machine.
@@ -60,7 +72,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     unicast_period: int = 20 * MILLISECOND  # between two rounds of requests, acknowledgements and retransmissions
     unicast_ack_runs: int = 32  # received runs that cause an acknowledgement before the next round
     unicast_backoff_max: int = 1 * SECOND
-    unicast_patience: int = 5 * SECOND  # for an acknowledgement, if the driver reports losses and reported none
     unicast_early_max: int = 4_096  # runs kept beyond a hole, per lane
     unicast_request_runs: int = 64  # runs requested or retransmitted at once, per lane
     unicast_peers_max: int = 4_096  # peers with a connection
@@ -77,27 +88,22 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     stable_bytes: int = 128 << 10  # consumed or delivered bytes that cause a vote at once
     stable_runs: int = 2  # runs of one origin that cause a vote after stable_pause; times four with an ordering layer
     stable_pause: int = 5 * MILLISECOND  # between two votes that only runs make urgent
-    stable_combine: int = 1 * MILLISECOND  # between two stability messages, unless all have voted in between
-    stable_quiet: int = 200 * MILLISECOND  # the same while no vote was urgent
     stable_period: int = 200 * MILLISECOND  # the longest pause between votes that are not urgent; the shortest is half
     stable_backoff_max: int = 1 * SECOND  # between two repetitions of a vote
     stable_suspend_max: int = 60 * SECOND  # a suspension ends after this time
     future_runs_max: int = 4_096  # runs of a view that is not installed yet; one sender: a quarter of the unordered
     future_bytes: int = 16 << 20  # bytes of runs that wait for their order; one sender: a quarter
-    discovery_timeout: int = 400 * MILLISECOND  # silence after which no process is taken to be at a place
     join_retry: int = 300 * MILLISECOND  # before a joiner asks again; then twice and four times as long
     batch: int = 20 * MILLISECOND  # joins and leaves within this time make one view
     views_per_second: int = 2  # view changes for joins and leaves; a proven suspicion does not wait
     ready_timeout: int = 400 * MILLISECOND  # for an answer to Ready while a member is suspected; Ready is sent twice
     flush_timeout: int = 1 * SECOND  # for any other answer in a view change; doubles with each late answer
-    patience_max: int = 30 * SECOND  # the longest that flush_timeout grows to
     leave_timeout: int = 5 * SECOND
     merge_interval: int = 1 * SECOND  # between two questions to processes outside the view; 30 % more or less
     marks_max: int = 100_000  # remembered origins outside the view
     state_chunk: int = 48 << 10  # one piece of a state on the wire
     state_chunks_ahead: int = 16  # unacknowledged pieces of a state
     spill_after: int = 16 << 20  # bytes in memory of a state that arrives, and of the messages behind it; more on disk
-    spill_max: int = 4 << 30  # bytes on disk of the messages behind a state that arrives
     state_timeout: int = 30 * SECOND  # for a sign of life of the member that gives the state
     connect_timeout: int = 1 * SECOND  # for a connection to be established and answered
     reconnect_min: int = 20 * MILLISECOND  # before the next attempt to connect to a peer that did not answer; doubles
@@ -114,9 +120,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     receive_bytes: int = 32 << 20  # incomplete frames of all connections together
     directory_period: int = 200 * MILLISECOND  # between two checks that the member's own entry still exists
     lock_retry: int = 20 * MILLISECOND  # between two tries while another process founds the group
-    rejoin_window: int = 60 * SECOND  # exclusions of one process within this time count as a row
-    rejoin_pause: int = 1 * SECOND  # before the join after the second exclusion in a row; doubles with each further one
-    rejoin_pause_max: int = 60 * SECOND
     slow_exclude: int = 1 << 62  # time without progress in a full window before its sender excludes members; never
     stats_period: int = 60 * SECOND  # between two `stats` records
     journal_segment: int = 64 << 20  # the size after which the journal begins a new file

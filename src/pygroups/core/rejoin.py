@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .limits import Config
+from .limits import REJOIN_PAUSE, REJOIN_PAUSE_MAX, REJOIN_WINDOW
 
 
 class Exclusions:
@@ -11,16 +11,16 @@ class Exclusions:
     def __init__(self) -> None:
         self.in_a_row = 0
 
-    def pause(self, member_for: int, config: Config) -> int:
+    def pause(self, member_for: int) -> int:
         """The microseconds to wait before the next join.  `member_for`: the time from the join to the exclusion.
 
-        The first exclusion costs no pause, the second within a minute `rejoin_pause`, and each further one twice the
-        pause before, at most `rejoin_pause_max`.
+        The first exclusion costs no pause, the second within a minute `REJOIN_PAUSE`, and each further one twice the
+        pause before, at most `REJOIN_PAUSE_MAX`.
         """
-        self.in_a_row = self.in_a_row + 1 if member_for < config.rejoin_window else 1
+        self.in_a_row = self.in_a_row + 1 if member_for < REJOIN_WINDOW else 1
         if self.in_a_row == 1:
             return 0
-        pause = config.rejoin_pause
+        pause = REJOIN_PAUSE
         for _ in range(self.in_a_row - 2):
-            pause = min(2 * pause, config.rejoin_pause_max)
+            pause = min(2 * pause, REJOIN_PAUSE_MAX)
         return pause

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 from xxhash import xxh3_64
 
-from pygroups.core.limits import Config
+from pygroups.core.limits import SPILL_MAX, Config
 from pygroups.core.run import Run
 from pygroups.core.top import Delivered
 
@@ -95,7 +95,7 @@ class Overflow:
         if in_memory <= self.config.spill_after:
             return item
         if self.spill is None:
-            self.spill = Spill(self.config.spill_max)
+            self.spill = Spill(SPILL_MAX)
         return msgspec.structs.replace(item, run=self.spill.spilled(item.run))
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from pygroups.core.driver_events import Announce, Answer, Ask, Asked, Find, Found, Looked, Nobody, Presence, Replied
 from pygroups.core.events import Event, Gone, Invited, NewView
 from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.limits import MEMBERS_MAX, MILLISECOND
+from pygroups.core.limits import DISCOVERY_TIMEOUT, MEMBERS_MAX, MILLISECOND
 
 from .search import Search
 
@@ -46,7 +46,7 @@ class Discovery(Layer):
         self.announced = False
         self.gone = False  # an incarnation that was a member once never is one again
         self.invited = False  # a group is taking this process in
-        self.search = Search(env.me, env.config.discovery_timeout, 2 * MEMBERS_MAX)
+        self.search = Search(env.me, DISCOVERY_TIMEOUT, 2 * MEMBERS_MAX)
         self.began = NEVER  # when the search over the network began
         self.sure = False  # every lookup of places was answered
         self.claims = False  # no process on the network objects: the driver was asked whether this one may found
@@ -198,7 +198,7 @@ class Discovery(Layer):
         if self.env.expect:
             return NEVER  # a majority decides the first view
         may = self.search.may_found_at(self.env.now)
-        return may if self.sure else max(may, self.began + LOOKUP_WAIT * self.env.config.discovery_timeout)
+        return may if self.sure else max(may, self.began + LOOKUP_WAIT * DISCOVERY_TIMEOUT)
 
     def _ask_unsettled(self) -> None:
         self._ask(self.search.unsettled(self.env.now))

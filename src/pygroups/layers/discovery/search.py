@@ -3,7 +3,7 @@
 Each process asks all places that it knows, and describes itself to each process that it asks.  A process that looks for
 a group lets one such process found it: the first by address of those that it knows, until that process has ended or
 lets another one found.  Each answer names that process.  A process founds the group if it lets itself found it, and
-each place has answered, refused, or been silent for `discovery_timeout`.  A process that is only heard of, and does not
+each place has answered, refused, or been silent for `DISCOVERY_TIMEOUT`.  A process that is only heard of, and does not
 answer at its own contact, does not count for long.  Note: docs/layers/discovery.md.
 """
 

@@ -15,7 +15,7 @@ from pygroups.core import driver_events
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.limits import MEMBERS_MAX, PATIENCE_MAX
 from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Replaced, Reserved, RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.suspicion_events import HeartbeatOf, LifeOver, Suspect, Unsuspect
@@ -300,7 +300,7 @@ class Merge2(Layer):
 
     def _pace(self, round_trip: int) -> int:
         config = self.env.config
-        return max(config.merge_interval, min(round_trip, config.patience_max))
+        return max(config.merge_interval, min(round_trip, PATIENCE_MAX))
 
     # -- runs and events
 

@@ -13,7 +13,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import NewView
 from pygroups.core.fingerprint import difference, digest
 from pygroups.core.layer import Layer
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.limits import MEMBERS_MAX, PATIENCE_MAX
 from pygroups.core.merge_events import Accounted, SignOfLife, StaysApart
 from pygroups.core.suspicion_events import HeartbeatOf
 from pygroups.core.view import AgreedView, ViewId
@@ -158,7 +158,7 @@ class ViewSearch:
 
     def round_trips(self, peers: Iterable[Address]) -> dict[Address, int]:
         """Microseconds that each of `peers` took to answer the last time, for those that answered lately."""
-        longest = self.env.config.patience_max
+        longest = PATIENCE_MAX
         return {peer: min(self.sightings[peer].took, longest) for peer in peers if peer in self.sightings}
 
     def longest_round_trip(self) -> int:

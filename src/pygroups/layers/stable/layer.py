@@ -34,7 +34,7 @@ from pygroups.core.events import (
     Stop,
 )
 from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.limits import MEMBERS_MAX, STABLE_COMBINE, STABLE_QUIET
 from pygroups.core.run import Run
 from pygroups.core.services import UNIFORM, waits_for_all
 from pygroups.core.view import ViewId
@@ -347,7 +347,7 @@ class Stable(Layer):
         if self.view is None or not self.votes.all_set():
             return
         last, now, config = self.last, self.env.now, self.env.config
-        soonest = self.combined_at + (config.stable_combine if self.hurry or again else config.stable_quiet)
+        soonest = self.combined_at + (STABLE_COMBINE if self.hurry or again else STABLE_QUIET)
         if now < soonest and len(self.votes.since) < len(self.members) and not self._ends_a_wait():
             self.to_combine, self.combine_at = False, soonest
             self.wake_at(soonest)

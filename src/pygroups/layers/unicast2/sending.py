@@ -8,6 +8,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Probe
 from pygroups.core.events import Acknowledged, ConnectionClosed, DeliveredTo, Unacknowledged, Undelivered
 from pygroups.core.layer import Env, Layer
+from pygroups.core.limits import UNICAST_PATIENCE
 from pygroups.core.run import Run, Tracked
 from pygroups.core.services import MEMBERSHIP
 
@@ -76,7 +77,7 @@ class Sending:
         """
         config = self.env.config
         if self.env.lossless and not lane.in_doubt():
-            return config.unicast_patience
+            return UNICAST_PATIENCE
         return 2 * config.unicast_period  # the acknowledgement may take one period to leave the peer
 
     def _send_again(self, connection: OutgoingConnection, which: int, seq: int, *, opens: bool = False) -> None:

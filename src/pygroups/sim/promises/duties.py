@@ -13,7 +13,7 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
-from pygroups.core.limits import SECOND
+from pygroups.core.limits import SECOND, STABLE_QUIET
 from pygroups.core.view import ViewId
 
 from .facts import Check, Delivery, Rest, Viewed, WorldFacts
@@ -35,7 +35,7 @@ def stable_time(around: WorldFacts, then: int) -> int:
     member votes within a period, and the votes are combined after a pause.  A lost vote is repeated a period later."""
     config = around.config
     lost = around.lost_at is not None and around.lost_at >= then - repair_time(around)
-    return config.stable_period * (2 if lost else 1) + config.stable_quiet + 4 * around.trip
+    return config.stable_period * (2 if lost else 1) + STABLE_QUIET + 4 * around.trip
 
 
 class Leaves(Check):

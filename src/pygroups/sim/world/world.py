@@ -165,7 +165,7 @@ class World(VirtualWorld[SimulatedMember]):
         if member.ended == "excluded" and self.schedule.rejoin:
             name = member.address.name
             row = self.exclusions.setdefault(name, Exclusions())
-            pause = row.pause(self.agenda.now - self.started[name], self.config)
+            pause = row.pause(self.agenda.now - self.started[name])
             self.agenda.after(RESTART + pause, self._again, name)
 
     def _again(self, name: str) -> None:

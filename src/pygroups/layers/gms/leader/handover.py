@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from pygroups.core.address import Address
+from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.view import ViewId
 
 from ..decisions import decide
@@ -106,7 +107,7 @@ class Parting(Handover):
         if decide.is_majority(self.proposal.view, self.acked):
             return False
         config, silent = self.env.config, self.membership.suspicions.known
-        repeat_at = self.since + min(2 * config.flush_timeout << min(self.repeats, 10), config.patience_max)
+        repeat_at = self.since + min(2 * config.flush_timeout << min(self.repeats, 10), PATIENCE_MAX)
         if self.env.now >= repeat_at:
             self.repeats, self.since = self.repeats + 1, self.env.now
             missing = tuple(m for m in self._silent(self.proposal.view.members) if m not in silent)

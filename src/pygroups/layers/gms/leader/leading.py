@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER
+from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.view import ViewId
 
 from ..decisions.answer_times import AnswerTimes
@@ -36,7 +37,7 @@ class Leading:
         self.other_views = other_views
         self.accusing = accusing
         self.env = membership.env
-        self.times = AnswerTimes(self.env.config.patience_max)
+        self.times = AnswerTimes(PATIENCE_MAX)
         self.confirming = Confirming(membership, self.times)
         self.admission = Admission(membership, self.times)
         self.regaining = Regaining(membership, self.admission)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pygroups.core.address import Address
+from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.view import Ballot
 
 from ..decisions.answer_times import AnswerTimes
@@ -102,7 +103,7 @@ class RollCall:
             base = max(config.ready_timeout, config.flush_timeout)
         else:
             base = max(config.flush_timeout, (config.heartbeat_timeout + config.verify_timeout) // 2)
-        grown = min(base << min(self.unheard, 10), config.patience_max)
+        grown = min(base << min(self.unheard, 10), PATIENCE_MAX)
         return max(base, grown, self.asker.times.patience(missing))
 
     def _unconfirmed_until(self) -> int | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER
+from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.merge_events import MergeFailed, MergeWanted
 from pygroups.core.view import Ballot
 
@@ -128,7 +129,7 @@ class ViewChange:
         """The time, in microseconds, that a stage waits for answers of `members`: longer after each late attempt."""
         config = self.env.config
         grown = config.flush_timeout << min(self.late, 10)
-        return max(config.flush_timeout, min(max(grown, self.asker.times.patience(members)), config.patience_max))
+        return max(config.flush_timeout, min(max(grown, self.asker.times.patience(members)), PATIENCE_MAX))
 
     def _call_the_roll(self, attempt: Attempt) -> None:
         assert self.roll is not None
@@ -224,7 +225,7 @@ class ViewChange:
             self._again(self._pause())
         elif deed is Deed.AGAIN_MUCH_LATER:
             config = self.env.config
-            self._again(min(config.flush_timeout << min(self.failures, 10), config.patience_max))
+            self._again(min(config.flush_timeout << min(self.failures, 10), PATIENCE_MAX))
         elif attempt.stage is Stage.GIVEN_UP:
             self._give_up(attempt, hands_on=deed is Deed.HAND_ON)
         elif attempt.stage is Stage.OVERTAKEN:

@@ -20,7 +20,7 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Found
 from pygroups.core.layer import NEVER
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.limits import MEMBERS_MAX, PATIENCE_MAX
 from pygroups.core.run import Loose
 from pygroups.core.view import UNBORN, AgreedView, Ballot, ViewId
 
@@ -201,7 +201,7 @@ class Birth:
         attempt."""
         config = self.env.config
         self.attempt, self.failures = None, self.failures + 1
-        longest = min(config.flush_timeout << min(self.failures, 10), config.patience_max)
+        longest = min(config.flush_timeout << min(self.failures, 10), PATIENCE_MAX)
         self.pause_until = self.env.now + config.ready_timeout + int(longest * self.env.rng.random())
         self.membership.wake_at(self.pause_until)
 

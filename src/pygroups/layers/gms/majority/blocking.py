@@ -13,6 +13,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Find, Found
 from pygroups.core.events import Blocked, Stop, Unblocked
 from pygroups.core.layer import NEVER
+from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.suspicion_events import HeartbeatOf
 
 from ..heads import Excluded, Stuck
@@ -106,7 +107,7 @@ class Blocking:
             return
         config = self.env.config
         self.gms.below.append(Find())
-        self.look_at = self.env.now + min(config.flush_timeout << min(self.looks, 10), config.patience_max)
+        self.look_at = self.env.now + min(config.flush_timeout << min(self.looks, 10), PATIENCE_MAX)
         self.looks += 1
 
     def set_timer(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pygroups.core.address import Address
 from pygroups.core.events import Bound, FetchTo, Stop
+from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.view import Ballot, ViewId
 
 from ..decisions import decide
@@ -191,7 +192,7 @@ class Answering:
         processes of a merge that are slow."""
         config = self.env.config
         merges = self.binding.merge is not None
-        return max(config.flush_timeout, min(2 * self.membership.round_trip, config.patience_max) if merges else 0)
+        return max(config.flush_timeout, min(2 * self.membership.round_trip, PATIENCE_MAX) if merges else 0)
 
     def is_held_by_a_merge(self) -> bool:
         """Whether this member is bound to another member's merge."""
@@ -227,5 +228,5 @@ class Answering:
         """The time that a bound member waits: longer than its leader waits for an answer, longer by rank, and longer
         after each complaint."""
         config, shortest = self.env.config, 2 * self._leader_waits()
-        grown = min(shortest << min(self.complaints, 10), max(config.patience_max, shortest))
+        grown = min(shortest << min(self.complaints, 10), max(PATIENCE_MAX, shortest))
         return grown + config.batch * decide.rank(self.membership.current, self.membership.suspicions, self.env.me)
