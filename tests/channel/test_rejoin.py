@@ -31,7 +31,6 @@ from pygroups import (
 from pygroups.core import events as core
 from pygroups.core.address import Address
 from pygroups.core.limits import SECOND
-from pygroups.core.limits import Config as Limits
 from pygroups.core.merge_events import Replaced
 from pygroups.core.rejoin import Exclusions
 from pygroups.layers.gms.majority.primary import PrimaryGms
